@@ -1,0 +1,168 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Acquire waits until the key is granted or ctx ends.
+//
+// ctx bounds the wait, not the holding: use Lock.Bind or Client.Do for that.
+// When ctx ends the error matches context.Cause(ctx) and, if a holder was
+// seen, ErrHeld with a *HeldError. If ctx belongs to a lock on the same key,
+// waiting could never end and the error is ErrDeadlock, unless Reentrant is
+// given.
+func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
+	want, err := c.newRequest(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("leasehold: acquire %v: %w", want.key, context.Cause(ctx))
+	}
+	if h := heldKeysOf(ctx).find(c, want.key); h != nil {
+		if want.reentrant {
+			return h.share(ctx)
+		}
+		return nil, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
+	}
+	if !c.enter() {
+		return nil, ErrClosed
+	}
+	defer c.leave()
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
+	return c.acquire(ctx, &want)
+}
+
+// TryAcquire is Acquire with NoWait: granted at once, or a *HeldError.
+// It takes over a stale record that this client has observed for its lease.
+func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
+	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
+}
+
+// Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do;
+// an error that comes before fn ran matches ErrNotRun.
+func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
+	lock, err := c.Acquire(ctx, key, opts...)
+	if err != nil {
+		return &notRunError{err}
+	}
+	return lock.Do(ctx, fn)
+}
+
+// share makes another handle on the same grant.
+func (h *holding) share(ctx context.Context) (*Lock, error) {
+	l := h.newHandle(ctx)
+	if err := h.ended(); err != nil {
+		l.cancel(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+// acquire takes a place in the local line, and then seeks the key.
+func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
+	began := c.now()
+	t := c.lines.enter(ctx, want)
+	if holder := c.lines.holder(want.key); holder != nil {
+		c.emit(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder})
+	}
+	var given turn
+	var ended error
+	select {
+	case given = <-t.turn:
+	case holder := <-t.known:
+		return nil, &HeldError{Key: want.key, Holder: *holder, Observation: c.seen.observation(want.key)}
+	case <-ctx.Done():
+		ended = context.Cause(ctx)
+	case <-c.closing:
+		ended = ErrClosed
+	}
+	if ended != nil {
+		holder := c.lines.holder(want.key)
+		if given, had := c.lines.leave(t); had {
+			c.refuse(want, given)
+		}
+		return nil, c.waitEnded(want, holder, ended, nil)
+	}
+	if h := given.granted; h != nil {
+		c.granted(ctx, h, began, 0, true)
+		return h.handles[0], nil
+	}
+
+	s := newSeeker(ctx, c, want, given)
+	c.detach(s.run)
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		ended = context.Cause(ctx)
+	case <-c.closing:
+		ended = ErrClosed
+	}
+	if ended != nil && s.abandon() {
+		if want.manual {
+			// Nothing may be left in the background: the process may be
+			// frozen as soon as this returns.
+			grace := time.NewTimer(c.cfg.ReleaseGrace)
+			defer grace.Stop()
+			select {
+			case <-s.done:
+			case <-grace.C:
+			}
+		}
+		return nil, c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
+	}
+	<-s.done
+	if s.err != nil {
+		return nil, s.err
+	}
+	c.granted(ctx, s.granted, began, s.requests, false)
+	return s.granted.handles[0], nil
+}
+
+// refuse passes on a turn whose caller has left.
+func (c *Client) refuse(want *request, given turn) {
+	if given.granted != nil {
+		c.detach(given.granted.abandon)
+		return
+	}
+	c.orphan(want.key, versionsOf(given.tried))
+	c.lines.pass(want.key, nil)
+}
+
+// waitEnded is the error of a wait that was ended from outside.
+func (c *Client) waitEnded(want *request, holder *Record, ended error, last *error) error {
+	if holder != nil {
+		return &HeldError{Key: want.key, Holder: *holder, Observation: c.seen.observation(want.key), Err: ended}
+	}
+	if last != nil {
+		return &OpError{Op: "acquire", Table: c.cfg.Table, Key: want.key, Err: errors.Join(ended, *last)}
+	}
+	return fmt.Errorf("leasehold: acquire %v: %w", want.key, ended)
+}
+
+func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, requests int, local bool) {
+	c.emit(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
+		Requests: requests, TookOver: h.took != nil, Local: local})
+}
+
+// grantLimit is the deadline of an attempt to be granted: a reply that comes
+// after trust has ended is of no use.
+func (r *request) grantLimit() time.Duration {
+	return min(attemptLimit, r.timing.lease-r.timing.margin)
+}
+
+// grantOf spells attempt a of a request.
+func (c *Client) grantOf(want *request, a attempt, takeable []string) protocol.Grant {
+	return protocol.Grant{
+		Key: protocol.Key(want.key), Owner: c.owner, Version: a.version, Lease: a.lease, Now: time.Now(),
+		IfExists: want.ifExists, Takeable: takeable, Changes: want.changes.Changes,
+	}
+}

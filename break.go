@@ -1,0 +1,85 @@
+package leasehold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Break frees the grant in r, whoever holds it; if the record shows another
+// grant by now, a *ChangedError. The holder learns at its next renewal:
+// its unfenced work may overlap with the next holder's, its Commits fail.
+// ErrUnknownOutcome if ctx ended without an answer.
+func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
+	var b breaking
+	for _, o := range opts {
+		o.toBreak(&b)
+	}
+	key, err := c.checkKey("break", r.Key)
+	if err != nil {
+		return err
+	}
+	r.Key = key
+	if r.Owner == "" || r.Version == "" {
+		return fmt.Errorf("leasehold: break %v: the record lacks owner or version: pass one that Get or List returned", key)
+	}
+	done := make(chan error, 1)
+	c.detach(func() { done <- c.breakGrant(ctx, r, b) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return c.breakError(key, fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx)))
+	}
+}
+
+func (c *Client) breakError(key Key, err error) error {
+	return opError("break", c.cfg.Table, key, err)
+}
+
+// breakGrant sends the break until it is answered. Each attempt has its own
+// version, so that a record it freed is known again.
+func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
+	var tried []string
+	for n := 0; ; n++ {
+		version := protocol.NewVersion()
+		tried = append(tried, version)
+		w := c.proto.Break(r.protocol(), version, c.expires(ending{}, r), b.unrenewed)
+		ans := c.write(ctx, w, attemptLimit)
+		switch {
+		case ans.Effect == decide.Applied:
+			return nil
+		case ans.Cause == decide.Refused:
+			return c.breakError(r.Key, ans.err)
+		case ans.Cause == decide.ConditionFailed:
+			item, ok := c.shown(ctx, r.Key, ans)
+			if !ok {
+				break
+			}
+			if item == nil {
+				return fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table)
+			}
+			now, err := c.decode(r.Key, item)
+			switch {
+			case err != nil:
+				return err
+			case now.Released && slices.Contains(tried, now.Version):
+				return nil
+			case r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && !now.Released && !b.unrenewed:
+				// A foreign holder has no grant id: its owner is what stays
+				// the same while it renews.
+				r = now
+			default:
+				return &ChangedError{Now: now}
+			}
+		}
+		pause(ctx.Done(), backoff(n, time.Second))
+		if ctx.Err() != nil || len(tried) >= manyTried {
+			return c.breakError(r.Key, fmt.Errorf("%w: %w", ErrUnknownOutcome, ans.err))
+		}
+	}
+}

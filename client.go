@@ -1,0 +1,261 @@
+package leasehold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Client acquires and holds locks in one table. It is safe for concurrent use;
+// one per process and table is enough.
+type Client struct {
+	db       DB
+	cfg      Config
+	timing   timing
+	proto    protocol.Protocol
+	caps     layout.Capabilities
+	owner    string // with the client id
+	overhead int    // bytes of a record without key, data and attributes
+	log      *slog.Logger
+	now      clock
+
+	lines    *lines
+	seen     *memory
+	orphans  orphans
+	renewals chan struct{} // a place for each renewal in flight
+	renewing atomic.Int64
+	waiting  atomic.Int64
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	held    map[*holding]int
+	grants  int           // ever, to put held in order
+	running int           // calls and senders that are not done
+	idle    chan struct{} // closed when running comes to 0; Close waits for it
+	closing chan struct{} // closed when Close is called
+	closed  chan struct{} // closed when Close is done
+	result  error         // of Close
+}
+
+// New checks cfg and returns a Client. It sends nothing and starts nothing.
+// Every bad field is in the one error returned. A nil *dynamodb.Client is an
+// error.
+func New(db DB, cfg Config) (*Client, error) {
+	concurrency := cfg.RenewConcurrency
+	cfg, err := cfg.complete()
+	proto, layoutErr := cfg.Layout.Protocol()
+	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
+		return nil, err
+	}
+	if concurrency != 0 {
+		warnOfFewConnections(db, concurrency, cfg.Logger)
+	}
+	owner := protocol.NewOwner(cfg.Owner)
+	return &Client{
+		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
+		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery},
+		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks,
+		lines: newLines(cfg), seen: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
+		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
+	}, nil
+}
+
+// Capabilities says what the client's layout can and cannot do.
+func (c *Client) Capabilities() layout.Capabilities { return c.caps }
+
+// Held returns the locks this client holds now, in order of acquisition.
+func (c *Client) Held() []*Lock {
+	var locks []*Lock
+	for _, h := range c.holdings() {
+		h.mu.Lock()
+		locks = append(locks, h.handles...)
+		h.mu.Unlock()
+	}
+	return locks
+}
+
+// holdings returns what is held, in order of acquisition.
+func (c *Client) holdings() []*holding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*holding, 0, len(c.held))
+	for h := range c.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *holding) int { return cmp.Compare(c.held[a], c.held[b]) })
+	return all
+}
+
+func (c *Client) keep(h *holding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !h.isOver() {
+		c.grants++
+		c.held[h] = c.grants
+	}
+}
+
+func (c *Client) drop(h *holding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, h)
+}
+
+// Stats is a snapshot of a Client.
+type Stats struct {
+	Held         int           // locks held
+	Waiting      int           // goroutines waiting in Acquire
+	Renewing     int           // renewals in flight
+	MinRemaining time.Duration // shortest time until some held lock's trust ends; 0 with none
+}
+
+// Stats returns a snapshot for gauges.
+func (c *Client) Stats() Stats {
+	s := Stats{Waiting: int(c.waiting.Load()), Renewing: int(c.renewing.Load())}
+	now := c.now()
+	for _, h := range c.holdings() {
+		h.mu.Lock()
+		remaining := now.Remaining(h.until)
+		h.mu.Unlock()
+		if s.Held == 0 || remaining < s.MinRemaining {
+			s.MinRemaining = max(remaining, 0)
+		}
+		s.Held++
+	}
+	return s
+}
+
+// emit reports an event. No mutex is held.
+func (c *Client) emit(ctx context.Context, e Event) {
+	c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
+		slog.Int64("token", e.Token), slog.Any("err", e.Err))
+	if c.cfg.OnEvent != nil {
+		e.Time = time.Now()
+		c.cfg.OnEvent(ctx, e)
+	}
+}
+
+// enter counts a call that Close waits for; false: the client is closed.
+func (c *Client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closing:
+		return false
+	default:
+		c.running++
+		return true
+	}
+}
+
+func (c *Client) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	if c.running == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// detach runs fn to its end whatever becomes of the caller; Close waits for it.
+func (c *Client) detach(fn func()) {
+	c.mu.Lock()
+	c.running++
+	c.mu.Unlock()
+	go func() {
+		defer c.leave()
+		fn()
+	}()
+}
+
+// Close ends the client: waiters return ErrClosed; every lock's context ends
+// with cause ErrClosed; functions running in Do are waited for; then each lock
+// is released, all in parallel, and the errors are joined. When ctx ends,
+// and Config.ReleaseGrace has passed, what is still held is left to its lease.
+// A second Close returns what the first did.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	select {
+	case <-c.closing:
+		c.mu.Unlock()
+		<-c.closed
+		return c.result
+	default:
+	}
+	close(c.closing)
+	c.mu.Unlock()
+	defer close(c.closed)
+
+	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
+	defer cancel()
+	held := c.holdings()
+	errs := make([]error, len(held))
+	var wg sync.WaitGroup
+	for i, h := range held {
+		h.ask(ErrClosed)
+		wg.Go(func() { errs[i] = h.close(limit) })
+	}
+	wg.Wait()
+	c.waitIdle(limit)
+	c.result = errors.Join(errs...)
+	return c.result
+}
+
+// waitIdle waits until no call and no sender is left.
+func (c *Client) waitIdle(limit context.Context) {
+	c.mu.Lock()
+	if c.running == 0 {
+		c.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	c.idle = idle
+	c.mu.Unlock()
+	select {
+	case <-idle:
+	case <-limit.Done():
+	}
+}
+
+// ask ends the contexts of a holding that is still trusted: a function in Do
+// is to stop, and the lease is renewed until it has.
+func (h *holding) ask(cause error) {
+	h.mu.Lock()
+	handles := slices.Clone(h.handles)
+	h.mu.Unlock()
+	for _, l := range handles {
+		l.cancel(cause)
+	}
+}
+
+// close waits for functions in Do and then releases.
+func (h *holding) close(limit context.Context) error {
+	h.mu.Lock()
+	var quiet chan struct{}
+	if h.working > 0 {
+		if h.quiet == nil {
+			h.quiet = make(chan struct{})
+		}
+		quiet = h.quiet
+	}
+	h.mu.Unlock()
+	if quiet != nil {
+		select {
+		case <-quiet:
+		case <-limit.Done():
+			h.end(ErrClosed)
+			return fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
+				h.key, context.Cause(limit))
+		}
+	}
+	return h.release(limit, ending{policy: h.want.policy})
+}

@@ -1,0 +1,29 @@
+package leasehold
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// sinceBoot reads CLOCK_BOOTTIME: like the monotonic clock, but it goes on
+// while the machine is suspended (clock_gettime(2)).
+func sinceBoot() time.Duration {
+	const clockBoottime = 7
+	var ts syscall.Timespec
+	// The call cannot fail: the clock exists since Linux 2.6.39, Go asks for 3.2.
+	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano())
+}
+
+// bootID names this boot of this machine, by the kernel (random(4)).
+var bootID = sync.OnceValue(func() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+})

@@ -1,0 +1,85 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+)
+
+// lockContext is a context that looks at the clock: whoever asks it after a
+// pause is told the truth before any timer has run. Underneath is an ordinary
+// cancel context, which carries the cause and to which package context
+// attaches children without a goroutine.
+type lockContext struct {
+	context.Context
+	look func()
+	held *heldKeys
+}
+
+// heldKeys lists the locks that a context belongs to, innermost first.
+type heldKeys struct {
+	by    *holding
+	outer *heldKeys
+}
+
+type heldKeysKey struct{}
+
+func heldKeysOf(ctx context.Context) *heldKeys {
+	held, _ := ctx.Value(heldKeysKey{}).(*heldKeys)
+	return held
+}
+
+// find returns the holding of that key that ctx belongs to, if it still holds.
+func (h *heldKeys) find(c *Client, key Key) *holding {
+	for ; h != nil; h = h.outer {
+		if h.by.c == c && h.by.key == key && h.by.ended() == nil {
+			return h.by
+		}
+	}
+	return nil
+}
+
+// newLockContext returns a context with the values of parent but not its end.
+func newLockContext(parent context.Context, h *holding) (*lockContext, context.CancelCauseFunc) {
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(parent))
+	return &lockContext{Context: inner, look: h.look, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
+}
+
+func (c *lockContext) Deadline() (time.Time, bool) { return c.Context.Deadline() }
+
+func (c *lockContext) Done() <-chan struct{} {
+	c.look()
+	return c.Context.Done()
+}
+
+func (c *lockContext) Err() error {
+	c.look()
+	return c.Context.Err()
+}
+
+// Value looks at the clock as well: context.Cause asks for a value first.
+func (c *lockContext) Value(key any) any {
+	if key == (heldKeysKey{}) {
+		return c.held
+	}
+	c.look()
+	return c.Context.Value(key)
+}
+
+// bind returns a copy of ctx that ends with lock too.
+func bind(ctx context.Context, lock *lockContext) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(lock, func() { cancel(context.Cause(lock)) })
+	bound := &lockContext{
+		Context: inner,
+		held:    &heldKeys{by: lock.held.by, outer: heldKeysOf(ctx)},
+		look: func() {
+			if lock.Err() != nil {
+				cancel(context.Cause(lock))
+			}
+		},
+	}
+	return bound, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}

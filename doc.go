@@ -1,0 +1,100 @@
+// Package leasehold is a distributed lock on Amazon DynamoDB.
+//
+// A lock is a lease that its holder keeps renewing. When the holder dies the lease
+// runs out and another client takes over. DynamoDB is the only server.
+//
+//	locks, err := leasehold.New(dynamodb.NewFromConfig(cfg), leasehold.Config{Table: "locks"})
+//	...
+//	err = locks.Do(ctx, "customer/42", func(ctx context.Context, lock *leasehold.Lock) error {
+//		return charge(ctx, lock.Token()) // ctx ends when the lock is lost
+//	})
+//
+// # Which context ends when
+//
+//	passed to Acquire   bounds the wait; ending it later does nothing to the lock
+//	lock.Context()      ends with the lock; has the values of Acquire's context, not its end
+//	lock.Bind(ctx)      ends with the lock or with ctx, whichever is first
+//	inside Do           Bind(ctx)
+//	passed to Release   bounds the wait for the reply, never below Config.ReleaseGrace
+//
+// # The promises
+//
+// Belief is conservative: Lock.Err and Lock.Context end before any other client
+// can be granted the lock, if clock rates differ by less than the margin. After
+// a pause the first look is told the truth.
+//
+// A dead holder blocks nobody for long: a waiter takes over one lease after the
+// first reply that showed it the last renewal, plus one round trip.
+//
+// One lost reply loses nothing: a write that succeeded but whose answer never
+// came is recognised as our own.
+//
+// Not promised: a lock without fencing cannot guarantee exclusion in an
+// asynchronous network. A target that compares tokens (Lock.Token) is safe
+// while the lock's record is kept. Two regions of an eventually consistent
+// global table can both grant. Machines whose clocks all stop, as a suspended
+// guest's may, learn late. Break gives up the first promise by request.
+//
+// # States of a record
+//
+//	            grant                      release, break
+//	absent ────────────────► held ──────────────────────► released
+//	   ▲                     │  ▲                            │ │
+//	   │                     │  └────────────────────────────┘ │
+//	   │         delete      │            grant                │
+//	   └─────────────────────┴─────────────────────────────────┘ TTL
+//
+// A held record goes over to another holder without being released in two
+// ways: taken over, when its version has stood still for its own lease under
+// the eyes of the one who takes it; and handed over, when the holder passes
+// the key to the next goroutine of its own client. Every write is conditional
+// and carries a new version, a random one; a version never comes back, so a
+// late duplicate of any request meets a condition that is false for ever.
+//
+// # States of a holding
+//
+//	trusted ──► lost      trust ran out, or the record was seen without the grant
+//	        ──► released  Release, Close, or the end of Do: before its request is sent
+//	        ──► detached  Detach
+//
+// Trust lasts until the instant before the last confirmed attempt was sent,
+// plus the lease, less the margin, by the monotonic clock and by the clock
+// that runs on in suspend, whichever is first. It never revives.
+//
+// # What each request may come to
+//
+// Every answer is one of three: applied; not applied (a failed condition that
+// shows no version of ours, a refusal, throttling); or unknown (no reply, a
+// server error, a reply that cannot be read). The SDK's own retries are off,
+// because a repeated write must be a new attempt whose condition knows those
+// before it.
+//
+//	grant      applied: held. A condition that failed shows the holder, who is
+//	           observed; or a version of this very call, which is our own success.
+//	           Unknown: the next attempt's condition also takes what the lost one
+//	           may have written. Given up: remembered for 15 minutes, taken over
+//	           at once when seen as the holder; others wait one lease at most.
+//	look       a consistent read. What it shows is observed; that it shows nothing
+//	           of ours proves nothing.
+//	renew      applied: trusted anew from that attempt's sending. A condition that
+//	           failed shows an unanswered attempt of ours, which has landed; or the
+//	           lock is lost. Everything else is repeated until trust ends.
+//	hand over  applied: the next goroutine holds. Unknown: repeated, naming all
+//	           that was tried; given up, the next one seeks the key itself and may
+//	           take over whatever of it landed.
+//	release    applied: free. Unknown: repeated within the bounds of its context;
+//	           then ErrUnknownOutcome, and the lease frees the key. That another
+//	           holds the key after an unanswered release sent in time means that
+//	           the release landed.
+//	break      applied: free. A condition that failed shows our own break, or that
+//	           the grant has changed, which is left alone.
+//
+// # Waiting
+//
+// A waiter looks by consistent reads, never by writes: a rejected write costs a
+// write unit and can abort a transaction of the holder. Its pauses grow with
+// the age of the grant it watches. When the version has stood still for the
+// record's lease by the waiter's monotonic clock, the look is the conditional
+// takeover itself. No wall clocks are compared. The goroutines of one client
+// wait in a line of their own, of which only the first looks.
+package leasehold

@@ -1,0 +1,225 @@
+package leasehold
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// The errors to match with errors.Is.
+var (
+	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
+	ErrLost           = errors.New("leasehold: lock lost")                   // matches *LostError
+	ErrReleased       = errors.New("leasehold: lock released")               // cause of a context after Release
+	ErrDetached       = errors.New("leasehold: lock detached")               // cause of a context after Detach
+	ErrClosed         = errors.New("leasehold: client closed")               // after Close
+	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before fn
+	ErrNotFound       = errors.New("leasehold: no such record")              // Get, IfExists, Break
+	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
+	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")             // a write may or may not have landed
+	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // see Reentrant
+	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
+	ErrBadRecord      = errors.New("leasehold: record is not of the layout") // matches *RecordError
+)
+
+// HeldError says who holds the key. Is ErrHeld; unwraps to what ended the
+// wait.
+type HeldError struct {
+	Key         Key
+	Holder      Record      // as last seen
+	Observation Observation // carry it to the next attempt (Lambda)
+	Err         error       // context.Cause of the ended wait; nil from TryAcquire
+}
+
+func (e *HeldError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, protocol.ShortOwner(e.Holder.Owner))
+	if !e.Holder.GrantedAt.IsZero() {
+		fmt.Fprintf(&b, " since %s", e.Holder.GrantedAt.Local().Format("15:04:05"))
+	}
+	if e.Holder.Token != 0 {
+		fmt.Fprintf(&b, " (token %d)", e.Holder.Token)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrHeld.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+func (e *HeldError) Unwrap() error { return e.Err }
+
+// LostReason says how a lock was lost.
+type LostReason string
+
+// The reasons.
+const (
+	LostExpired  LostReason = "expired"  // no renewal got through in time
+	LostPaused   LostReason = "paused"   // the process or machine stood still past the lease
+	LostReplaced LostReason = "replaced" // the record shows a later grant
+	LostBroken   LostReason = "broken"   // somebody broke or deleted it
+)
+
+// LostError says how and when a lock was lost. Is ErrLost.
+type LostError struct {
+	Key    Key
+	Token  int64
+	Reason LostReason
+	At     time.Time // when trust ended
+	By     *Record   // what the record shows now; nil if it was not seen
+	Err    error     // last error of a renewal, or the transaction's
+}
+
+func (e *LostError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leasehold: lost %v (token %d) at %s: ", e.Key, e.Token, e.At.Local().Format("15:04:05.000"))
+	switch e.Reason {
+	case LostPaused:
+		b.WriteString("the process stood still past the lease")
+	case LostReplaced:
+		b.WriteString("the record shows a later grant")
+		if e.By != nil {
+			fmt.Fprintf(&b, ", of %s", protocol.ShortOwner(e.By.Owner))
+		}
+	case LostBroken:
+		b.WriteString("somebody broke or deleted it")
+	default:
+		b.WriteString("no renewal got through in time")
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// seenGone reports whether the record was seen without the grant.
+func (e *LostError) seenGone() bool { return e.Reason == LostReplaced || e.Reason == LostBroken }
+
+// ChangedError has the record that Break met. Is ErrChanged.
+type ChangedError struct{ Now Record }
+
+func (e *ChangedError) Error() string {
+	if e.Now.Released {
+		return fmt.Sprintf("leasehold: %v was released meanwhile: nothing to break", e.Now.Key)
+	}
+	return fmt.Sprintf("leasehold: %v has changed: now held by %s: look again before breaking it",
+		e.Now.Key, protocol.ShortOwner(e.Now.Owner))
+}
+
+// Is reports whether target is ErrChanged.
+func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
+
+// RecordError is an item that does not read as a lock of the layout. Such an
+// item is never taken for free. Is ErrBadRecord.
+type RecordError struct {
+	Key       Key
+	Attribute string
+	Problem   string
+	Item      map[string]types.AttributeValue
+}
+
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("leasehold: the record of %v is not a lock of this layout: %s %s: mend or delete it by hand, or use the layout that wrote it",
+		e.Key, e.Attribute, e.Problem)
+}
+
+// Is reports whether target is ErrBadRecord.
+func (e *RecordError) Is(target error) bool { return target == ErrBadRecord }
+
+// UnsupportedError is an option that the layout cannot honour. Is
+// errors.ErrUnsupported.
+type UnsupportedError struct{ Layout, Feature string }
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("leasehold: layout %s, as configured, has no %s", e.Layout, e.Feature)
+}
+
+// Is reports whether target is errors.ErrUnsupported.
+func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// OpError is a DynamoDB request that failed: Err is the SDK's error.
+type OpError struct {
+	Op    string // "acquire", "renew", "release", "commit", "get", "list", "break"
+	Table string
+	Key   Key
+	Err   error
+}
+
+func (e *OpError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leasehold: %s", e.Op)
+	if e.Key != (Key{}) {
+		fmt.Fprintf(&b, " %v", e.Key)
+	}
+	fmt.Fprintf(&b, " in table %s: ", e.Table)
+	if advice := advise(e.Err); advice != "" {
+		fmt.Fprintf(&b, "%s: ", advice)
+	}
+	fmt.Fprintf(&b, "%v", e.Err)
+	return b.String()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+// advise says what to do about an error of DynamoDB.
+func advise(err error) string {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		if op := (*smithy.OperationError)(nil); errors.As(err, &op) && strings.HasPrefix(op.Unwrap().Error(), "get identity: ") {
+			return "no credentials: set AWS_PROFILE or the AWS_ variables"
+		}
+		return ""
+	}
+	switch api.ErrorCode() {
+	case "ResourceNotFoundException":
+		return "create it with leasehold table create, or check region and endpoint"
+	case "AccessDeniedException", "AccessDenied":
+		return "access denied: allow this operation on the table in the caller's IAM policy"
+	case "ExpiredTokenException", "ExpiredToken":
+		return "credentials have expired: renew them"
+	case "UnrecognizedClientException", "InvalidSignatureException", "IncompleteSignatureException", "MissingAuthenticationTokenException":
+		return "credentials were refused: check them, the region and this machine's clock"
+	case "ValidationException":
+		if strings.Contains(api.ErrorMessage(), "schema") {
+			return "the table's key is not the layout's: compare them with leasehold table check"
+		}
+	}
+	return ""
+}
+
+// opError wraps an error of the SDK.
+func opError(op, table string, key Key, err error) error {
+	var none *types.ResourceNotFoundException
+	if errors.As(err, &none) {
+		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
+	}
+	return &OpError{Op: op, Table: table, Key: key, Err: err}
+}
+
+// notRunError marks an error of Do that came before the function.
+type notRunError struct{ err error }
+
+func (e *notRunError) Error() string        { return e.err.Error() }
+func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
+func (e *notRunError) Unwrap() error        { return e.err }
+
+func recordError(key Key, item protocol.Item, err error) error {
+	bad := &RecordError{Key: key, Item: item, Attribute: "item", Problem: err.Error()}
+	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
+		bad.Attribute, bad.Problem = d.Attribute, d.Problem
+	}
+	return bad
+}

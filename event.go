@@ -1,0 +1,34 @@
+package leasehold
+
+import "time"
+
+// EventKind says what an Event is about. New kinds may come: ignore unknown
+// ones.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventWaiting    EventKind = "waiting"     // first seen held by Holder, or holder changed
+	EventGranted    EventKind = "granted"     // Took: from call to grant
+	EventRenewed    EventKind = "renewed"     // Took: the request
+	EventRenewError EventKind = "renew_error" // Remaining: what trust is left; retried
+	EventLost       EventKind = "lost"        // Err is *LostError
+	EventReleased   EventKind = "released"    // Took: the request; Held: since the grant
+	EventThrottled  EventKind = "throttled"   // a request was throttled and will be repeated
+)
+
+// Event is one thing that happened. Fields that do not apply are zero.
+type Event struct {
+	Kind      EventKind
+	Time      time.Time
+	Key       Key
+	Token     int64
+	Took      time.Duration
+	Held      time.Duration
+	Remaining time.Duration
+	Requests  int     // DynamoDB requests spent
+	TookOver  bool    // granted: from a dead holder
+	Local     bool    // granted: handed over inside this client
+	Holder    *Record // waiting
+	Err       error
+}

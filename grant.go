@@ -1,0 +1,229 @@
+package leasehold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Grant is a detached lock as plain data, to be handed to another process, as
+// JSON for one: {"table","key","sortKey","owner","token","grant","versions",
+// "leaseMs","trustedUntil"}. Whoever has it can resume the lock, once.
+type Grant struct {
+	Table        string
+	Key          Key
+	Owner        string
+	Token        int64
+	ID           string   // of the grant
+	Versions     []string // confirmed last, and any unresolved
+	Lease        time.Duration
+	TrustedUntil time.Time // by the granting host's clock; for people
+}
+
+type grantJSON struct {
+	Table        string   `json:"table"`
+	Key          string   `json:"key"`
+	SortKey      string   `json:"sortKey,omitempty"`
+	Owner        string   `json:"owner"`
+	Token        int64    `json:"token"`
+	Grant        string   `json:"grant"`
+	Versions     []string `json:"versions"`
+	LeaseMs      int64    `json:"leaseMs"`
+	TrustedUntil string   `json:"trustedUntil"`
+}
+
+// MarshalJSON writes the grant for another process.
+func (g Grant) MarshalJSON() ([]byte, error) {
+	return json.Marshal(grantJSON{
+		Table: g.Table, Key: g.Key.Partition, SortKey: g.Key.Sort, Owner: g.Owner, Token: g.Token, Grant: g.ID,
+		Versions: g.Versions, LeaseMs: g.Lease.Milliseconds(), TrustedUntil: formatTime(g.TrustedUntil),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (g *Grant) UnmarshalJSON(b []byte) error {
+	var in grantJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return fmt.Errorf("leasehold: grant: %w", err)
+	}
+	until, err := time.Parse(time.RFC3339, in.TrustedUntil)
+	if err != nil {
+		return fmt.Errorf("leasehold: grant of %q: trustedUntil: %w", in.Key, err)
+	}
+	*g = Grant{
+		Table: in.Table, Key: Key{in.Key, in.SortKey}, Owner: in.Owner, Token: in.Token, ID: in.Grant,
+		Versions: in.Versions, Lease: time.Duration(in.LeaseMs) * time.Millisecond, TrustedUntil: until,
+	}
+	return nil
+}
+
+// Detach ends this handle without releasing: renewals stop, the context ends
+// with ErrDetached, and the grant can be taken up by Client.Resume elsewhere
+// before its lease runs out. It sends nothing.
+func (l *Lock) Detach() (Grant, error) {
+	h := l.h
+	until := l.TrustedUntil()
+	h.look()
+	h.mu.Lock()
+	shared := len(h.handles) > 1
+	h.mu.Unlock()
+	if shared {
+		return Grant{}, fmt.Errorf("leasehold: detach %v: other handles share the grant: release them first", h.key)
+	}
+	if !h.end(ErrDetached) {
+		return Grant{}, h.ended()
+	}
+	h.c.lines.pass(h.key, h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Grant{
+		Table: h.c.cfg.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
+		Versions: h.asHeld().Versions, Lease: h.timing.lease, TrustedUntil: until,
+	}, nil
+}
+
+// Resume takes up a grant that Lock.Detach laid down, in this process or
+// another, by one renewal. ErrLost if it has lapsed and was taken, or was
+// resumed elsewhere. ErrUnknownOutcome if ctx ended without an answer: call it
+// again on the same client, which knows what it has tried.
+func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
+	r := renewal{lease: g.Lease}
+	for _, o := range opts {
+		o.toRenew(&r)
+	}
+	key, err := c.checkGrant(g, &r)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("leasehold: resume %v: %w", key, context.Cause(ctx))
+	}
+	if !c.enter() {
+		return nil, ErrClosed
+	}
+	defer c.leave()
+	policy, err := c.checkPolicy(byConfig)
+	if err != nil {
+		return nil, err
+	}
+	want := &request{key: key, timing: c.timing.scaled(r.lease), policy: policy}
+	type result struct {
+		h   *holding
+		err error
+	}
+	done := make(chan result, 1)
+	c.detach(func() {
+		h, err := c.resume(ctx, g, want, r)
+		done <- result{h, err}
+	})
+	select {
+	case res := <-done:
+		if res.err != nil {
+			return nil, res.err
+		}
+		return res.h.handles[0], nil
+	case <-ctx.Done():
+	}
+	c.detach(func() {
+		// What comes too late is laid down again: a later Resume on this
+		// client takes it up.
+		if res := <-done; res.h != nil {
+			res.h.end(ErrDetached)
+			c.lines.pass(key, res.h)
+			c.orphan(key, []string{res.h.currentRecord().Version})
+		}
+	})
+	return nil, &OpError{Op: "renew", Table: c.cfg.Table, Key: key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))}
+}
+
+func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
+	if g.Table != c.cfg.Table {
+		return g.Key, fmt.Errorf("leasehold: resume %v: the grant is of table %q, this client of %q", g.Key, g.Table, c.cfg.Table)
+	}
+	if g.ID == "" || g.Owner == "" || len(g.Versions) == 0 {
+		return g.Key, fmt.Errorf("leasehold: resume %v: the grant lacks its id, owner or versions: use what Detach returned", g.Key)
+	}
+	key, err := c.checkKey("resume", g.Key)
+	if err != nil {
+		return key, err
+	}
+	if err := checkLease(key, r.lease); err != nil {
+		return key, err
+	}
+	return key, c.checkChanges(key, &r.changes)
+}
+
+// resume sends the renewal until it is answered.
+func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) (*holding, error) {
+	hold := protocol.Hold{
+		Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID},
+		Versions: append(slices.Clone(g.Versions), c.orphans.of(want.key, c.now().Mono)...),
+	}
+	var tried []attempt
+	for n := 0; ; n++ {
+		a := c.newAttempt(r.lease)
+		ans := c.write(ctx, c.proto.Renew(hold, a.version, a.lease, r.changes.Changes), want.grantLimit())
+		switch {
+		case ans.Effect == decide.Applied:
+			return c.resumed(ctx, want, a, ans.item)
+		case ans.Cause == decide.ConditionFailed:
+			item, ok := c.shown(ctx, want.key, ans)
+			if !ok {
+				break
+			}
+			return c.resumedUnseen(ctx, g, want, append(tried, a), item)
+		case ans.Effect == decide.Unknown:
+			tried = append(tried, a)
+			hold.Versions = append(hold.Versions, a.version)
+			c.orphan(want.key, []string{a.version})
+		case ans.Cause == decide.Refused:
+			return nil, opError("renew", c.cfg.Table, want.key, ans.err)
+		}
+		if len(tried) < manyTried {
+			pause(ctx.Done(), backoff(n, time.Second))
+		}
+		if ctx.Err() != nil || len(tried) >= manyTried {
+			return nil, &OpError{Op: "renew", Table: c.cfg.Table, Key: want.key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, ans.err)}
+		}
+	}
+}
+
+func (c *Client) resumed(ctx context.Context, want *request, a attempt, item protocol.Item) (*holding, error) {
+	r, err := c.decode(want.key, item)
+	if err != nil {
+		return nil, err
+	}
+	h := c.newHolding(ctx, want, a, r)
+	c.lines.adopt(h)
+	return h, nil
+}
+
+// resumedUnseen tells an attempt that landed without our knowing from a grant
+// that is gone.
+func (c *Client) resumedUnseen(ctx context.Context, g Grant, want *request, tried []attempt, item protocol.Item) (*holding, error) {
+	lost := &LostError{Key: want.key, Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
+	if item == nil {
+		return nil, lost
+	}
+	r, err := c.decode(want.key, item)
+	if err != nil {
+		return nil, errors.Join(lost, err)
+	}
+	for _, a := range tried {
+		trust := decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin)
+		if a.version == r.Version && !r.Released && !c.now().Past(trust) {
+			return c.resumed(ctx, want, a, item)
+		}
+	}
+	lost.By = &r
+	if !r.Released || r.Grant != g.ID {
+		lost.Reason = LostReplaced
+	}
+	return nil, lost
+}

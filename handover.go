@@ -1,0 +1,98 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// handOver passes the key to the next in the local line in one write, which
+// ends this grant and begins theirs. It reports whether that settled the
+// matter; if not, the grant in f.hold is still to be released. The next may
+// have left while the write was under way: then the new grant is nobody's and
+// is passed on.
+func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
+	h := f.h
+	for {
+		t := h.c.lines.heir(h.key, h.age())
+		if t == nil {
+			return false, nil
+		}
+		a, r, err := f.grantTo(limit, t.want)
+		if err != nil {
+			var given turn
+			if !errors.Is(err, ErrLost) {
+				// Nobody believes in what was tried: the next in line may
+				// take whatever of it the record shows.
+				h.c.orphan(h.key, f.hold.Versions)
+				given.tried = slices.Clone(f.tried)
+			}
+			if !h.c.lines.deliver(t, given) {
+				h.c.lines.pass(h.key, h)
+			}
+			return true, err
+		}
+		next := h.c.newHolding(t.ctx, t.want, a, r)
+		if h.c.lines.deliver(t, turn{granted: next}) {
+			return true, nil
+		}
+		next.end(ErrReleased)
+		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Versions: []string{r.Version}}
+		f.tried, f.unknown = nil, false
+	}
+}
+
+// grantTo sends the hand-over until it is answered, and returns the attempt
+// that landed and the record it made.
+func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record, error) {
+	h := f.h
+	for n := 0; ; n++ {
+		a := h.c.newAttempt(want.timing.lease)
+		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a, nil)), want.grantLimit())
+		f.sent++
+		switch {
+		case ans.Effect == decide.Applied:
+			r, err := h.c.decode(h.key, ans.item)
+			return a, r, err
+		case ans.Cause == decide.ConditionFailed:
+			return f.landed(want, a, ans)
+		case ans.Effect == decide.Unknown:
+			f.unknown = true
+			f.note(a)
+			f.hold.Grants = append(f.hold.Grants, a.version)
+		case ans.Cause == decide.Refused && !f.unknown:
+			return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, ans.err)
+		}
+		if len(f.tried) < manyTried {
+			pause(limit.Done(), backoff(n, time.Second))
+		}
+		if limit.Err() != nil || len(f.tried) >= manyTried {
+			return attempt{}, Record{}, h.unknownRelease(ans.err)
+		}
+	}
+}
+
+// landed tells a hand-over of ours that was delivered twice from a lost lock.
+func (f *freeing) landed(want *request, last attempt, ans answer) (attempt, Record, error) {
+	h := f.h
+	if item, ok := h.c.shown(h.ctx, h.key, ans); ok && item != nil {
+		if r, err := h.c.decode(h.key, item); err == nil && !r.Released {
+			for _, a := range append(slices.Clone(f.tried), last) {
+				trust := decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin)
+				if a.version == r.Version && !h.c.now().Past(trust) {
+					return a, r, nil
+				}
+			}
+		}
+	}
+	if err := f.settle(ans, keepRecord); err != nil {
+		return attempt{}, Record{}, err
+	}
+	// A hand-over landed and its grant has ended since: the key is no longer
+	// ours to give.
+	return attempt{}, Record{}, f.lost(LostReplaced, nil)
+}

@@ -1,0 +1,254 @@
+package leasehold
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// holding is one grant while this client has it: what is believed of it and
+// until when. Handles (Lock) share it. A holding is trusted, then ended for
+// good: lost, released or detached.
+type holding struct {
+	c       *Client
+	key     Key
+	owner   string
+	grant   string
+	token   int64
+	ctx     context.Context // the caller's, for its values
+	want    *request
+	granted decide.Instant
+	took    *Record // the dead holder's record, if it was taken over
+
+	over    chan struct{} // closed when trust has ended
+	writing chan struct{} // one place: renewals exclude each other
+
+	mu        sync.Mutex // guards what follows; never held across I/O
+	cause     error      // why trust ended; nil while trusted
+	timing    timing
+	until     decide.Instant
+	confirmed string    // the version of the last write known to have landed
+	tried     []attempt // later writes without an answer, oldest first
+	begun     bool      // a renewal has been tried since the last that landed
+	lastErr   error     // of the last renewal
+	record    Record
+	handles   []*Lock
+	working   int           // functions in Do
+	quiet     chan struct{} // closed when there are none; Close waits for it
+	releasing *releasing    // the last effort to free the key
+	freeing   *freeing      // what all efforts have sent; theirs, one at a time
+	expiry    *time.Timer
+	renewal   *time.Timer
+	warnings  []*warning
+}
+
+// warning is a notice of one holding.
+type warning struct {
+	notice
+	timer *time.Timer
+	given bool // in this shortfall
+}
+
+// newHolding begins to hold what attempt a was granted, as item shows it, and
+// makes the first handle.
+func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
+	h := &holding{
+		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: ctx, want: want,
+		granted: a.sent, timing: want.timing,
+		until:     decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin),
+		confirmed: r.Version, record: r,
+		over: make(chan struct{}), writing: make(chan struct{}, 1),
+	}
+	h.newHandle(ctx)
+	for _, n := range want.notices {
+		h.warnings = append(h.warnings, &warning{notice: n})
+	}
+	remaining := c.now().Remaining(h.until)
+	h.mu.Lock()
+	h.expiry = time.AfterFunc(max(remaining, 0), h.look)
+	for _, w := range h.warnings {
+		w.timer = time.AfterFunc(max(remaining-w.left, 0), func() { h.warn(w) })
+	}
+	if !want.manual {
+		// Spread over the second half of the period, so that locks granted
+		// together are not renewed together.
+		first := time.Duration((0.5 + 0.5*rand.Float64()) * float64(h.timing.every))
+		h.renewal = time.AfterFunc(first, h.renewInBackground)
+	}
+	h.mu.Unlock()
+	c.keep(h)
+	return h
+}
+
+func (h *holding) newHandle(ctx context.Context) *Lock {
+	l := &Lock{h: h}
+	l.ctx, l.cancel = newLockContext(ctx, h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.handles = append(h.handles, l)
+	return l
+}
+
+// look ends the trust if its time has come. Contexts call it whenever they are
+// asked, the expiry timer when nobody asks.
+func (h *holding) look() {
+	h.mu.Lock()
+	if h.cause != nil {
+		h.mu.Unlock()
+		return
+	}
+	remaining := h.c.now().Remaining(h.until)
+	if remaining > 0 {
+		h.expiry.Reset(remaining)
+		h.mu.Unlock()
+		return
+	}
+	reason := LostExpired
+	if !h.want.manual && !h.begun {
+		// Trust leaves room for several renewals. That none was even begun
+		// means that nothing ran here.
+		reason = LostPaused
+	}
+	err := h.lastErr
+	h.mu.Unlock()
+	h.lose(reason, nil, err)
+}
+
+// end ends the trust for good, once, and reports whether this call did.
+func (h *holding) end(cause error) bool {
+	h.mu.Lock()
+	if h.cause != nil {
+		h.mu.Unlock()
+		return false
+	}
+	h.cause = cause
+	close(h.over)
+	h.expiry.Stop()
+	if h.renewal != nil {
+		h.renewal.Stop()
+	}
+	for _, w := range h.warnings {
+		w.timer.Stop()
+	}
+	handles := slices.Clone(h.handles)
+	h.mu.Unlock()
+
+	for _, l := range handles {
+		l.cancel(cause)
+	}
+	h.c.drop(h)
+	return true
+}
+
+// lose ends the trust because the lock is not ours any more, or may not be.
+func (h *holding) lose(reason LostReason, by *Record, err error) {
+	h.mu.Lock()
+	at := h.until
+	h.mu.Unlock()
+	now := h.c.now()
+	lost := &LostError{Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
+		At: time.Now().Add(min(now.Remaining(at), 0)).Round(0)}
+	if !h.end(lost) {
+		return
+	}
+	h.c.lines.pass(h.key, h)
+	h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
+		slog.Int64("token", h.token), slog.String("reason", string(reason)), slog.Any("err", err))
+	h.c.emit(h.ctx, Event{Kind: EventLost, Key: h.key, Token: h.token, Held: h.age(), Err: lost})
+	for _, w := range h.warnings {
+		h.warn(w)
+	}
+}
+
+// warn gives a notice if it is due and has not been given in this shortfall.
+func (h *holding) warn(w *warning) {
+	h.mu.Lock()
+	lost := false
+	if _, ok := h.cause.(*LostError); ok { //nolint:errorlint // set by lose, never wrapped
+		lost = true
+	}
+	remaining := h.c.now().Remaining(h.until)
+	due := !w.given && (lost || h.cause == nil && remaining <= w.left)
+	if due {
+		w.given = true
+	} else if h.cause == nil && !w.given {
+		w.timer.Reset(remaining - w.left)
+	}
+	l := h.handles[0]
+	h.mu.Unlock()
+	if due {
+		go w.fn(l)
+	}
+}
+
+// ended returns why trust ended, nil while it lasts.
+func (h *holding) ended() error {
+	h.look()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cause
+}
+
+// isOver reports whether trust has been ended, without a look at the clock.
+func (h *holding) isOver() bool {
+	select {
+	case <-h.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// age is the time since the grant, by the clock that stands still in suspend.
+func (h *holding) age() time.Duration { return h.c.now().Mono - h.granted.Mono }
+
+func (h *holding) currentRecord() Record {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.record
+}
+
+// asHeld names the grant for a condition. h.mu is held.
+func (h *holding) asHeld() protocol.Hold {
+	return protocol.Hold{
+		Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant},
+		Versions: append([]string{h.confirmed}, versionsOf(h.tried)...),
+	}
+}
+
+// confirm enters a write of this holding that is known to have landed: trust
+// now counts from the sending of that very attempt.
+func (h *holding) confirm(a attempt, r Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cause != nil {
+		return
+	}
+	now := h.c.now()
+	if now.Past(h.until) {
+		return // an ended trust never revives; look will say so
+	}
+	h.timing = h.timing.scaled(a.lease)
+	h.until = decide.TrustedUntil(a.sent, h.timing.lease, h.timing.margin)
+	h.confirmed, h.record = a.version, r
+	// What was tried before it can no longer land: its condition names
+	// versions that are gone.
+	if i := slices.IndexFunc(h.tried, func(t attempt) bool { return t.version == a.version }); i >= 0 {
+		h.tried = slices.Delete(h.tried, 0, i+1)
+	}
+	h.begun, h.lastErr = false, nil
+	remaining := now.Remaining(h.until)
+	h.expiry.Reset(max(remaining, 0))
+	for _, w := range h.warnings {
+		if remaining > w.left {
+			w.given = false
+			w.timer.Reset(remaining - w.left)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package protocol
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+)
+
+// clientIDLen is the length of crypto/rand.Text: 130 random bits in base 32.
+const clientIDLen = 26
+
+// NewOwner returns name with a fresh client id behind it, the value of
+// ownerName. The id tells two clients of one name apart, and our grants from
+// those of a peer that carries our attributes forward.
+func NewOwner(name string) string {
+	return name + "/" + strings.ToLower(rand.Text())
+}
+
+// HasClientID reports whether an owner ends in a client id of ours.
+func HasClientID(owner string) bool {
+	id, ok := clientID(owner)
+	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// ShortOwner returns owner for a person to read: of a client id, enough to
+// tell two apart.
+func ShortOwner(owner string) string {
+	if !HasClientID(owner) {
+		return owner
+	}
+	return owner[:len(owner)-clientIDLen+4]
+}
+
+func clientID(owner string) (string, bool) {
+	i := strings.LastIndexByte(owner, '/')
+	if i < 0 || len(owner)-i-1 != clientIDLen {
+		return "", false
+	}
+	return owner[i+1:], true
+}
+
+// NewVersion returns a random UUID (RFC 9562, version 4): one for every
+// attempt that writes, so that none ever comes back.
+func NewVersion() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, crypto/rand since Go 1.24
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,108 @@
+// Package protocol is the seam between the client and the layouts. The client
+// knows when to write and what an answer means; a layout knows how that write
+// is spelled in its table. Between them pass plain values: a Record read from
+// an item, and a Write ready to be sent.
+package protocol
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Item is an item as the SDK has it.
+type Item = map[string]types.AttributeValue
+
+// Key names a lock.
+type Key struct{ Partition, Sort string }
+
+// Record is a lock as stored, in the terms of the client.
+type Record struct {
+	Key        Key
+	Owner      string
+	Token      int64  // 0: a holder that has none
+	Grant      string // "": a holder that has none
+	Version    string
+	Lease      time.Duration
+	GrantedAt  time.Time
+	Released   bool
+	ExpiresAt  time.Time
+	Data       []byte
+	Attributes Item // the caller's own
+}
+
+// DecodeError says why an item does not read as a lock of the layout.
+type DecodeError struct{ Attribute, Problem string }
+
+func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
+
+// Changes are what a write changes of that which the record carries for the
+// caller. What they do not name stays as it is.
+type Changes struct {
+	SetData     bool
+	Data        []byte // with SetData; nil removes
+	InitialData []byte // set where the record has none; grants only
+	Attributes  Item   // a nil value removes
+}
+
+// Grant is the write that takes a key.
+type Grant struct {
+	Key      Key
+	Owner    string
+	Version  string // of this attempt, and the grant's id
+	Lease    time.Duration
+	Now      time.Time
+	IfExists bool
+	Takeable []string // versions that may be replaced though not released
+	Changes  Changes
+}
+
+// Hold names a grant as the record must show it for a write of its holder to
+// land. A version never comes back, so late duplicates are harmless.
+type Hold struct {
+	Key      Key
+	Owner    string
+	Grants   []string // ids; several while a hand-over is unresolved
+	Versions []string // confirmed last, and any unresolved
+}
+
+// Protocol spells the writes of one layout. Its methods are pure.
+type Protocol interface {
+	// Key encodes k. The error says what is wrong with k.
+	Key(k Key) (Item, error)
+
+	// KeyNames are the attributes of the key; sort is empty without one.
+	KeyNames() (partition, sort string)
+
+	// TTLName is the attribute of DynamoDB's TTL, empty for none.
+	TTLName() string
+
+	// Complete fills in what a call may leave out of a key.
+	Complete(k Key) Key
+
+	// Reserved reports whether an attribute name is the layout's own.
+	Reserved(name string) bool
+
+	// Decode reads an item; a *DecodeError if it is not a lock.
+	Decode(item Item) (Record, error)
+
+	// Grant takes a free key, or one that shows a takeable version.
+	Grant(g Grant) *Write
+
+	// Renew gives the hold a new version, and a new start to its lease.
+	Renew(h Hold, version string, lease time.Duration, c Changes) *Write
+
+	// HandOver ends the hold and grants its key to g.Owner, in one write.
+	HandOver(h Hold, g Grant) *Write
+
+	// Release frees the key and keeps the record until expires, for ever if
+	// that is zero.
+	Release(h Hold, version string, expires time.Time, c Changes) *Write
+
+	// Delete frees the key by deleting the record.
+	Delete(h Hold) *Write
+
+	// Break frees the grant that r shows, whoever holds it. With unrenewed
+	// the record must still show r's version.
+	Break(r Record, version string, expires time.Time, unrenewed bool) *Write
+}

@@ -1,0 +1,127 @@
+package protocol
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Write is one conditional update or delete of a lock record. Every attribute
+// name goes through a placeholder: the peers' names are reserved words.
+type Write struct {
+	key       Item
+	delete    bool
+	set       []string
+	remove    []string
+	condition string
+	names     map[string]string
+	values    Item
+	seen      map[string]string // attribute name to its placeholder
+}
+
+// NewUpdate begins an UpdateItem of the record with that key.
+func NewUpdate(key Item) *Write {
+	return &Write{key: key, names: map[string]string{}, values: Item{}, seen: map[string]string{}}
+}
+
+// NewDelete begins a DeleteItem of the record with that key.
+func NewDelete(key Item) *Write {
+	w := NewUpdate(key)
+	w.delete = true
+	return w
+}
+
+// Name returns the placeholder of an attribute name.
+func (w *Write) Name(name string) string {
+	if p, ok := w.seen[name]; ok {
+		return p
+	}
+	p := fmt.Sprintf("#%d", len(w.names))
+	w.names[p], w.seen[name] = name, p
+	return p
+}
+
+// Value returns a placeholder for v.
+func (w *Write) Value(v types.AttributeValue) string {
+	p := fmt.Sprintf(":%d", len(w.values))
+	w.values[p] = v
+	return p
+}
+
+// Text returns a placeholder for a string.
+func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemberS{Value: s}) }
+
+// Set sets an attribute.
+func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
+
+// SetTo sets an attribute to an operand of the expression grammar.
+func (w *Write) SetTo(name, operand string) { w.set = append(w.set, w.Name(name)+" = "+operand) }
+
+// Remove removes an attribute.
+func (w *Write) Remove(name string) { w.remove = append(w.remove, w.Name(name)) }
+
+// Where sets the condition.
+func (w *Write) Where(condition string) { w.condition = condition }
+
+// In returns the condition that the attribute has one of the values, and one
+// that never holds when there are none.
+func (w *Write) In(name string, values []string) string {
+	if len(values) == 0 {
+		return "attribute_type(" + w.Name(name) + ", " + w.Text("NULL") + ")"
+	}
+	operands := make([]string, len(values))
+	for i, v := range values {
+		operands[i] = w.Text(v)
+	}
+	return w.Name(name) + " IN (" + strings.Join(operands, ", ") + ")"
+}
+
+// IsDelete reports whether the write is a DeleteItem.
+func (w *Write) IsDelete() bool { return w.delete }
+
+// Key returns the key written to.
+func (w *Write) Key() Item { return w.key }
+
+func (w *Write) update() *string {
+	var b strings.Builder
+	if len(w.set) > 0 {
+		b.WriteString("SET " + strings.Join(w.set, ", "))
+	}
+	if len(w.remove) > 0 {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString("REMOVE " + strings.Join(w.remove, ", "))
+	}
+	return aws.String(b.String())
+}
+
+// UpdateItem returns the request. Its reply has the whole new item, its
+// refusal the old one.
+func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(table),
+		Key:                                 w.key,
+		UpdateExpression:                    w.update(),
+		ConditionExpression:                 aws.String(w.condition),
+		ExpressionAttributeNames:            w.names,
+		ExpressionAttributeValues:           w.values,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// DeleteItem returns the request. Its refusal has the old item.
+func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
+	return &dynamodb.DeleteItemInput{
+		TableName:                           aws.String(table),
+		Key:                                 w.key,
+		ConditionExpression:                 aws.String(w.condition),
+		ExpressionAttributeNames:            w.names,
+		ExpressionAttributeValues:           w.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}

@@ -1,0 +1,230 @@
+package leasehold
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// lines keeps the goroutines of one client in order, key by key: one of them
+// has the key's turn, to seek it or to hold it, the others wait without
+// sending anything. It is safe for concurrent use and does no I/O.
+type lines struct {
+	limit            int // hand-overs in a row; negative: none
+	pollMin, pollMax time.Duration
+
+	mu    sync.Mutex
+	byKey map[Key]*line
+}
+
+// line is the line of one key.
+type line struct {
+	queue     []*ticket
+	holder    *holding      // who has the turn, once granted
+	sighted   *Record       // who holds the key elsewhere, while the turn's owner seeks it
+	handOvers int           // in a row
+	longest   time.Duration // hold among them
+}
+
+// ticket is a place in a line.
+type ticket struct {
+	ctx   context.Context // the caller's, for its values
+	want  *request
+	turn  chan turn    // gets one value
+	known chan *Record // gets the holder, if want is not to wait
+	gone  bool         // its caller has left; lines.mu guards it
+}
+
+// turn is a ticket's turn: the key itself, handed over, or the right to seek it.
+type turn struct {
+	granted *holding
+	tried   []attempt // hand-overs to this ticket whose effect is unknown
+	skip    time.Duration
+}
+
+func newLines(cfg Config) *lines {
+	return &lines{limit: cfg.LocalHandOver, pollMin: cfg.PollMin, pollMax: cfg.PollMax, byKey: map[Key]*line{}}
+}
+
+// enter joins the line of a key. The first one has its turn at once.
+func (l *lines) enter(ctx context.Context, want *request) *ticket {
+	t := &ticket{ctx: ctx, want: want, turn: make(chan turn, 1), known: make(chan *Record, 1)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln, ok := l.byKey[want.key]
+	if !ok {
+		l.byKey[want.key] = &line{}
+		t.turn <- turn{}
+		return t
+	}
+	if want.noWait {
+		if r := ln.knownHolder(); r != nil {
+			t.known <- r
+			t.gone = true
+			return t
+		}
+	}
+	ln.queue = append(ln.queue, t)
+	return t
+}
+
+func (ln *line) knownHolder() *Record {
+	if ln.holder != nil {
+		r := ln.holder.currentRecord()
+		return &r
+	}
+	return ln.sighted
+}
+
+// sight tells the line who holds its key elsewhere: those who do not want to
+// wait need not.
+func (l *lines) sight(key Key, r *Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln := l.byKey[key]; ln != nil {
+		ln.sighted = r
+		ln.dismiss()
+	}
+}
+
+// hold tells the line that the owner of its turn has the key. A grant that has
+// ended already gives the turn on.
+func (l *lines) hold(h *holding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln := l.byKey[h.key]; ln != nil {
+		l.holds(ln, h)
+	}
+}
+
+// adopt is hold for a grant that was not sought here. Where the key has a line
+// already, whoever has its turn goes on seeking.
+func (l *lines) adopt(h *holding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey[h.key] == nil {
+		ln := &line{}
+		l.byKey[h.key] = ln
+		l.holds(ln, h)
+	}
+}
+
+// holds makes h the owner of the turn. l.mu is held.
+func (l *lines) holds(ln *line, h *holding) {
+	ln.holder, ln.sighted = h, nil
+	ln.dismiss()
+	if h.isOver() {
+		l.passOn(ln, h.key)
+	}
+}
+
+// holder returns who is known to hold the key, here or elsewhere.
+func (l *lines) holder(key Key) *Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln := l.byKey[key]; ln != nil {
+		return ln.knownHolder()
+	}
+	return nil
+}
+
+// dismiss answers those who do not want to wait. lines.mu is held.
+func (ln *line) dismiss() {
+	r := ln.knownHolder()
+	if r == nil {
+		return
+	}
+	ln.queue = slices.DeleteFunc(ln.queue, func(t *ticket) bool {
+		if t.want.noWait {
+			t.known <- r
+			t.gone = true
+		}
+		return t.gone
+	})
+}
+
+// leave takes a ticket out of its line. If it had its turn by then, that is
+// returned for the caller to pass on.
+func (l *lines) leave(t *ticket) (turn, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.gone = true
+	if ln := l.byKey[t.want.key]; ln != nil {
+		ln.queue = slices.DeleteFunc(ln.queue, func(q *ticket) bool { return q == t })
+	}
+	select {
+	case given := <-t.turn:
+		return given, true
+	default:
+		return turn{}, false
+	}
+}
+
+// heir returns the ticket that a release may hand the key to, and takes it out
+// of the line. Nil: nobody waits, or other processes are due.
+func (l *lines) heir(key Key, held time.Duration) *ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byKey[key]
+	if ln == nil {
+		return nil
+	}
+	ln.longest = max(ln.longest, held)
+	if ln.handOvers >= l.limit || len(ln.queue) == 0 || ln.queue[0].want.changes.replaceAttributes {
+		return nil // to replace attributes takes a look at them first
+	}
+	ln.handOvers++
+	return ln.pop()
+}
+
+func (ln *line) pop() *ticket {
+	t := ln.queue[0]
+	ln.queue = ln.queue[1:]
+	return t
+}
+
+// deliver gives a ticket its turn, unless its caller has left.
+func (l *lines) deliver(t *ticket, given turn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.gone {
+		return false
+	}
+	ln := l.byKey[t.want.key]
+	ln.holder = nil
+	t.turn <- given
+	if given.granted != nil {
+		l.holds(ln, given.granted)
+	}
+	return true
+}
+
+// pass ends the turn of a key: the next in line gets it. Only the turn's owner
+// passes it, h if that is a grant, nil for one who seeks; of anybody else the
+// call is ignored.
+func (l *lines) pass(key Key, h *holding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln := l.byKey[key]; ln != nil && ln.holder == h {
+		l.passOn(ln, key)
+	}
+}
+
+// passOn gives the turn to the next. After the last hand-over in a row that
+// one is asked to skip a full poll, as long as the longest pause of anybody
+// who watched those holds. l.mu is held.
+func (l *lines) passOn(ln *line, key Key) {
+	var skip time.Duration
+	if ln.handOvers > 0 && ln.handOvers >= l.limit {
+		skip = decide.Pause(ln.longest, l.pollMin, l.pollMax, 1)
+	}
+	ln.holder, ln.sighted, ln.handOvers, ln.longest = nil, nil, 0, 0
+	if len(ln.queue) == 0 {
+		delete(l.byKey, key)
+		return
+	}
+	ln.pop().turn <- turn{skip: skip}
+}

@@ -1,0 +1,145 @@
+package leasehold
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Get reads one record, consistently. ErrNotFound if there is none,
+// a *RecordError if it is not a lock of this layout.
+func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
+	k := Key{Partition: key}
+	for _, o := range opts {
+		o.toGet(&k)
+	}
+	k, err := c.checkKey("get", k)
+	if err != nil {
+		return Record{}, err
+	}
+	var item protocol.Item
+	err = c.retryRead(ctx, "get", k, func(ctx context.Context) error {
+		a := c.read(ctx, k)
+		item = a.item
+		return a.err
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	if item == nil {
+		return Record{}, fmt.Errorf("%w: %v in table %s", ErrNotFound, k, c.cfg.Table)
+	}
+	return c.decode(k, item)
+}
+
+// retryRead repeats a read that was throttled or not answered, for as long as
+// TryAcquire would.
+func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
+	began := c.now()
+	for n := 0; ; n++ {
+		attempt, cancel := context.WithTimeout(ctx, attemptLimit)
+		err := read(attempt)
+		cancel()
+		reply := decide.Classify(err)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil, reply.Cause == decide.Refused, c.now().Mono-began.Mono > tryFor:
+			return opError(op, c.cfg.Table, key, err)
+		}
+		if reply.Cause == decide.Busy {
+			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Requests: 1, Err: err})
+		}
+		pause(ctx.Done(), backoff(n, time.Second))
+	}
+}
+
+// List reads records page by page, eventually consistent. A *RecordError
+// concerns one record and the listing goes on; any other error ends it.
+func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record, error] {
+	var l listing
+	for _, o := range opts {
+		o.toList(&l)
+	}
+	return func(yield func(Record, error) bool) {
+		var start protocol.Item
+		if l.after != nil {
+			key, err := c.checkKey("list after", *l.after)
+			if err == nil {
+				start, err = c.proto.Key(protocol.Key(key))
+			}
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+		}
+		for {
+			var items []protocol.Item
+			err := c.retryRead(ctx, "list", Key{Partition: l.partition}, func(ctx context.Context) (err error) {
+				items, start, err = c.page(ctx, l, start)
+				return err
+			})
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(c.decode(c.keyOf(item), item)) {
+					return
+				}
+			}
+			if len(start) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// page reads one page of a listing, and where the next one starts.
+func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]protocol.Item, protocol.Item, error) {
+	partition, _ := c.proto.KeyNames()
+	names := map[string]string{"#k": partition}
+	if l.partition != "" {
+		out, err := c.db.Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(c.cfg.Table), ExclusiveStartKey: start,
+			KeyConditionExpression:    aws.String("#k = :k"),
+			ExpressionAttributeNames:  names,
+			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: l.partition}},
+		}, noRetries)
+		if err != nil {
+			return nil, start, err
+		}
+		return out.Items, out.LastEvaluatedKey, nil
+	}
+	in := &dynamodb.ScanInput{TableName: aws.String(c.cfg.Table), ExclusiveStartKey: start}
+	if l.prefix != "" {
+		in.FilterExpression = aws.String("begins_with(#k, :p)")
+		in.ExpressionAttributeNames = names
+		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.prefix}}
+	}
+	out, err := c.db.Scan(ctx, in, noRetries)
+	if err != nil {
+		return nil, start, err
+	}
+	return out.Items, out.LastEvaluatedKey, nil
+}
+
+// keyOf reads the key alone, for the error of a record that does not decode.
+func (c *Client) keyOf(item protocol.Item) Key {
+	partition, sort := c.proto.KeyNames()
+	text := func(name string) string {
+		if s, ok := item[name].(*types.AttributeValueMemberS); ok {
+			return s.Value
+		}
+		return ""
+	}
+	return Key{Partition: text(partition), Sort: text(sort)}
+}

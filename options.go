@@ -1,0 +1,237 @@
+package leasehold
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// AcquireOption is for Acquire, TryAcquire and Do.
+type AcquireOption interface{ toAcquire(*request) }
+
+// RenewOption is for Renew and Resume.
+type RenewOption interface{ toRenew(*renewal) }
+
+// ReleaseOption is for Release.
+type ReleaseOption interface{ toRelease(*ending) }
+
+// GetOption is for Get.
+type GetOption interface{ toGet(*Key) }
+
+// KeyOption completes a key, for acquiring and getting.
+type KeyOption interface {
+	AcquireOption
+	GetOption
+}
+
+// LeaseOption is for acquiring and renewing.
+type LeaseOption interface {
+	AcquireOption
+	RenewOption
+}
+
+// RecordOption changes what the record carries, with the write it is given to.
+type RecordOption interface {
+	AcquireOption
+	RenewOption
+	ReleaseOption
+}
+
+// ReleasePolicy is for acquiring (what Do and Close will do) and releasing.
+type ReleasePolicy interface {
+	AcquireOption
+	ReleaseOption
+}
+
+// request is what a caller of Acquire asks for.
+type request struct {
+	key       Key
+	timing    timing
+	changes   changes
+	ifExists  bool
+	noWait    bool
+	reentrant bool
+	manual    bool // WithoutRenewal
+	policy    policy
+	notices   []notice
+}
+
+// renewal is what a caller of Renew asks for.
+type renewal struct {
+	lease   time.Duration // 0: as before
+	changes changes
+}
+
+// ending is what a caller of Release asks for.
+type ending struct {
+	policy  policy
+	changes changes
+}
+
+// changes are the caller's changes of what the record carries.
+type changes struct {
+	protocol.Changes
+	replaceAttributes bool // remove those that are not named
+}
+
+func (c *changes) setAttributes(a map[string]types.AttributeValue) {
+	if c.Attributes == nil {
+		c.Attributes = protocol.Item{}
+	}
+	for name, v := range a {
+		c.Attributes[name] = v
+	}
+}
+
+func (c *changes) none() bool {
+	return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0 && !c.replaceAttributes
+}
+
+// policy is what becomes of the record at its release.
+type policy int
+
+const (
+	byConfig policy = iota
+	keepRecord
+	deleteRecord
+)
+
+type notice struct {
+	left time.Duration
+	fn   func(*Lock)
+}
+
+type acquireFunc func(*request)
+
+func (f acquireFunc) toAcquire(r *request) { f(r) }
+
+// IfExists acquires only if the record exists, else ErrNotFound.
+func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.ifExists = true }) }
+
+// NoWait makes acquiring return a *HeldError instead of waiting.
+func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.noWait = true }) }
+
+// Reentrant shares the grant if ctx belongs to a lock on the same key:
+// another handle on the same grant, which is released when its last handle is.
+func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
+
+// WithInitialData sets the data if the record has none.
+func WithInitialData(b []byte) AcquireOption {
+	return acquireFunc(func(r *request) { r.changes.InitialData = append([]byte{}, b...) })
+}
+
+// WithNotice calls fn, once per shortfall and on a goroutine of its own, when
+// less than left remains until trust ends. A lock lost while nobody looked is
+// notified too.
+func WithNotice(left time.Duration, fn func(*Lock)) AcquireOption {
+	return acquireFunc(func(r *request) { r.notices = append(r.notices, notice{left, fn}) })
+}
+
+// WithoutRenewal starts no background work: call Renew yourself.
+func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.manual = true }) }
+
+type sortKey string
+
+func (s sortKey) toAcquire(r *request) { r.key.Sort = string(s) }
+func (s sortKey) toGet(k *Key)         { k.Sort = string(s) }
+
+// WithSortKey completes the key in a table that has a sort key.
+func WithSortKey(sort string) KeyOption { return sortKey(sort) }
+
+type leaseOption time.Duration
+
+func (d leaseOption) toAcquire(r *request) { r.timing = r.timing.scaled(time.Duration(d)) }
+func (d leaseOption) toRenew(r *renewal)   { r.lease = time.Duration(d) }
+
+// WithLease overrides Config.Lease; RenewEvery and Margin keep their ratio.
+func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
+
+type recordOption func(*changes)
+
+func (f recordOption) toAcquire(r *request) { f(&r.changes) }
+func (f recordOption) toRenew(r *renewal)   { f(&r.changes) }
+func (f recordOption) toRelease(e *ending)  { f(&e.changes) }
+
+// WithAttributes sets top-level attributes; a nil value removes one, those not
+// named stay. A reserved name is an error before anything is sent.
+func WithAttributes(a map[string]types.AttributeValue) RecordOption {
+	return recordOption(func(c *changes) { c.setAttributes(a) })
+}
+
+// WithData replaces the data; nil removes it. Without it data stays as found.
+func WithData(b []byte) RecordOption {
+	return recordOption(func(c *changes) {
+		c.SetData, c.Data = true, nil
+		if b != nil {
+			c.Data = append([]byte{}, b...)
+		}
+	})
+}
+
+// WithoutAttributes removes the caller's attributes that the record carries.
+// Given with WithAttributes, those named there stay.
+func WithoutAttributes() RecordOption {
+	return recordOption(func(c *changes) { c.replaceAttributes = true })
+}
+
+type releasePolicy policy
+
+func (p releasePolicy) toAcquire(r *request) { r.policy = policy(p) }
+func (p releasePolicy) toRelease(e *ending)  { e.policy = policy(p) }
+
+// DeleteOnRelease deletes the record.
+func DeleteOnRelease() ReleasePolicy { return releasePolicy(deleteRecord) }
+
+// KeepOnRelease keeps the record, marked released.
+func KeepOnRelease() ReleasePolicy { return releasePolicy(keepRecord) }
+
+// ListOption is for List.
+type ListOption interface{ toList(*listing) }
+
+// listing is what a caller of List asks for.
+type listing struct {
+	partition, prefix string
+	after             *Key
+}
+
+type listFunc func(*listing)
+
+func (f listFunc) toList(l *listing) { f(l) }
+
+// After lists from behind k, to go on where an earlier listing stopped.
+func After(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
+
+// Partition lists the records of one partition key. A query.
+func Partition(key string) ListOption { return listFunc(func(l *listing) { l.partition = key }) }
+
+// Prefix lists keys that begin with p. A scan: it reads the whole table.
+func Prefix(p string) ListOption { return listFunc(func(l *listing) { l.prefix = p }) }
+
+// BreakOption is for Break.
+type BreakOption interface{ toBreak(*breaking) }
+
+// breaking is what a caller of Break asks for.
+type breaking struct{ unrenewed bool }
+
+type breakFunc func(*breaking)
+
+func (f breakFunc) toBreak(b *breaking) { f(b) }
+
+// IfUnrenewed breaks only if the holder has not renewed since r was read:
+// for holders that were found dead.
+func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking) { b.unrenewed = true }) }
+
+// timing is how long a grant lasts and is trusted, and how often renewed.
+type timing struct{ lease, margin, every time.Duration }
+
+// scaled returns the timing for another lease, in the same proportions.
+func (t timing) scaled(lease time.Duration) timing {
+	ratio := float64(lease) / float64(t.lease)
+	return timing{
+		lease:  lease,
+		margin: time.Duration(float64(t.margin) * ratio),
+		every:  time.Duration(float64(t.every) * ratio),
+	}
+}

@@ -1,0 +1,155 @@
+package leasehold
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Key names a lock. Sort is empty in a table without a sort key.
+type Key struct{ Partition, Sort string }
+
+// Keys makes keys without a sort key.
+func Keys(partitions ...string) []Key {
+	keys := make([]Key, len(partitions))
+	for i, p := range partitions {
+		keys[i].Partition = p
+	}
+	return keys
+}
+
+// String returns the partition key, and the sort key in parentheses if any.
+// It is for people: never compare or parse it.
+func (k Key) String() string {
+	if k.Sort == "" {
+		return k.Partition
+	}
+	return k.Partition + " (" + k.Sort + ")"
+}
+
+// Record is a lock as stored. Its JSON is that of the command's get and ls.
+type Record struct {
+	Key        Key
+	Owner      string
+	Token      int64  // 0: granted by a peer that has none
+	Grant      string // id of the grant; empty: a peer's
+	Version    string
+	Lease      time.Duration
+	GrantedAt  time.Time // by the holder's clock, for people; zero: unknown
+	Released   bool
+	ExpiresAt  time.Time // zero in layouts whose expiry is observed
+	Data       []byte
+	Attributes map[string]types.AttributeValue // the caller's own
+}
+
+func recordOf(r protocol.Record) Record {
+	return Record{
+		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
+		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
+		Data: r.Data, Attributes: r.Attributes,
+	}
+}
+
+func (r Record) protocol() protocol.Record {
+	return protocol.Record{
+		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
+		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
+		Data: r.Data, Attributes: r.Attributes,
+	}
+}
+
+// jsonTime is how every time is written: RFC 3339 in UTC with milliseconds.
+const jsonTime = "2006-01-02T15:04:05.000Z07:00"
+
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(jsonTime)
+}
+
+// MarshalJSON writes the command's schema; attributes are DynamoDB JSON.
+func (r Record) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Key        string         `json:"key"`
+		SortKey    string         `json:"sortKey,omitempty"`
+		State      string         `json:"state"`
+		Owner      string         `json:"owner"`
+		Token      int64          `json:"token,omitempty"`
+		Version    string         `json:"version"`
+		LeaseMs    int64          `json:"leaseMs"`
+		GrantedAt  string         `json:"grantedAt,omitempty"`
+		HeldMs     int64          `json:"heldMs,omitempty"`
+		ExpiresAt  string         `json:"expiresAt,omitempty"`
+		Data       []byte         `json:"data,omitempty"`
+		Attributes map[string]any `json:"attributes,omitempty"`
+	}{
+		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Owner: r.Owner, Token: r.Token,
+		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), GrantedAt: formatTime(r.GrantedAt),
+		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data,
+	}
+	switch {
+	case r.Released:
+		out.State = "released"
+	case !r.GrantedAt.IsZero():
+		out.HeldMs = max(time.Since(r.GrantedAt), 0).Milliseconds()
+	}
+	for name, v := range r.Attributes {
+		if out.Attributes == nil {
+			out.Attributes = map[string]any{}
+		}
+		j, err := attributeJSON(v)
+		if err != nil {
+			return nil, fmt.Errorf("leasehold: attribute %s: %w", name, err)
+		}
+		out.Attributes[name] = j
+	}
+	return json.Marshal(out)
+}
+
+// attributeJSON spells a value as DynamoDB JSON (DynamoDB API reference,
+// "AttributeValue"); the SDK keeps its own speller to itself.
+func attributeJSON(v types.AttributeValue) (any, error) {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return map[string]any{"S": v.Value}, nil
+	case *types.AttributeValueMemberN:
+		return map[string]any{"N": v.Value}, nil
+	case *types.AttributeValueMemberB:
+		return map[string]any{"B": v.Value}, nil
+	case *types.AttributeValueMemberBOOL:
+		return map[string]any{"BOOL": v.Value}, nil
+	case *types.AttributeValueMemberNULL:
+		return map[string]any{"NULL": v.Value}, nil
+	case *types.AttributeValueMemberSS:
+		return map[string]any{"SS": v.Value}, nil
+	case *types.AttributeValueMemberNS:
+		return map[string]any{"NS": v.Value}, nil
+	case *types.AttributeValueMemberBS:
+		return map[string]any{"BS": v.Value}, nil
+	case *types.AttributeValueMemberL:
+		list := make([]any, len(v.Value))
+		for i, e := range v.Value {
+			var err error
+			if list[i], err = attributeJSON(e); err != nil {
+				return nil, err
+			}
+		}
+		return map[string]any{"L": list}, nil
+	case *types.AttributeValueMemberM:
+		m := make(map[string]any, len(v.Value))
+		for name, e := range v.Value {
+			var err error
+			if m[name], err = attributeJSON(e); err != nil {
+				return nil, err
+			}
+		}
+		return map[string]any{"M": m}, nil
+	default:
+		return nil, fmt.Errorf("unknown type %T", v)
+	}
+}

@@ -1,0 +1,287 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// releasing is one effort to free a key.
+type releasing struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+// Release frees the key. The context ends before the write is sent. It may
+// be called again: nil once released, ErrLost if the lock was lost before,
+// ErrUnknownOutcome (call it again, or let the lease run out) if no reply
+// came. A ctx that has ended shortens Release to Config.ReleaseGrace; it does
+// not skip it.
+func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
+	h := l.h
+	e := ending{policy: h.want.policy}
+	for _, o := range opts {
+		o.toRelease(&e)
+	}
+	var err error
+	if e.policy, err = h.c.checkPolicy(e.policy); err != nil {
+		return err
+	}
+	if err := h.c.checkChanges(h.key, &e.changes); err != nil {
+		return err
+	}
+	if l.leaveToOthers() {
+		return nil
+	}
+	return h.release(ctx, e)
+}
+
+// leaveToOthers closes this handle alone, if others share the grant.
+func (l *Lock) leaveToOthers() bool {
+	l.h.mu.Lock()
+	if l.closed {
+		l.h.mu.Unlock()
+		return true
+	}
+	if l.h.cause != nil || len(l.h.handles) == 1 {
+		l.h.mu.Unlock()
+		return false
+	}
+	l.closed = true
+	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Lock) bool { return o == l })
+	l.h.mu.Unlock()
+	l.cancel(ErrReleased)
+	return true
+}
+
+// release ends the trust and frees the key, once however often it is called.
+func (h *holding) release(ctx context.Context, e ending) error {
+	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
+	defer cancel()
+	h.look()
+	trusted := h.end(ErrReleased)
+	cause := h.ended()
+	if errors.Is(cause, ErrDetached) {
+		return ErrDetached
+	}
+	if lost := (*LostError)(nil); errors.As(cause, &lost) && lost.seenGone() {
+		return cause // nothing of ours is left to release
+	}
+
+	h.mu.Lock()
+	op := h.releasing
+	if op == nil || op.unanswered() {
+		op = &releasing{done: make(chan struct{})}
+		h.releasing = op
+		h.c.detach(func() {
+			defer close(op.done)
+			op.err = h.free(limit, e, trusted)
+			if errors.Is(cause, ErrLost) {
+				op.err = cause
+			}
+		})
+	}
+	h.mu.Unlock()
+
+	select {
+	case <-op.done:
+		return op.err
+	case <-limit.Done():
+	}
+	select {
+	case <-op.done:
+		return op.err
+	default:
+		return h.unknownRelease(context.Cause(limit))
+	}
+}
+
+// unanswered reports whether the effort has ended without an answer.
+func (op *releasing) unanswered() bool {
+	select {
+	case <-op.done:
+		return errors.Is(op.err, ErrUnknownOutcome)
+	default:
+		return false
+	}
+}
+
+func (h *holding) unknownRelease(err error) error {
+	return &OpError{Op: "release", Table: h.c.cfg.Table, Key: h.key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, err)}
+}
+
+// abandon frees a grant that nobody wants any more.
+func (h *holding) abandon() {
+	_ = h.release(context.Background(), ending{policy: h.want.policy}) // reported as an event
+}
+
+// atLeast returns a context that ends with ctx, but not before grace has passed.
+func atLeast(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	over := make(chan struct{})
+	timer := time.AfterFunc(grace, func() { close(over) })
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-over:
+		case <-out.Done():
+		}
+		cancel(context.Cause(ctx))
+	})
+	return out, func() {
+		timer.Stop()
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// freeing is the course of one effort: the grant to be freed, which changes
+// with every hand-over, and what has been sent for it.
+type freeing struct {
+	h       *holding
+	hold    protocol.Hold
+	first   bool // the first write was sent while trusted
+	tried   []attempt
+	unknown bool // a write has had no answer
+	sent    int
+}
+
+// free hands the key over or releases it. A lock that was not trusted any more
+// gets one conditional release: its record may still be there.
+func (h *holding) free(limit context.Context, e ending, trusted bool) error {
+	started := h.c.now()
+	h.mu.Lock()
+	if h.freeing == nil {
+		h.freeing = &freeing{h: h, hold: h.asHeld(), first: trusted}
+	}
+	f := h.freeing
+	h.mu.Unlock()
+
+	if trusted && e.policy == keepRecord && e.changes.none() {
+		if settled, err := f.handOver(limit); settled {
+			h.reportRelease(started, f.sent, err)
+			return err
+		}
+	}
+	err := f.release(limit, e)
+	h.reportRelease(started, f.sent, err)
+	if errors.Is(err, ErrUnknownOutcome) {
+		h.c.orphan(h.key, f.hold.Versions)
+	}
+	h.c.lines.pass(h.key, h)
+	return err
+}
+
+func (h *holding) reportRelease(started decide.Instant, requests int, err error) {
+	ev := Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - started.Mono,
+		Held: started.Mono - h.granted.Mono, Requests: requests, Err: err}
+	if err != nil {
+		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: the lease frees the key",
+			slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
+	}
+	h.c.emit(h.ctx, ev)
+}
+
+// release sends the release until it is answered.
+func (f *freeing) release(limit context.Context, e ending) error {
+	h := f.h
+	leaseEnds := h.c.now().Add(h.want.timing.lease)
+	for n := 0; ; n++ {
+		a := h.c.newAttempt(h.want.timing.lease)
+		w := h.c.proto.Delete(f.hold)
+		if e.policy == keepRecord {
+			r := h.currentRecord()
+			w = h.c.proto.Release(f.hold, a.version, h.c.expires(e, r), e.changes.against(r))
+		}
+		ans := h.c.write(h.ctx, w, attemptLimit)
+		f.sent++
+		switch {
+		case ans.Effect == decide.Applied:
+			return nil
+		case ans.Cause == decide.ConditionFailed:
+			return f.settle(ans, e.policy)
+		case ans.Effect == decide.Unknown:
+			f.unknown = true
+			f.note(a)
+		case ans.Cause == decide.Refused && !f.unknown:
+			return opError("release", h.c.cfg.Table, h.key, ans.err)
+		}
+		if !f.first {
+			return h.unknownRelease(ans.err) // one is what a lost lock gets
+		}
+		if len(f.tried) < manyTried {
+			pause(limit.Done(), backoff(n, time.Second))
+		}
+		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(leaseEnds) {
+			return h.unknownRelease(ans.err)
+		}
+	}
+}
+
+// note remembers an attempt without an answer: the next ones expect it.
+func (f *freeing) note(a attempt) {
+	f.tried = append(f.tried, a)
+	f.hold.Versions = append(f.hold.Versions, a.version)
+}
+
+// settle says what it means that the record does not show our grant.
+func (f *freeing) settle(ans answer, p policy) error {
+	h := f.h
+	item, ok := h.c.shown(h.ctx, h.key, ans)
+	if !ok {
+		return h.unknownRelease(ans.err)
+	}
+	// Nobody else could be granted the key while the first write was under
+	// way, unless that write landed.
+	landed := f.unknown && f.first
+	if item == nil {
+		if landed || f.unknown && p == deleteRecord {
+			return nil
+		}
+		return f.lost(LostBroken, nil)
+	}
+	r, err := h.c.decode(h.key, item)
+	switch {
+	case err != nil && landed:
+		return nil
+	case err != nil:
+		return f.lost(LostBroken, nil)
+	case r.Released && slices.Contains(versionsOf(f.tried), r.Version), landed && !slices.Contains(f.hold.Grants, r.Grant):
+		return nil
+	case slices.Contains(f.hold.Grants, r.Grant) && r.Released:
+		return f.lost(LostBroken, &r)
+	}
+	return f.lost(LostReplaced, &r)
+}
+
+func (f *freeing) lost(reason LostReason, by *Record) error {
+	return &LostError{Key: f.h.key, Token: f.h.token, Reason: reason, By: by, At: time.Now().Round(0)}
+}
+
+// expires is when TTL may collect a record that is released now.
+func (c *Client) expires(e ending, r Record) time.Time {
+	retention := c.cfg.Retention
+	if retention == 0 {
+		retention = defaultRetention
+		data := r.Data != nil && !e.changes.SetData || e.changes.Data != nil
+		attributes := len(r.Attributes) > 0
+		if e.changes.replaceAttributes {
+			attributes = false
+		}
+		for _, v := range e.changes.Attributes {
+			attributes = attributes || v != nil
+		}
+		if data || attributes {
+			retention = Forever
+		}
+	}
+	if retention == Forever {
+		return time.Time{}
+	}
+	return time.Now().Add(retention)
+}

@@ -1,0 +1,295 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// manyTried is how many attempts may be without an answer before the record is
+// read to settle them: a condition's IN takes 100 values.
+const manyTried = 50
+
+// Renew renews now, and changes data, attributes or lease if opts say so.
+// Needed only with WithoutRenewal or to store something. Failures are retried
+// until ctx or the trust ends. When ctx ends while an attempt is without an
+// answer the error is ErrUnknownOutcome: the lease may be renewed, the data
+// stored.
+func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
+	h := l.h
+	var r renewal
+	for _, o := range opts {
+		o.toRenew(&r)
+	}
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if r.lease != 0 {
+		if err := checkLease(h.key, r.lease); err != nil {
+			return err
+		}
+	}
+	if err := h.c.checkChanges(h.key, &r.changes); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	h.c.detach(func() { done <- h.renewUntil(ctx, r) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key,
+		Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))}
+}
+
+// renewUntil renews on behalf of a caller.
+func (h *holding) renewUntil(ctx context.Context, r renewal) error {
+	select {
+	case h.writing <- struct{}{}:
+		defer func() { <-h.writing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-h.over:
+		return h.ended()
+	}
+	unknown := false
+	for n := 0; ; n++ {
+		a := h.renewOnce(ctx, r)
+		switch {
+		case a.Effect == decide.Applied:
+			return nil
+		case h.ended() != nil:
+			return h.ended()
+		case a.Cause == decide.Refused:
+			return opError("renew", h.c.cfg.Table, h.key, a.err)
+		}
+		unknown = unknown || a.Effect == decide.Unknown
+		pause(ctx.Done(), backoff(n, time.Second))
+		if ctx.Err() != nil {
+			err := context.Cause(ctx)
+			if unknown {
+				err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+			}
+			return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key, Err: errors.Join(err, a.err)}
+		}
+	}
+}
+
+// renewInBackground renews when the renewal is due, and makes the next one
+// due. It repeats until trust ends: no renewal is ever sent after it.
+func (h *holding) renewInBackground() {
+	if h.ended() != nil {
+		return
+	}
+	h.mu.Lock()
+	h.begun = true // it has come to its turn: whatever follows is not a pause
+	every := h.timing.every
+	h.mu.Unlock()
+	select {
+	case h.writing <- struct{}{}:
+		defer func() { <-h.writing }()
+	case <-h.over:
+		return
+	}
+	for n := 0; h.ended() == nil; n++ {
+		select {
+		case h.c.renewals <- struct{}{}:
+		case <-h.over:
+			return
+		}
+		a := h.renewOnce(h.ctx, renewal{})
+		<-h.c.renewals
+		if a.Effect == decide.Applied {
+			h.mu.Lock()
+			if h.cause == nil {
+				h.renewal.Reset(h.timing.every)
+			}
+			h.mu.Unlock()
+			return
+		}
+		if a.Cause == decide.Busy && n == 0 {
+			continue // once at once: a conflict has passed as soon as it is told
+		}
+		pause(h.over, backoff(n, min(every/4, 5*time.Second)))
+	}
+}
+
+// renewOnce sends one renewal. Its answer is Applied only if the lock is
+// trusted from that attempt on.
+func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
+	h.resolveMany(ctx)
+	h.mu.Lock()
+	now := h.c.now()
+	if h.cause != nil || now.Past(h.until) {
+		h.mu.Unlock()
+		return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: h.ended()}
+	}
+	timing := h.timing
+	if r.lease != 0 {
+		timing = timing.scaled(r.lease)
+	}
+	hold := h.asHeld()
+	a := h.c.newAttempt(timing.lease)
+	h.tried = append(h.tried, a)
+	h.begun = true
+	if until := decide.TrustedUntil(a.sent, timing.lease, timing.margin); until.Mono < h.until.Mono {
+		// The shorter lease may land without our knowing.
+		h.until = h.until.Earlier(until)
+		h.expiry.Reset(max(now.Remaining(h.until), 0))
+	}
+	within := decide.RenewalDeadline(now.Remaining(h.until))
+	ch := r.changes.against(h.record)
+	h.mu.Unlock()
+
+	h.c.renewing.Add(1)
+	ans := h.c.write(ctx, h.c.proto.Renew(hold, a.version, a.lease, ch), within)
+	h.c.renewing.Add(-1)
+	switch {
+	case ans.Effect == decide.Applied:
+		rec, err := h.c.decode(h.key, ans.item)
+		if err != nil { // what we wrote ourselves does not read: not our record any more
+			h.lose(LostReplaced, nil, err)
+			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
+		}
+		h.confirm(a, rec)
+	case ans.Cause == decide.ConditionFailed:
+		ans = h.settle(ctx, ans)
+	case ans.Effect == decide.NotApplied:
+		h.untry(a)
+	}
+	took := h.c.now().Mono - a.sent.Mono
+	if ans.Effect == decide.Applied {
+		if err := h.ended(); err != nil {
+			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
+		}
+		h.c.emit(h.ctx, Event{Kind: EventRenewed, Key: h.key, Token: h.token, Took: took, Requests: 1})
+		return ans
+	}
+	if ans.Cause == decide.ConditionFailed {
+		return ans
+	}
+	h.mu.Lock()
+	h.lastErr = ans.err
+	remaining := h.c.now().Remaining(h.until)
+	h.mu.Unlock()
+	if ans.Cause == decide.Busy {
+		h.c.emit(h.ctx, Event{Kind: EventThrottled, Key: h.key, Token: h.token, Requests: 1, Err: ans.err})
+	}
+	h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: renewal failed", slog.String("key", h.key.String()),
+		slog.Int64("token", h.token), slog.Duration("remaining", remaining), slog.Any("err", ans.err))
+	h.c.emit(h.ctx, Event{Kind: EventRenewError, Key: h.key, Token: h.token, Took: took, Remaining: remaining,
+		Requests: 1, Err: opError("renew", h.c.cfg.Table, h.key, ans.err)})
+	return ans
+}
+
+// settle says what a failed condition means: an earlier attempt of ours that
+// landed unseen, or the end.
+func (h *holding) settle(ctx context.Context, ans answer) answer {
+	item, ok := h.c.shown(ctx, h.key, ans)
+	if !ok {
+		return answer{Reply: decide.Reply{Effect: decide.Unknown, Cause: decide.Unreachable}, err: ans.err}
+	}
+	if item == nil {
+		h.lose(LostBroken, nil, nil)
+		return ans
+	}
+	r, err := h.c.decode(h.key, item)
+	if err != nil {
+		h.lose(LostBroken, nil, err)
+		return ans
+	}
+	if r.Grant != h.grant || r.Owner != h.owner {
+		h.lose(LostReplaced, &r, nil)
+		return ans
+	}
+	if r.Released {
+		h.lose(LostBroken, &r, nil)
+		return ans
+	}
+	a, ours := h.landed(r.Version)
+	if !ours { // somebody else renews under our grant: it was resumed elsewhere
+		h.lose(LostReplaced, &r, nil)
+		return ans
+	}
+	h.confirm(a, r)
+	return answer{Reply: decide.Reply{Effect: decide.Applied}, item: item}
+}
+
+// landed returns the attempt of that version, if it is one without an answer.
+func (h *holding) landed(version string) (attempt, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.IndexFunc(h.tried, func(a attempt) bool { return a.version == version })
+	if i < 0 {
+		return attempt{}, false
+	}
+	return h.tried[i], true
+}
+
+// untry forgets an attempt that is known not to have landed.
+func (h *holding) untry(a attempt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tried = slices.DeleteFunc(h.tried, func(t attempt) bool { return t.version == a.version })
+}
+
+// resolveMany reads the record when too many attempts have had no answer. A
+// version of ours settles those up to it; a read that shows none proves
+// nothing, and the oldest are given up: should one land yet, the lock is lost,
+// never doubled.
+func (h *holding) resolveMany(ctx context.Context) {
+	h.mu.Lock()
+	many := len(h.tried) >= manyTried
+	h.mu.Unlock()
+	if !many {
+		return
+	}
+	if a := h.c.read(context.WithoutCancel(ctx), h.key); a.err == nil && a.item != nil {
+		if r, err := h.c.decode(h.key, a.item); err == nil && r.Grant == h.grant {
+			if landed, ok := h.landed(r.Version); ok {
+				h.confirm(landed, r)
+			}
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if extra := len(h.tried) - manyTried; extra > 0 {
+		h.tried = slices.Delete(h.tried, 0, extra)
+	}
+}
+
+// shown returns the record that made a condition fail; nil: there is none. An
+// engine that does not return it with the failure is asked.
+func (c *Client) shown(ctx context.Context, key Key, ans answer) (protocol.Item, bool) {
+	if ans.Old != nil {
+		return ans.Old, true
+	}
+	a := c.read(context.WithoutCancel(ctx), key)
+	return a.item, a.err == nil
+}
+
+// against completes changes that replace all attributes with the names of
+// those that the record carries.
+func (ch changes) against(r Record) protocol.Changes {
+	if !ch.replaceAttributes {
+		return ch.Changes
+	}
+	out := ch.Changes
+	out.Attributes = protocol.Item{}
+	for name := range r.Attributes {
+		out.Attributes[name] = types.AttributeValue(nil)
+	}
+	for name, v := range ch.Attributes {
+		out.Attributes[name] = v
+	}
+	return out
+}

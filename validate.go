@@ -1,0 +1,142 @@
+package leasehold
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// maxItemBytes is DynamoDB's limit of one item (Service quotas, "Item size").
+const maxItemBytes = 400 << 10
+
+// newRequest turns a call of Acquire into a request, or says what is wrong
+// with it before anything is sent.
+func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
+	r := request{key: Key{Partition: key}, timing: c.timing}
+	for _, o := range opts {
+		o.toAcquire(&r)
+	}
+	var err error
+	if r.key, err = c.checkKey("acquire", r.key); err != nil {
+		return r, err
+	}
+	if err := checkLease(r.key, r.timing.lease); err != nil {
+		return r, err
+	}
+	if r.policy, err = c.checkPolicy(r.policy); err != nil {
+		return r, err
+	}
+	return r, c.checkChanges(r.key, &r.changes)
+}
+
+func (c *Client) checkKey(op string, key Key) (Key, error) {
+	if key.Sort != "" && !c.caps.SortKey {
+		return key, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "sort key"}
+	}
+	key = Key(c.proto.Complete(protocol.Key(key)))
+	if _, err := c.proto.Key(protocol.Key(key)); err != nil {
+		return key, fmt.Errorf("leasehold: %s %q in table %s: %w", op, key.String(), c.cfg.Table, err)
+	}
+	return key, nil
+}
+
+func checkLease(key Key, lease time.Duration) error {
+	if lease < minLease {
+		return fmt.Errorf("leasehold: %v: lease of %v: at least %v", key, lease, minLease)
+	}
+	return nil
+}
+
+// checkPolicy settles what becomes of the record at its release.
+func (c *Client) checkPolicy(p policy) (policy, error) {
+	if p == byConfig {
+		p = keepRecord
+		if c.cfg.DeleteOnRelease || !c.caps.KeepOnRelease {
+			p = deleteRecord
+		}
+	}
+	switch {
+	case p == keepRecord && !c.caps.KeepOnRelease:
+		return p, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "KeepOnRelease"}
+	case p == deleteRecord && !c.caps.DeleteOnRelease:
+		return p, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "DeleteOnRelease"}
+	}
+	return p, nil
+}
+
+func (c *Client) checkChanges(key Key, ch *changes) error {
+	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
+		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "data"}
+	}
+	if (len(ch.Attributes) > 0 || ch.replaceAttributes) && !c.caps.Attributes {
+		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "attributes"}
+	}
+	size := c.overhead + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))
+	for name, v := range ch.Attributes {
+		switch {
+		case name == "":
+			return fmt.Errorf("leasehold: %v: an attribute needs a name", key)
+		case c.proto.Reserved(name):
+			return fmt.Errorf("leasehold: %v: attribute %q is part of the lock record itself: choose another name", key, name)
+		}
+		size += len(name) + valueBytes(v)
+	}
+	if size > maxItemBytes {
+		return fmt.Errorf("leasehold: %v: the record would have about %d bytes: DynamoDB takes %d: keep large data elsewhere and a reference here",
+			key, size, maxItemBytes)
+	}
+	return nil
+}
+
+// recordOverhead is what a record of this client has besides key, data and
+// attributes: names, ids and numbers, rounded up.
+func recordOverhead(owner string) int { return 320 + len(owner) }
+
+// valueBytes is the size of a value as DynamoDB counts it (Developer Guide,
+// "DynamoDB item sizes and formats").
+func valueBytes(v types.AttributeValue) int {
+	const container, element = 3, 1
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return len(v.Value)/2 + 2
+	case *types.AttributeValueMemberSS:
+		n := container
+		for _, s := range v.Value {
+			n += len(s)
+		}
+		return n
+	case *types.AttributeValueMemberNS:
+		n := container
+		for _, s := range v.Value {
+			n += len(s)/2 + 2
+		}
+		return n
+	case *types.AttributeValueMemberBS:
+		n := container
+		for _, b := range v.Value {
+			n += len(b)
+		}
+		return n
+	case *types.AttributeValueMemberL:
+		n := container
+		for _, e := range v.Value {
+			n += element + valueBytes(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		n := container
+		for name, e := range v.Value {
+			n += element + len(name) + valueBytes(e)
+		}
+		return n
+	default: // BOOL, NULL, and nil for "remove"
+		return 1
+	}
+}

@@ -1,0 +1,271 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// tryFor is how long TryAcquire repeats requests that DynamoDB does not answer.
+const tryFor = 10 * time.Second
+
+// seeker seeks one key on behalf of one Acquire call, from the moment the call
+// has its turn in the local line. It runs on a goroutine of its own, so that
+// the call can return at once when its context ends; what it has sent by then
+// is finished here and undone.
+type seeker struct {
+	c    *Client
+	want *request
+	skip time.Duration // let other processes have their turn first
+
+	tried    []attempt // without an answer, oldest first
+	requests int
+	view     decide.View
+	seen     *Record // the record as last shown, if held by another
+
+	holder  atomic.Pointer[Record] // seen, for the caller
+	lastErr atomic.Pointer[error]
+
+	life context.Context // ends when nobody waits; carries the caller's values
+	kill context.CancelFunc
+
+	mu        sync.Mutex // guards the next two
+	abandoned bool
+	finished  bool
+
+	done    chan struct{} // closed when granted or err is set
+	granted *holding
+	err     error
+}
+
+func newSeeker(ctx context.Context, c *Client, want *request, given turn) *seeker {
+	s := &seeker{c: c, want: want, tried: given.tried, skip: given.skip, done: make(chan struct{})}
+	s.life, s.kill = context.WithCancel(context.WithoutCancel(ctx))
+	return s
+}
+
+// abandon tells the seeker that nobody waits for it. False: it has finished
+// before, and its result stands.
+func (s *seeker) abandon() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finished {
+		return false
+	}
+	s.abandoned = true
+	s.kill()
+	return true
+}
+
+func (s *seeker) run() {
+	defer s.kill()
+	defer close(s.done)
+	pause(s.life.Done(), s.skip)
+	h, err := s.seek()
+	s.mu.Lock()
+	s.finished = true
+	abandoned := s.abandoned
+	s.mu.Unlock()
+	if h == nil {
+		s.err = err
+		s.c.orphan(s.want.key, versionsOf(s.tried))
+		s.c.lines.pass(s.want.key, nil)
+		if abandoned {
+			s.c.releaseOrphans(s.life, s.want, versionsOf(s.tried))
+		}
+		return
+	}
+	s.c.lines.hold(h)
+	if abandoned {
+		h.abandon()
+		return
+	}
+	s.granted = h
+}
+
+// seek asks for the key until it is granted, refused, or nobody waits.
+func (s *seeker) seek() (*holding, error) {
+	began := s.c.now()
+	s.view = decide.View{PollMin: s.c.cfg.PollMin, PollMax: s.c.cfg.PollMax}
+	for failures := 0; ; {
+		move, wait := decide.Next(s.view, s.c.now().Mono, rand.Float64())
+		if s.want.noWait && (move == decide.Look || wait > 0) {
+			return nil, s.held()
+		}
+		pause(s.life.Done(), wait)
+		if s.life.Err() != nil {
+			return nil, ErrClosed // nobody reads it
+		}
+		var h *holding
+		var ans answer
+		var err error
+		if move == decide.Look {
+			ans, err = s.look()
+		} else {
+			h, ans, err = s.take(move == decide.TakeOver)
+		}
+		if h != nil || err != nil {
+			return h, err
+		}
+		if ans.err == nil || ans.Cause == decide.ConditionFailed && !s.view.Free {
+			failures = 0
+			continue
+		}
+		s.lastErr.Store(&ans.err)
+		if ans.Cause == decide.Refused {
+			return nil, opError("acquire", s.c.cfg.Table, s.want.key, ans.err)
+		}
+		if ans.Cause == decide.Busy {
+			s.c.emit(s.life, Event{Kind: EventThrottled, Key: s.want.key, Requests: 1, Err: ans.err})
+		}
+		if s.want.noWait && s.c.now().Mono-began.Mono > tryFor {
+			return nil, opError("acquire", s.c.cfg.Table, s.want.key, fmt.Errorf("gave up after %v: %w", tryFor, ans.err))
+		}
+		pause(s.life.Done(), s.c.cfg.PollMin+backoff(failures, 2*time.Second))
+		failures++
+	}
+}
+
+func (s *seeker) held() error {
+	return &HeldError{Key: s.want.key, Holder: *s.seen, Observation: s.c.seen.observation(s.want.key)}
+}
+
+// look reads the record once.
+func (s *seeker) look() (answer, error) {
+	s.requests++
+	ans := s.c.read(s.life, s.want.key)
+	if ans.err != nil {
+		return ans, nil
+	}
+	return ans, s.see(ans.item)
+}
+
+// take sends one grant. A holding or an error ends the seeking.
+func (s *seeker) take(over bool) (*holding, answer, error) {
+	takeable := versionsOf(s.tried)
+	if over {
+		takeable = append(takeable, s.seen.Version)
+	}
+	a := s.c.newAttempt(s.want.timing.lease)
+	s.requests++
+	ans := s.c.write(s.life, s.c.proto.Grant(s.c.grantOf(s.want, a, takeable)), s.want.grantLimit())
+	switch {
+	case ans.Effect == decide.Applied:
+		r, err := s.c.decode(s.want.key, ans.item)
+		if err != nil {
+			return nil, ans, err
+		}
+		h, err := s.hold(a, r, over)
+		return h, ans, err
+	case ans.Effect == decide.Unknown:
+		s.note(a)
+		return nil, ans, nil
+	case ans.Cause != decide.ConditionFailed:
+		return nil, ans, nil
+	}
+
+	item, ok := s.c.shown(s.life, s.want.key, ans)
+	if !ok {
+		ans.Cause = decide.Unreachable
+		return nil, ans, nil
+	}
+	if item == nil && s.want.ifExists {
+		return nil, ans, fmt.Errorf("%w: %v: IfExists acquires only a record that is there", ErrNotFound, s.want.key)
+	}
+	h, err := s.refused(a, item)
+	return h, ans, err
+}
+
+// refused looks at the record that a grant of ours met.
+func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
+	if err := s.see(item); err != nil {
+		return nil, err
+	}
+	if s.seen == nil || s.seen.Released {
+		return nil, nil
+	}
+	// One of our own attempts that landed unseen: this one, delivered twice,
+	// or an earlier one. It is worth having while half its trust is left.
+	for _, a := range append(slices.Clone(s.tried), last) {
+		if a.version != s.seen.Version {
+			continue
+		}
+		half := (s.want.timing.lease - s.want.timing.margin) / 2
+		trust := decide.TrustedUntil(a.sent, s.want.timing.lease, s.want.timing.margin)
+		if s.c.now().Remaining(trust) >= half {
+			return s.hold(a, *s.seen, false)
+		}
+		s.view.Ours = true
+	}
+	return nil, nil
+}
+
+// see enters what a reply has shown.
+func (s *seeker) see(item protocol.Item) error {
+	now := s.c.now()
+	s.view.Known, s.view.Free, s.view.Ours = true, true, false
+	if item == nil {
+		s.c.seen.forget(s.want.key)
+		s.seen = nil
+		return nil
+	}
+	r, err := s.c.decode(s.want.key, item)
+	if err != nil {
+		return err
+	}
+	if r.Released {
+		s.c.seen.forget(s.want.key)
+		s.seen = nil
+		return nil
+	}
+	seen := s.c.seen.note(r, now)
+	s.view.Free = false
+	s.view.Ours = s.c.isOrphan(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
+	s.view.Since, s.view.Grant, s.view.Lease = seen.since.Mono, seen.granted, r.Lease
+	changed := s.seen == nil || grantOf(*s.seen) != grantOf(r)
+	s.seen = &r
+	s.holder.Store(&r)
+	if changed && !s.view.Ours {
+		s.c.lines.sight(s.want.key, &r)
+		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &r})
+	}
+	return nil
+}
+
+// note remembers an attempt without an answer. What is too old to be named in
+// every condition is remembered by the client: seen as holder, it is taken
+// over at once.
+func (s *seeker) note(a attempt) {
+	s.tried = append(s.tried, a)
+	if extra := len(s.tried) - manyTried; extra > 0 {
+		s.c.orphan(s.want.key, versionsOf(s.tried[:extra]))
+		s.tried = slices.Delete(s.tried, 0, extra)
+	}
+}
+
+// hold makes a holding of a grant.
+func (s *seeker) hold(a attempt, r Record, over bool) (*holding, error) {
+	var took *Record
+	if over && s.seen != nil && !s.view.Ours {
+		took = s.seen
+	}
+	s.c.seen.forget(s.want.key)
+	h := s.c.newHolding(s.life, s.want, a, r)
+	h.took = took
+	if !s.want.changes.replaceAttributes {
+		return h, nil
+	}
+	// Which attributes the record carries is known only now.
+	if err := h.renewUntil(s.life, renewal{changes: changes{replaceAttributes: true, Changes: s.want.changes.Changes}}); err != nil {
+		return nil, errors.Join(err, h.release(s.life, ending{policy: s.want.policy}))
+	}
+	return h, nil
+}

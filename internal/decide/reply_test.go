@@ -1,0 +1,60 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+func response(status int, err error) error {
+	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
+	}}
+}
+
+func TestEveryAnswerIsOneOfThree(t *testing.T) {
+	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
+	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }
+	operation := func(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
+	for _, tc := range []struct {
+		name   string
+		err    error
+		effect Effect
+		cause  Cause
+	}{
+		{"success", nil, Applied, None},
+		{"failed condition", response(400, &types.ConditionalCheckFailedException{Item: old}), NotApplied, ConditionFailed},
+		{"provisioned throughput", response(400, &types.ProvisionedThroughputExceededException{}), NotApplied, Busy},
+		{"throttling", response(400, api("ThrottlingException")), NotApplied, Busy},
+		{"request limit", response(400, &types.RequestLimitExceeded{}), NotApplied, Busy},
+		{"conflict with a transaction", response(400, &types.TransactionConflictException{}), NotApplied, Busy},
+		{"validation", response(400, api("ValidationException")), NotApplied, Refused},
+		{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused},
+		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
+		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
+		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Refused},
+		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable},
+		{"service unavailable", response(503, api("ServiceUnavailable")), Unknown, Unreachable},
+		{"a proxy's page", response(403, api("UnknownError")), Unknown, Unreachable},
+		{"connection reset", operation(&smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: errors.New("reset")}}), Unknown, Unreachable},
+		{"deadline", operation(fmt.Errorf("get identity: %w", context.DeadlineExceeded)), Unknown, Unreachable},
+		{"cancelled", operation(&smithy.CanceledError{Err: context.Canceled}), Unknown, Unreachable},
+		{"unreadable reply", operation(&smithy.DeserializationError{Err: errors.New("EOF")}), Unknown, Unreachable},
+		{"a wrapper's own error", errors.New("dax: node is gone"), Unknown, Unreachable},
+	} {
+		got := Classify(tc.err)
+		if got.Effect != tc.effect || got.Cause != tc.cause {
+			t.Errorf("%s: effect %v cause %v, want %v %v", tc.name, got.Effect, got.Cause, tc.effect, tc.cause)
+		}
+	}
+	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Old == nil {
+		t.Error("the old item of a failed condition is lost")
+	}
+}

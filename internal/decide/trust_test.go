@@ -1,0 +1,74 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
+
+func TestTrustEndsAMarginBeforeTheLeaseCountedFromTheSending(t *testing.T) {
+	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
+	if want := at(118*time.Second, 518*time.Second); until != want {
+		t.Fatalf("until %v, want %v", until, want)
+	}
+}
+
+func TestAHolderBelievesTheClockThatSaysMoreTimeHasPassed(t *testing.T) {
+	until := at(118*time.Second, 518*time.Second)
+	for _, tc := range []struct {
+		name string
+		now  Instant
+		past bool
+	}{
+		{"neither has come", at(117*time.Second, 517*time.Second), false},
+		{"monotonic has come", at(118*time.Second, 517*time.Second), true},
+		{"boot clock has come: suspended", at(100*time.Second, 518*time.Second), true},
+		{"both have come", at(130*time.Second, 600*time.Second), true},
+	} {
+		if got := tc.now.Past(until); got != tc.past {
+			t.Errorf("%s: past %v, want %v", tc.name, got, tc.past)
+		}
+	}
+}
+
+func TestALeaseForEverDoesNotOverflow(t *testing.T) {
+	now := at(time.Hour, 1000*time.Hour)
+	until := TrustedUntil(now, 1<<63-1, time.Second)
+	if now.Past(until) {
+		t.Fatalf("a lease of 292 years ended at once: until %v", until)
+	}
+}
+
+func TestNoInstantIsTrustedThatAnObserverMayConsiderOver(t *testing.T) {
+	// The observer cannot see the version before it was sent, and waits for
+	// the whole lease. Rates differ by less than margin/lease.
+	rapid.Check(t, func(t *rapid.T) {
+		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
+		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))
+		sent := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "sent"))
+		delay := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "delay"))
+		until := TrustedUntil(at(sent, sent), lease, margin)
+		firstSeen := sent + delay
+		v := View{Known: true, Since: firstSeen, Lease: lease, PollMin: time.Millisecond, PollMax: time.Second}
+		move, wait := Next(v, firstSeen, rapid.Float64Range(0, 0.999).Draw(t, "u"))
+		if move == TakeOver && firstSeen+wait < until.Mono+margin {
+			t.Fatalf("taken over at %v, trusted until %v", firstSeen+wait, until.Mono)
+		}
+	})
+}
+
+func TestARenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
+	for _, tc := range []struct{ left, want time.Duration }{
+		{18 * time.Second, 2 * time.Second},
+		{4 * time.Second, time.Second},
+		{600 * time.Millisecond, 250 * time.Millisecond},
+		{100 * time.Millisecond, 100 * time.Millisecond}, // never past the trust
+	} {
+		if got := RenewalDeadline(tc.left); got != tc.want {
+			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
+		}
+	}
+}

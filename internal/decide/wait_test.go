@@ -1,0 +1,70 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestWhatAWaiterDoesNext(t *testing.T) {
+	const second = time.Second
+	held := View{Known: true, Since: 10 * second, Grant: 10 * second, Lease: 20 * second, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
+	with := func(change func(*View)) View {
+		v := held
+		change(&v)
+		return v
+	}
+	for _, tc := range []struct {
+		name string
+		view View
+		now  time.Duration
+		u    float64
+		move Move
+		wait time.Duration
+	}{
+		{"nothing known: write, do not read", View{}, 0, 0.5, Take, 0},
+		{"free", with(func(v *View) { v.Free = true }), 11 * second, 0.5, Take, 0},
+		{"an own dead attempt", with(func(v *View) { v.Ours = true }), 11 * second, 0.5, TakeOver, 0},
+		{"a young grant is followed closely", held, 10 * second, 0.5, Look, 25 * time.Millisecond},
+		{"an old grant cheaply", with(func(v *View) { v.Grant = 0 }), 11 * second, 0.5, Look, 500 * time.Millisecond},
+		{"a moment before the lease ends", held, 30*second - 10*time.Millisecond, 0.9, TakeOver, 10 * time.Millisecond},
+		{"the lease has ended", held, 30 * second, 0.5, TakeOver, 0},
+		{"a lease for ever", with(func(v *View) { v.Lease = 1<<63 - 1 }), 1000 * time.Hour, 0.5, Look, 500 * time.Millisecond},
+	} {
+		move, wait := Next(tc.view, tc.now, tc.u)
+		if move != tc.move || wait != tc.wait {
+			t.Errorf("%s: %v after %v, want %v after %v", tc.name, move, wait, tc.move, tc.wait)
+		}
+	}
+}
+
+func TestNoTakeoverBeforeTheVersionStoodStillForItsLease(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := View{
+			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
+			Since: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "since")),
+			Lease: time.Duration(rapid.Int64Range(1, 1<<62).Draw(t, "lease")),
+		}
+		v.Grant = v.Since - time.Duration(rapid.Int64Range(0, int64(v.Since)).Draw(t, "older"))
+		now := v.Since + time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "later"))
+		move, wait := Next(v, now, rapid.Float64Range(0, 0.999).Draw(t, "u"))
+		if wait < 0 {
+			t.Fatalf("waits %v", wait)
+		}
+		if over := now+wait >= saturate(v.Since, v.Lease); over != (move == TakeOver) {
+			t.Fatalf("move %v at %v, lease over %v", move, now+wait, over)
+		}
+	})
+}
+
+func TestBackoffStaysUnderItsCeilingAndTheCeilingDoubles(t *testing.T) {
+	for n, want := range []time.Duration{50, 100, 200, 400, 800, 1000, 1000} {
+		if got := Backoff(n, 50*time.Millisecond, time.Second, 1); got != want*time.Millisecond {
+			t.Errorf("repetition %d: %v, want %vms", n, got, want)
+		}
+	}
+	if got := Backoff(1000, 50*time.Millisecond, time.Second, 1); got != time.Second {
+		t.Errorf("repetition 1000: %v", got)
+	}
+}

@@ -1,0 +1,220 @@
+package layout
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func mustProtocol(t testing.TB, l Layout) protocol.Protocol {
+	t.Helper()
+	p, err := l.Protocol()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// heldItem is a record as a grant of ours leaves it.
+func heldItem() protocol.Item {
+	return protocol.Item{
+		"key":         text("job"),
+		attrOwner:     text("web-7/812/abcdefghijklmnopqrstuvwxyz"),
+		attrLease:     text("20000"),
+		attrVersion:   text("v1"),
+		attrGrant:     text("g1"),
+		attrToken:     number(42),
+		attrGrantedAt: number(1764230400000),
+	}
+}
+
+func with(changes protocol.Item) protocol.Item {
+	item := heldItem()
+	for name, v := range changes {
+		if v == nil {
+			delete(item, name)
+		} else {
+			item[name] = v
+		}
+	}
+	return item
+}
+
+func TestARecordReadsAsItWasWritten(t *testing.T) {
+	p := mustProtocol(t, Native{})
+	r, err := p.Decode(with(protocol.Item{
+		attrData: &types.AttributeValueMemberB{Value: []byte("state")},
+		"reason": text("month end"),
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Key.Partition != "job" || r.Token != 42 || r.Grant != "g1" || r.Version != "v1" || r.Lease != 20*time.Second ||
+		string(r.Data) != "state" || len(r.Attributes) != 1 || r.Released || r.GrantedAt.UnixMilli() != 1764230400000 {
+		t.Fatalf("read %+v", r)
+	}
+}
+
+func TestADamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
+	p := mustProtocol(t, Native{})
+	for _, tc := range []struct {
+		attribute string
+		value     types.AttributeValue
+	}{
+		{attrOwner, nil}, {attrOwner, number(1)}, {attrOwner, text("")},
+		{attrVersion, nil}, {attrVersion, number(1)}, {attrVersion, text("")},
+		{attrLease, nil}, {attrLease, number(20000)}, {attrLease, text("soon")}, {attrLease, text("0")}, {attrLease, text("-5")}, {attrLease, text("-1s")},
+		{attrReleased, text("0")}, {attrReleased, number(1)}, {attrReleased, &types.AttributeValueMemberBOOL{Value: false}},
+		{attrToken, text("42")}, {attrToken, number(-1)}, {attrToken, number(maxToken + 1)}, {attrToken, &types.AttributeValueMemberN{Value: "1.5"}},
+		{attrData, text("not binary")},
+		{attrGrant, nil}, {attrGrant, number(1)},
+		{attrGrantedAt, text("now")},
+		{attrKind, text("rw")},
+		{"key", number(1)},
+		{attrExpiresAt, text("never")},
+	} {
+		_, err := p.Decode(with(protocol.Item{tc.attribute: tc.value}))
+		var bad *protocol.DecodeError
+		if !errors.As(err, &bad) || bad.Attribute != tc.attribute {
+			t.Errorf("%s = %v: error %v", tc.attribute, tc.value, err)
+		}
+	}
+}
+
+func TestOfAReleasedRecordOnlyReleasedKindAndTokenAreLookedAt(t *testing.T) {
+	p := mustProtocol(t, Native{})
+	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
+	r, err := p.Decode(damaged)
+	if err != nil || !r.Released {
+		t.Fatalf("read %+v, %v", r, err)
+	}
+	for _, name := range []string{attrKind, attrToken} {
+		if _, err := p.Decode(with(protocol.Item{attrReleased: text("1"), name: text("x")})); err == nil {
+			t.Errorf("a released record with a bad %s was read", name)
+		}
+	}
+}
+
+func TestATokenIsBelievedOnlyUnderAnOwnerWithAClientID(t *testing.T) {
+	// The Java client's update mode and dynamolock carry unknown attributes
+	// forward into grants of their own.
+	p := mustProtocol(t, Native{})
+	r, err := p.Decode(with(protocol.Item{attrOwner: text("java-host"), attrLease: text("20s")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Token != 0 || r.Grant != "" || r.Lease != 20*time.Second {
+		t.Fatalf("read %+v", r)
+	}
+}
+
+func TestALeaseIsReadInEitherSpelling(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"20000": 20 * time.Second, "20s": 20 * time.Second, "1m30s": 90 * time.Second, "1": time.Millisecond,
+		"9223372036854775807": math.MaxInt64, "99999999999999999999999999": math.MaxInt64,
+	} {
+		if got, err := parseLease(s); err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", s, got, err, want)
+		}
+	}
+}
+
+func TestALeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
+	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
+		t.Errorf("wrote %s ms", got)
+	}
+}
+
+func TestNamesThatClashAreAnErrorOfTheLayout(t *testing.T) {
+	for name, l := range map[string]Native{
+		"partition key is an attribute": {PartitionKey: "data"},
+		"partition and sort are one":    {SortKey: "key"},
+		"TTL is an attribute":           {TTL: "fencingToken"},
+		"TTL is the key":                {TTL: "key"},
+		"a value without a sort key":    {SortValue: "0"},
+	} {
+		if _, err := l.Protocol(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
+	p := mustProtocol(t, Native{SortKey: "shard"})
+	for _, k := range []protocol.Key{
+		{}, {Partition: "a"}, {Sort: "b"},
+		{Partition: strings.Repeat("a", 2049), Sort: "b"}, {Partition: "a", Sort: strings.Repeat("b", 1025)},
+	} {
+		if _, err := p.Key(k); err == nil {
+			t.Errorf("accepted %d/%d bytes", len(k.Partition), len(k.Sort))
+		}
+	}
+	if item, err := p.Key(protocol.Key{Partition: strings.Repeat("a", 2048), Sort: strings.Repeat("b", 1024)}); err != nil || len(item) != 2 {
+		t.Errorf("refused the longest key: %v", err)
+	}
+}
+
+func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
+	p := mustProtocol(t, Native{SortKey: "shard"})
+	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
+	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})
+	if a["key"].(*types.AttributeValueMemberS).Value == b["key"].(*types.AttributeValueMemberS).Value {
+		t.Error(`("a","bc") and ("ab","c") are one key`)
+	}
+}
+
+func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
+	p := mustProtocol(t, Native{SortKey: "shard", TTL: "ttl"})
+	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, nativeAttributes...) {
+		if !p.Reserved(name) {
+			t.Errorf("%s is not reserved", name)
+		}
+	}
+	if p.Reserved("reason") {
+		t.Error("a caller's attribute is reserved")
+	}
+}
+
+func TestParseKnowsEveryName(t *testing.T) {
+	for _, name := range Names() {
+		if l, err := Parse(name); err != nil || l.Name() != name {
+			t.Errorf("%s: %v, %v", name, l, err)
+		}
+	}
+	if _, err := Parse("zookeeper"); err == nil || !strings.Contains(err.Error(), "native") {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+func FuzzLeaseNeverPanicsAndIsNeverZero(f *testing.F) {
+	for _, s := range []string{"20000", "20s", "", "-1", "9223372036854775807", "1e3", "0s"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, err := parseLease(s); err == nil && d <= 0 {
+			t.Errorf("%q reads as %v", s, d)
+		}
+	})
+}
+
+func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
+	p := mustProtocol(t, Native{})
+	item := with(protocol.Item{"reason": text("x")})
+	before := maps.Clone(item)
+	if _, err := p.Decode(item); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(item, before) {
+		t.Error("the item was changed")
+	}
+}

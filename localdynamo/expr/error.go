@@ -1,0 +1,30 @@
+package expr
+
+import "fmt"
+
+// Error says why an expression was refused, in DynamoDB's words. The caller
+// puts the name of the request's parameter in front.
+type Error struct {
+	Reason string
+}
+
+// Error returns the reason.
+func (e *Error) Error() string { return e.Reason }
+
+func refuse(format string, args ...any) *Error {
+	return &Error{Reason: fmt.Sprintf(format, args...)}
+}
+
+// MaxSize is how many bytes an expression may have.
+const MaxSize = 4096
+
+// checkSize refuses what is refused before the first token is read.
+func checkSize(source string) error {
+	if source == "" {
+		return refuse("The expression can not be empty;")
+	}
+	if len(source) > MaxSize {
+		return refuse("Expression size has exceeded the maximum allowed size; expression size: %d", len(source))
+	}
+	return nil
+}

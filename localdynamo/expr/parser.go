@@ -1,0 +1,133 @@
+package expr
+
+import (
+	"strconv"
+	"strings"
+)
+
+// parser reads one expression. A method that meets what it cannot read panics
+// with *Error, which run recovers: the grammar stays readable without an error
+// check after every token. MaxSize bounds how deep it can recurse.
+type parser struct {
+	source      string
+	prev, token token
+}
+
+// run parses source with fn, which must read it to its end.
+func run[T any](source string, fn func(*parser) T) (result T, err error) {
+	if err := checkSize(source); err != nil {
+		return result, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			refused, ok := r.(*Error)
+			if !ok {
+				panic(r)
+			}
+			err = refused
+		}
+	}()
+	p := &parser{source: source, token: lex(source, 0)}
+	result = fn(p)
+	if p.token.kind != tokenEOF {
+		p.unexpected()
+	}
+	return result, nil
+}
+
+func (p *parser) next() token {
+	p.prev = p.token
+	p.token = lex(p.source, p.token.to)
+	return p.prev
+}
+
+// unexpected refuses the current token, naming it and its neighbours.
+func (p *parser) unexpected() {
+	from, to := p.token.from, p.token.to
+	if p.prev.to > 0 {
+		from = p.prev.from
+	}
+	if p.token.kind != tokenEOF {
+		to = lex(p.source, p.token.to).to
+	}
+	panic(refuse(`Syntax error; token: "%s", near: "%s"`, p.token.text, p.source[from:to]))
+}
+
+func (p *parser) at(symbol string) bool {
+	return p.token.kind == tokenSymbol && p.token.text == symbol
+}
+
+func (p *parser) accept(symbol string) bool {
+	if !p.at(symbol) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) expect(symbol string) {
+	if !p.accept(symbol) {
+		p.unexpected()
+	}
+}
+
+// atWord says whether the current token is the keyword, in any case.
+func (p *parser) atWord(keyword string) bool {
+	return p.token.kind == tokenName && strings.EqualFold(p.token.text, keyword)
+}
+
+func (p *parser) acceptWord(keyword string) bool {
+	if !p.atWord(keyword) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// path reads a document path.
+func (p *parser) path() Path {
+	path := Path{p.attribute()}
+	for {
+		switch {
+		case p.accept("."):
+			path = append(path, p.attribute())
+		case p.accept("["):
+			if p.token.kind != tokenNumber {
+				p.unexpected()
+			}
+			path = append(path, Step{Index: p.index()})
+			p.expect("]")
+		default:
+			return path
+		}
+	}
+}
+
+func (p *parser) index() int {
+	digits := p.next().text
+	index, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		panic(refuse("List index is not within the allowable range; index: [%s]", digits))
+	}
+	return int(index)
+}
+
+func (p *parser) attribute() Step {
+	if p.token.kind != tokenName && p.token.kind != tokenAlias {
+		p.unexpected()
+	}
+	name := p.next()
+	if name.kind == tokenName && Reserved(name.text) {
+		panic(refuse("Attribute name is a reserved keyword; reserved keyword: %s", name.text))
+	}
+	return Step{Name: name.text}
+}
+
+// atCall says whether a function's name and its parenthesis come next.
+func (p *parser) atCall() bool {
+	if p.token.kind != tokenName {
+		return false
+	}
+	after := lex(p.source, p.token.to)
+	return after.kind == tokenSymbol && after.text == "("
+}

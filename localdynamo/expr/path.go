@@ -1,0 +1,93 @@
+package expr
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Step is one step of a document path: into a map by Name, or, where Name is
+// empty, into a list by Index. A Name that starts with '#' is a placeholder.
+type Step struct {
+	Name  string
+	Index int
+}
+
+// IsPlaceholder says whether the step's name stands in ExpressionAttributeNames.
+func (s Step) IsPlaceholder() bool { return s.Name != "" && s.Name[0] == '#' }
+
+// Path is a document path, such as m.list[2].#name. Its first step has a name.
+type Path []Step
+
+// Placeholder is the name of a value in ExpressionAttributeValues, with its ':'.
+type Placeholder string
+
+// String returns the path as it is written in an expression.
+func (p Path) String() string {
+	var b strings.Builder
+	for i, step := range p {
+		switch {
+		case step.Name == "":
+			b.WriteByte('[')
+			b.WriteString(strconv.Itoa(step.Index))
+			b.WriteByte(']')
+		case i > 0:
+			b.WriteByte('.')
+			fallthrough
+		default:
+			b.WriteString(step.Name)
+		}
+	}
+	return b.String()
+}
+
+// Steps returns the path as DynamoDB lists it in errors: [m, list, [2], name].
+func (p Path) Steps() string {
+	steps := make([]string, len(p))
+	for i, step := range p {
+		steps[i] = step.Name
+		if step.Name == "" {
+			steps[i] = "[" + strconv.Itoa(step.Index) + "]"
+		}
+	}
+	return "[" + strings.Join(steps, ", ") + "]"
+}
+
+// Equal says whether both paths take the same steps.
+func (p Path) Equal(other Path) bool {
+	if len(p) != len(other) {
+		return false
+	}
+	for i := range p {
+		if p[i] != other[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckOverlap refuses paths of which one is another or a part of it, and paths
+// that take one thing for a map and for a list. Names must have been resolved.
+func CheckOverlap(paths []Path) error {
+	for i, one := range paths {
+		for _, two := range paths[i+1:] {
+			if word := overlap(one, two); word != "" {
+				return refuse("Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s",
+					word, one.Steps(), two.Steps())
+			}
+		}
+	}
+	return nil
+}
+
+func overlap(one, two Path) string {
+	for i := range min(len(one), len(two)) {
+		if one[i] == two[i] {
+			continue
+		}
+		if (one[i].Name == "") != (two[i].Name == "") {
+			return "conflict"
+		}
+		return ""
+	}
+	return "overlap"
+}

@@ -1,0 +1,47 @@
+package localdynamo
+
+import (
+	"strings"
+	"sync"
+)
+
+// maxCached is how many results a cache keeps.
+const maxCached = 1000
+
+// cache keeps what parse made of a text, so that a loop that sends one
+// expression again and again has it parsed once. Errors are not kept. It is for
+// concurrent use.
+type cache[T any] struct {
+	parse func(string) (T, error)
+
+	mu     sync.RWMutex // guards parsed
+	parsed map[string]T
+}
+
+func newCache[T any](parse func(string) (T, error)) *cache[T] {
+	return &cache[T]{parse: parse, parsed: map[string]T{}}
+}
+
+func (c *cache[T]) get(source string) (T, error) {
+	c.mu.RLock()
+	result, ok := c.parsed[source]
+	c.mu.RUnlock()
+	if ok {
+		return result, nil
+	}
+	// The source may be part of a whole request's body; the clone is not.
+	source = strings.Clone(source)
+	result, err := c.parse(source)
+	if err != nil {
+		return result, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parsed) >= maxCached {
+		// Rare: only a program that writes values into its expressions gets
+		// here, and it would gain nothing from anything cleverer.
+		clear(c.parsed)
+	}
+	c.parsed[source] = result
+	return result, nil
+}

@@ -1,0 +1,238 @@
+package localdynamo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/leasehold-go/leasehold/localdynamo/expr"
+)
+
+// maxBody is how many bytes a request may have: DynamoDB's own limit.
+const maxBody = 16 << 20
+
+// Engine is a DynamoDB in this process: an http.RoundTripper for a client
+// without a socket and an http.Handler for clients with one. It is for
+// concurrent use.
+type Engine struct {
+	store       Store
+	tables      *cache[*table]
+	conditions  *cache[expr.Condition]
+	updates     *cache[*expr.Update]
+	projections *cache[[]expr.Path]
+	requests    atomic.Uint64
+}
+
+// Option configures New.
+type Option func(*Engine)
+
+// WithStore keeps tables in s instead of memory. The engine owns s from then on
+// and closes it.
+func WithStore(s Store) Option { return func(e *Engine) { e.store = s } }
+
+// New returns an empty engine.
+func New(opts ...Option) *Engine {
+	e := &Engine{
+		tables:      newCache(parseTable),
+		conditions:  newCache(expr.ParseCondition),
+		updates:     newCache(expr.ParseUpdate),
+		projections: newCache(expr.ParseProjection),
+	}
+	for _, opt := range opts {
+		opt(e)
+	}
+	if e.store == nil {
+		e.store = newMemory()
+	}
+	return e
+}
+
+// Close closes the store; later requests fail. It may be called again.
+func (e *Engine) Close() error { return e.store.Close() }
+
+// Client returns an SDK client whose requests the engine answers, with region
+// "local" and made-up credentials. It opens no socket and starts no goroutine
+// that outlives a call: fit for testing/synctest. The SDK retries as it does by
+// default; optFns can say otherwise.
+func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "local",
+		BaseEndpoint: aws.String("http://localdynamo"),
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient:   direct{e},
+	}, optFns...)
+}
+
+// direct is the engine as the SDK's HTTP client. An http.Client in between
+// would only follow redirects, of which there are none.
+type direct struct{ engine *Engine }
+
+// Do answers the request.
+func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
+
+// RoundTrip answers one DynamoDB request. An error is one of the transport: the
+// request's context has ended or the engine is closed, and nothing was changed.
+func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	status, reply, err := e.answer(r.Context(), r.Header.Get("X-Amz-Target"), body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status:        strconv.Itoa(status) + " " + http.StatusText(status),
+		StatusCode:    status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        e.header(reply),
+		Body:          io.NopCloser(bytes.NewReader(reply)),
+		ContentLength: int64(len(reply)),
+		Request:       r,
+	}, nil
+}
+
+// ServeHTTP answers one DynamoDB request. It asks for no credentials: serve it
+// on loopback only.
+func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := readBody(r)
+	if err == nil {
+		var status int
+		var reply []byte
+		if status, reply, err = e.answer(r.Context(), r.Header.Get("X-Amz-Target"), body); err == nil {
+			for name, values := range e.header(reply) {
+				w.Header()[name] = values
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write(reply) // the client is gone if this fails
+			return
+		}
+	}
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}
+
+func (e *Engine) header(reply []byte) http.Header {
+	return http.Header{
+		"Content-Type":     {"application/x-amz-json-1.0"},
+		"Content-Length":   {strconv.Itoa(len(reply))},
+		"X-Amzn-Requestid": {strconv.FormatUint(e.requests.Add(1), 10)},
+		"X-Amz-Crc32":      {strconv.FormatUint(uint64(crc32.ChecksumIEEE(reply)), 10)},
+	}
+}
+
+// readBody reads and closes the request's body.
+func readBody(r *http.Request) (string, error) {
+	if r.Body == nil {
+		return "", nil
+	}
+	defer func() { _ = r.Body.Close() }() // it has been read
+	var body strings.Builder
+	if r.ContentLength > 0 {
+		body.Grow(int(min(r.ContentLength, maxBody+1)))
+	}
+	_, err := io.Copy(&body, io.LimitReader(r.Body, maxBody+1))
+	return body.String(), err
+}
+
+// answer carries out one call. The error is one of the transport's.
+func (e *Engine) answer(ctx context.Context, target, body string) (status int, reply []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	reply, err = e.call(ctx, target, body)
+	var refused *apiError
+	switch {
+	case err == nil:
+		return http.StatusOK, reply, nil
+	case errors.As(err, &refused):
+	case errors.Is(err, errClosed), ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return 0, nil, err
+	default:
+		refused = &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: err.Error()}
+	}
+	return refused.status, errorReply(refused), nil
+}
+
+// call finds the operation and runs it.
+func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) {
+	if len(body) > maxBody {
+		return nil, &apiError{status: http.StatusRequestEntityTooLarge, kind: typeSerialization, message: "the request is larger than 16 MB"}
+	}
+	name, ok := strings.CutPrefix(target, "DynamoDB_20120810.")
+	if !ok {
+		return nil, newError(typeUnknown, "no DynamoDB operation in the header X-Amz-Target")
+	}
+	if op, ok := itemCalls[name]; ok {
+		req, err := readRequest(body)
+		if err != nil {
+			return nil, err
+		}
+		return op(e, ctx, req)
+	}
+	if op, ok := tableCalls[name]; ok {
+		return op(e, ctx, body)
+	}
+	return nil, newError(typeUnknown, "localdynamo does not know the operation "+name)
+}
+
+// itemCalls are the calls on items, tableCalls those on tables.
+var (
+	itemCalls = map[string]func(*Engine, context.Context, *request) ([]byte, error){
+		"GetItem":    (*Engine).getItem,
+		"PutItem":    (*Engine).putItem,
+		"UpdateItem": (*Engine).updateItem,
+		"DeleteItem": (*Engine).deleteItem,
+		"Query":      (*Engine).query,
+		"Scan":       (*Engine).scan,
+	}
+	tableCalls = map[string]func(*Engine, context.Context, string) ([]byte, error){
+		"CreateTable":   (*Engine).createTable,
+		"DescribeTable": (*Engine).describeTable,
+		"DeleteTable":   (*Engine).deleteTable,
+		"ListTables":    (*Engine).listTables,
+	}
+)
+
+// contextStore is a Store that can stop waiting for its turn when a context
+// ends.
+type contextStore interface {
+	WithContext(ctx context.Context) Store
+}
+
+func (e *Engine) storeFor(ctx context.Context) Store {
+	if s, ok := e.store.(contextStore); ok {
+		return s.WithContext(ctx)
+	}
+	return e.store
+}
+
+// view reads in one transaction, unless ctx ends before it starts.
+func (e *Engine) view(ctx context.Context, fn func(Tx) error) error {
+	return e.storeFor(ctx).View(func(tx Tx) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// change writes in one transaction, unless ctx ends before it starts.
+func (e *Engine) change(ctx context.Context, fn func(Tx) error) error {
+	return e.storeFor(ctx).Update(func(tx Tx) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}

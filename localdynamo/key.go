@@ -1,0 +1,96 @@
+package localdynamo
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+)
+
+// What the Store holds, by the first byte of a key:
+//
+//	t TABLE                                  a table's description (table.go)
+//	i TABLE 0 SPREAD HASH RANGE              an item (stored.go)
+//	x TABLE 0 EXPIRY SPREAD HASH RANGE       an item that TTL may delete (ttl.go)
+//	r TOKEN                                  an idempotency token (transact.go)
+//	q EXPIRY TOKEN                           when it may be forgotten
+//
+// HASH and RANGE are the key attributes in a form whose bytes sort as DynamoDB
+// sorts the values. SPREAD is four bytes of a hash of HASH: a Scan meets the
+// items in an order that means nothing, as in DynamoDB, and a segment of a
+// parallel Scan is a range of SPREAD.
+const (
+	prefixTable  = 't'
+	prefixItem   = 'i'
+	prefixExpiry = 'x'
+	prefixToken  = 'r'
+	prefixForget = 'q'
+)
+
+const spreadSize = 4
+
+// appendTablePrefix starts the key of something of a table.
+func appendTablePrefix(b []byte, prefix byte, table string) []byte {
+	b = append(b, prefix)
+	b = append(b, table...)
+	return append(b, 0)
+}
+
+// appendPartition appends SPREAD and HASH.
+func appendPartition(b []byte, hash value) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = appendSortable(b, hash)
+	spread := fnv.New32a()
+	_, _ = spread.Write(b[at+spreadSize:])
+	binary.BigEndian.PutUint32(b[at:], spread.Sum32())
+	return b
+}
+
+// appendSortable appends a key attribute's sortable form, of which none is the
+// beginning of another.
+func appendSortable(b []byte, v value) []byte {
+	if v.kind == kindN {
+		return appendSortableNumber(b, v.text)
+	}
+	for i := range len(v.text) {
+		b = append(b, v.text[i])
+		if v.text[i] == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return append(b, endOfText...)
+}
+
+// endOfText comes after a sortable text: less than any byte of one that goes on,
+// since a zero in it has 0xff behind it.
+const endOfText = "\x00\x00"
+
+// appendSortableNumber appends a byte that sorts signs, the exponent, and the
+// digits; inverted for negative numbers, of which the greater magnitude is less.
+func appendSortableNumber(b []byte, number string) []byte {
+	negative, digits, exponent := numberParts(number)
+	if digits == "" {
+		return append(b, 2)
+	}
+	sign, flip := byte(3), byte(0)
+	if negative {
+		sign, flip = 1, 0xff
+	}
+	b = append(b, sign, byte((exponent+1<<15)>>8)^flip, byte(exponent)^flip)
+	for i := range len(digits) {
+		b = append(b, digits[i]^flip)
+	}
+	return append(b, flip)
+}
+
+// after returns the least key that is greater than b and all that begin with b;
+// nil if there is none.
+func after(b []byte) []byte {
+	end := append([]byte(nil), b...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package localdynamo
+
+import (
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/google/btree"
+)
+
+var (
+	errClosed   = errors.New("localdynamo: the engine is closed")
+	errReadOnly = errors.New("localdynamo: a change in a View")
+)
+
+// memory is the Store that keeps everything in this process.
+type memory struct {
+	mu    sync.RWMutex // guards pairs and done; held for in-memory work alone
+	pairs *btree.BTreeG[pair]
+	done  bool
+}
+
+// pair is one key and its value. Values are replaced, never changed.
+type pair struct {
+	key   string
+	value []byte
+}
+
+func newMemory() *memory {
+	return &memory{pairs: btree.NewG(32, func(a, b pair) bool { return a.key < b.key })}
+}
+
+// View runs fn beside other Views.
+func (m *memory) View(fn func(Tx) error) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.done {
+		return errClosed
+	}
+	return fn(&memoryTx{pairs: m.pairs, readOnly: true})
+}
+
+// Update runs fn alone, and undoes its changes if it fails or panics.
+func (m *memory) Update(fn func(Tx) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done {
+		return errClosed
+	}
+	tx := &memoryTx{pairs: m.pairs}
+	kept := false
+	defer func() {
+		if !kept {
+			tx.undo()
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	kept = true
+	return nil
+}
+
+// Close makes later transactions fail.
+func (m *memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done = true
+	return nil
+}
+
+// memoryTx is a transaction on memory. It changes the map in place and
+// remembers what was there.
+type memoryTx struct {
+	pairs    *btree.BTreeG[pair]
+	readOnly bool
+	before   []pair // in the order of changes; a nil value was not there
+}
+
+func (tx *memoryTx) undo() {
+	for i := len(tx.before) - 1; i >= 0; i-- {
+		if was := tx.before[i]; was.value == nil {
+			tx.pairs.Delete(was)
+		} else {
+			tx.pairs.ReplaceOrInsert(was)
+		}
+	}
+}
+
+// Get returns the key's value, or nil.
+func (tx *memoryTx) Get(key []byte) []byte {
+	found, _ := tx.pairs.Get(pair{key: string(key)})
+	return found.value
+}
+
+// Put sets the key's value.
+func (tx *memoryTx) Put(key, value []byte) error {
+	if tx.readOnly {
+		return errReadOnly
+	}
+	k := string(key)
+	old, _ := tx.pairs.ReplaceOrInsert(pair{k, append(make([]byte, 0, len(value)), value...)})
+	tx.before = append(tx.before, pair{k, old.value})
+	return nil
+}
+
+// Delete removes the key, if it is there.
+func (tx *memoryTx) Delete(key []byte) error {
+	if tx.readOnly {
+		return errReadOnly
+	}
+	if old, found := tx.pairs.Delete(pair{key: string(key)}); found {
+		tx.before = append(tx.before, old)
+	}
+	return nil
+}
+
+// Range yields the pairs from from up to to.
+func (tx *memoryTx) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		end := string(to)
+		tx.pairs.AscendGreaterOrEqual(pair{key: string(from)}, func(p pair) bool {
+			if to != nil && p.key >= end {
+				return false
+			}
+			return yield([]byte(p.key), p.value)
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package localdynamo
+
+import (
+	"strings"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// Numbers are kept as text in one canonical form, in which two numbers are
+// equal exactly if their texts are: plain digits, no exponent, no leading or
+// trailing zeros that say nothing, no minus before zero. DynamoDB returns
+// numbers so.
+
+const (
+	maxDigits   = 38   // significant digits of a number
+	maxExponent = 125  // of a number written as d.ddd x 10^e
+	minExponent = -130 // likewise
+)
+
+// arithmetic is exact: it rounds nothing that DynamoDB can represent, and what
+// it would have to round is refused afterwards for its number of digits.
+var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
+
+const (
+	textDigits    = "Attempting to store more than 38 significant digits in a Number"
+	textOverflow  = "Number overflow. Attempting to store a number with magnitude larger than supported range"
+	textUnderflow = "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+	textNoNumber  = "The parameter cannot be converted to a numeric value"
+)
+
+// parseNumber returns the canonical form of a number in a request.
+func parseNumber(s string) (string, error) {
+	if isCanonicalInteger(s) {
+		return s, nil
+	}
+	if s == "" {
+		return "", invalid(textNoNumber)
+	}
+	// apd also reads NaN and Infinity, which DynamoDB has not.
+	if strings.Trim(s, "0123456789+-.eE") != "" || len(s) > 1000 {
+		return "", invalid(textNoNumber + ": " + s)
+	}
+	var d apd.Decimal
+	if _, _, err := d.SetString(s); err != nil || d.Form != apd.Finite {
+		return "", invalid(textNoNumber + ": " + s)
+	}
+	return canonical(&d)
+}
+
+// isCanonicalInteger recognises the common case without any arithmetic.
+func isCanonicalInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' && s != "0" {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// canonical writes d down, or refuses it because DynamoDB could not keep it.
+func canonical(d *apd.Decimal) (string, error) {
+	d.Reduce(d)
+	if d.IsZero() {
+		return "0", nil
+	}
+	digits := d.NumDigits()
+	exponent := int64(d.Exponent) + digits - 1
+	switch {
+	case exponent > maxExponent:
+		return "", invalid(textOverflow)
+	case exponent < minExponent:
+		return "", invalid(textUnderflow)
+	case digits > maxDigits:
+		return "", invalid(textDigits)
+	}
+	return d.Text('f'), nil
+}
+
+// decimal reads a canonical number.
+func decimal(canonical string) *apd.Decimal {
+	d, _, err := apd.NewFromString(canonical)
+	if err != nil {
+		panic("localdynamo: a stored number is none: " + canonical)
+	}
+	return d
+}
+
+// addNumbers returns a+b, or a-b.
+func addNumbers(a, b string, minus bool) (string, error) {
+	operation := arithmetic.Add
+	if minus {
+		operation = arithmetic.Sub
+	}
+	var sum apd.Decimal
+	if _, err := operation(&sum, decimal(a), decimal(b)); err != nil {
+		return "", invalid(textOverflow)
+	}
+	return canonical(&sum)
+}
+
+// compareNumbers orders canonical numbers by value.
+func compareNumbers(a, b string) int {
+	if a == b {
+		return 0
+	}
+	negative := a[0] == '-'
+	if negative != (b[0] == '-') {
+		if negative {
+			return -1
+		}
+		return 1
+	}
+	// Of two integers of one sign and length the texts decide.
+	if len(a) == len(b) && !strings.Contains(a, ".") && !strings.Contains(b, ".") {
+		if (a < b) != negative {
+			return -1
+		}
+		return 1
+	}
+	return decimal(a).Cmp(decimal(b))
+}
+
+// numberParts splits a canonical number into its sign, its significant digits
+// and the exponent e of 0.digits x 10^e. Zero has no digits.
+func numberParts(canonical string) (negative bool, digits string, exponent int) {
+	rest, negative := strings.CutPrefix(canonical, "-")
+	whole, fraction, _ := strings.Cut(rest, ".")
+	if whole == "0" {
+		whole = ""
+	}
+	digits = whole + fraction
+	exponent = len(whole)
+	significant := strings.TrimLeft(digits, "0")
+	exponent -= len(digits) - len(significant)
+	return negative, strings.TrimRight(significant, "0"), exponent
+}
+
+// numberSize returns how many bytes a number counts: one for every two
+// significant digits, one for itself and one for a minus.
+func numberSize(canonical string) int {
+	negative, digits, _ := numberParts(canonical)
+	size := 1 + (len(digits)+1)/2
+	if negative {
+		size++
+	}
+	return size
+}

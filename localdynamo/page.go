@@ -1,0 +1,211 @@
+package localdynamo
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/localdynamo/expr"
+)
+
+// maxPage is how many bytes of items one page of a Query or Scan reads.
+const maxPage = 1 << 20
+
+// page is one page of a Query or Scan: what it asks for, and what it found.
+type page struct {
+	filter     *condition
+	projection []expr.Path
+	limit      int // 0: as many as fit
+	count      bool
+	backward   bool
+
+	items   []item
+	matched int
+	scanned int
+	size    int
+	last    item // the key to go on from; nil at the end
+}
+
+// newPage checks what Query and Scan have in common.
+func (e *Engine) newPage(req *request, s *scope) (*page, error) {
+	if req.index != "" {
+		return nil, invalidf("The table does not have the specified index: %s", req.index)
+	}
+	if req.limit.given && req.limit.value < 1 {
+		return nil, invalidf("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1", req.limit.value)
+	}
+	if err := checkSelect(req.selects, req.projection.given); err != nil {
+		return nil, err
+	}
+	p := &page{limit: req.limit.value, count: req.selects == "COUNT"}
+	var err error
+	if p.filter, err = e.condition("FilterExpression", req.filter, s); err != nil {
+		return nil, err
+	}
+	p.projection, err = e.projection(req.projection, s)
+	return p, err
+}
+
+func checkSelect(selects string, projection bool) error {
+	switch selects {
+	case "":
+	case "ALL_ATTRIBUTES", "COUNT":
+		if projection {
+			return invalidf("Cannot specify the ProjectionExpression when choosing to get %s", selects)
+		}
+	case "SPECIFIC_ATTRIBUTES":
+		if !projection {
+			return invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
+		}
+	case "ALL_PROJECTED_ATTRIBUTES":
+		return invalid("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
+	default:
+		return notOneOf("select", selects, "[SPECIFIC_ATTRIBUTES, COUNT, ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES]")
+	}
+	return nil
+}
+
+// read fills the page with the items from from up to to.
+func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
+	pairs := tx.Range(from, to)
+	if p.backward {
+		pairs = reversed(pairs)
+	}
+	for _, stored := range pairs {
+		it, err := readItem(stored)
+		if err != nil {
+			return err
+		}
+		if t.swept(it, now) {
+			continue
+		}
+		p.add(it)
+		if p.scanned == p.limit || p.size >= maxPage {
+			p.last = t.keyOf(it)
+			return nil
+		}
+	}
+	return nil
+}
+
+// reversed yields the pairs from the last to the first. It holds them all: a
+// Store goes forward only, and this is one partition of a test.
+func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		var all [][2][]byte
+		for key, stored := range pairs {
+			all = append(all, [2][]byte{key, stored})
+		}
+		for _, pair := range slices.Backward(all) {
+			if !yield(pair[0], pair[1]) {
+				return
+			}
+		}
+	}
+}
+
+func (p *page) add(it item) {
+	p.scanned++
+	p.size += it.size()
+	if !p.filter.holds(it) {
+		return
+	}
+	p.matched++
+	if p.count {
+		return
+	}
+	if p.projection != nil {
+		it = project(it, p.projection)
+	}
+	p.items = append(p.items, it)
+}
+
+// reply writes the page.
+func (p *page) reply(req *request) []byte {
+	r := newReply()
+	if !p.count {
+		r.items("Items", p.items)
+	}
+	r.int("Count", p.matched)
+	r.int("ScannedCount", p.scanned)
+	r.attributes("LastEvaluatedKey", p.last)
+	r.consumed(req.capacity, capacity{table: req.table, read: readUnits(p.size, req.consistent)})
+	return r.end()
+}
+
+// startAfter returns where a key to start from lies.
+func (t *table) startAfter(key item) ([]byte, error) {
+	place, err := t.key(key)
+	if err != nil {
+		return nil, invalid("The provided starting key is invalid: " + err.(*apiError).message)
+	}
+	return place, nil
+}
+
+// query is the call Query.
+func (e *Engine) query(ctx context.Context, req *request) ([]byte, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	s := newScope(req)
+	if err := s.checkGiven(req.keyCondition.given || req.filter.given || req.projection.given, "FilterExpression and KeyConditionExpression are null"); err != nil {
+		return nil, err
+	}
+	p, err := e.newPage(req, s)
+	if err != nil {
+		return nil, err
+	}
+	if !req.keyCondition.given {
+		return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	}
+	terms, err := e.keyTerms(req.keyCondition.value, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkUsed(); err != nil {
+		return nil, err
+	}
+	p.backward = req.forward.given && !req.forward.value
+	err = e.view(ctx, func(tx Tx) error {
+		t, err := e.table(tx, req.table)
+		if err != nil {
+			return err
+		}
+		from, to, err := t.querySpan(req, terms, p)
+		if err != nil {
+			return err
+		}
+		return p.read(tx, t, from, to, time.Now())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.reply(req), nil
+}
+
+// querySpan returns the range of Store keys of a Query's page.
+func (t *table) querySpan(req *request, terms []keyTerm, p *page) (from, to []byte, err error) {
+	condition, err := t.keyCondition(terms)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name := p.filter.keyAttribute(t); name != "" {
+		return nil, nil, invalidf("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
+	}
+	from, to = t.span(condition)
+	if !req.start.given {
+		return from, to, nil
+	}
+	start, err := t.startAfter(req.start.value)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !within(start, from, to) {
+		return nil, nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
+	}
+	if p.backward {
+		return from, start, nil
+	}
+	return append(start, 0), to, nil
+}

@@ -1,0 +1,97 @@
+package localdynamo
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-go/leasehold/localdynamo/expr"
+)
+
+// projection parses and checks a projection expression and resolves its names.
+// Without one it returns nil.
+func (e *Engine) projection(source option[string], s *scope) ([]expr.Path, error) {
+	if !source.given {
+		return nil, nil
+	}
+	parsed, err := e.projections.get(source.value)
+	if err != nil {
+		return nil, refusal("ProjectionExpression", err)
+	}
+	paths := make([]expr.Path, len(parsed))
+	for i, path := range parsed {
+		if paths[i], err = s.usePath(path); err != nil {
+			return nil, refusal("ProjectionExpression", err)
+		}
+	}
+	return paths, refusal("ProjectionExpression", expr.CheckOverlap(paths))
+}
+
+// project returns the parts of the item that the paths denote. A list keeps the
+// elements asked for, in order and without gaps.
+func project(it item, paths []expr.Path) item {
+	return part(value{kind: kindM, item: it}, paths).item
+}
+
+// part returns what the paths denote in v, or a value of kindNone.
+func part(v value, paths []expr.Path) value {
+	result := value{kind: v.kind}
+	switch v.kind {
+	case kindM:
+		for _, a := range v.item {
+			if inner := rest(paths, expr.Step{Name: a.name}); len(inner) > 0 {
+				a.value = whole(a.value, inner)
+				if a.value.kind != kindNone {
+					result.item = append(result.item, a)
+				}
+			}
+		}
+		if len(result.item) > 0 {
+			return result
+		}
+	case kindL:
+		for _, index := range indexes(paths) {
+			if index >= len(v.list) {
+				break
+			}
+			element := whole(v.list[index], rest(paths, expr.Step{Index: index}))
+			if element.kind != kindNone {
+				result.list = append(result.list, element)
+			}
+		}
+		if len(result.list) > 0 {
+			return result
+		}
+	}
+	return value{}
+}
+
+// whole is part, or all of v if a path ends here.
+func whole(v value, paths []expr.Path) value {
+	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
+		return v
+	}
+	return part(v, paths)
+}
+
+// rest returns what follows the step in the paths that begin with it.
+func rest(paths []expr.Path, step expr.Step) []expr.Path {
+	var following []expr.Path
+	for _, path := range paths {
+		if path[0] == step {
+			following = append(following, path[1:])
+		}
+	}
+	return following
+}
+
+// indexes returns the list indexes the paths begin with, in order.
+func indexes(paths []expr.Path) []int {
+	var all []int
+	for _, path := range paths {
+		if path[0].Name == "" {
+			all = append(all, path[0].Index)
+		}
+	}
+	slices.SortFunc(all, cmp.Compare)
+	return slices.Compact(all)
+}

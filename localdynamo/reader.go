@@ -1,0 +1,459 @@
+package localdynamo
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxNesting is how many levels of lists and maps an attribute may have.
+const maxNesting = 32
+
+// maxSkipped bounds the nesting of JSON the engine reads past.
+const maxSkipped = 512
+
+// reader reads a request's JSON straight into the engine's own values; strings
+// are parts of the body. It panics with *apiError at the first thing it cannot
+// read, which readJSON recovers.
+//
+// What is well-formed but not allowed (a number with 39 digits, an empty set) is
+// kept in refused and reading goes on, so that the caller can say where it was.
+type reader struct {
+	source  string
+	at      int
+	refused *apiError // the first value that is not allowed
+}
+
+// readJSON reads body, which must be one JSON document in UTF-8, with fn.
+func readJSON(body string, fn func(*reader)) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			refused, ok := r.(*apiError)
+			if !ok {
+				panic(r)
+			}
+			err = refused
+		}
+	}()
+	r := &reader{source: body}
+	if !utf8.ValidString(body) {
+		r.fail("the body is not UTF-8")
+	}
+	r.space()
+	fn(r)
+	r.space()
+	if r.at < len(r.source) {
+		r.fail("the body goes on after its end")
+	}
+	if r.refused != nil {
+		return r.refused
+	}
+	return nil
+}
+
+func (r *reader) fail(format string, args ...any) {
+	panic(malformed(fmt.Sprintf(format, args...)))
+}
+
+func (r *reader) refuse(err error) {
+	if r.refused == nil && err != nil {
+		r.refused = err.(*apiError)
+	}
+}
+
+func (r *reader) space() {
+	for r.at < len(r.source) {
+		switch r.source[r.at] {
+		case ' ', '\t', '\n', '\r':
+			r.at++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the byte at which a value starts, or 0 at the end.
+func (r *reader) peek() byte {
+	if r.at == len(r.source) {
+		return 0
+	}
+	return r.source[r.at]
+}
+
+// token consumes one byte of punctuation and the space after it.
+func (r *reader) token(c byte) {
+	if r.peek() != c {
+		r.fail("expected %q at offset %d", c, r.at)
+	}
+	r.at++
+	r.space()
+}
+
+func (r *reader) literal(word string) bool {
+	if !strings.HasPrefix(r.source[r.at:], word) {
+		return false
+	}
+	r.at += len(word)
+	r.space()
+	return true
+}
+
+// null consumes a null. To DynamoDB it is as if the member were not there.
+func (r *reader) null() bool { return r.literal("null") }
+
+// unexpected refuses a value of another JSON type than the member's.
+func (r *reader) unexpected(want string) {
+	switch c := r.peek(); {
+	case c == '"':
+		r.fail("STRING_VALUE cannot be converted to %s", want)
+	case c == 't':
+		r.fail("TRUE_VALUE cannot be converted to %s", want)
+	case c == 'f':
+		r.fail("FALSE_VALUE cannot be converted to %s", want)
+	case c == '-' || '0' <= c && c <= '9':
+		r.fail("NUMBER_VALUE cannot be converted to %s", want)
+	case c == '{':
+		r.fail("Start of structure or map found where not expected")
+	case c == '[':
+		r.fail("Start of list found where not expected")
+	default:
+		r.fail("expected a value at offset %d", r.at)
+	}
+}
+
+// object calls fn for each member; fn must consume the value. A member that is
+// null is skipped.
+func (r *reader) object(fn func(name string)) {
+	if r.null() {
+		return
+	}
+	if r.peek() != '{' {
+		r.unexpected("a structure or map")
+	}
+	r.token('{')
+	for first := true; r.peek() != '}'; first = false {
+		if !first {
+			r.token(',')
+		}
+		name := r.string()
+		r.token(':')
+		if !r.null() {
+			fn(name)
+		}
+	}
+	r.token('}')
+}
+
+// array calls fn for each element; fn must consume it.
+func (r *reader) array(fn func()) {
+	if r.null() {
+		return
+	}
+	if r.peek() != '[' {
+		r.unexpected("a list")
+	}
+	r.token('[')
+	for first := true; r.peek() != ']'; first = false {
+		if !first {
+			r.token(',')
+		}
+		fn()
+	}
+	r.token(']')
+}
+
+func (r *reader) string() string {
+	if r.peek() != '"' {
+		r.unexpected("String")
+	}
+	from := r.at + 1
+	for i := from; i < len(r.source); i++ {
+		switch c := r.source[i]; {
+		case c == '"':
+			r.at = i + 1
+			r.space()
+			return r.source[from:i]
+		case c == '\\':
+			return r.escaped(from, i)
+		case c < ' ':
+			r.fail("a control character in the string at offset %d", r.at)
+		}
+	}
+	r.fail("the string at offset %d has no end", r.at)
+	return ""
+}
+
+// escaped reads a string that starts at from and has its first escape at i.
+func (r *reader) escaped(from, i int) string {
+	out := append(make([]byte, 0, i-from+32), r.source[from:i]...)
+	for i < len(r.source) {
+		c := r.source[i]
+		switch {
+		case c == '"':
+			r.at = i + 1
+			r.space()
+			return string(out)
+		case c < ' ':
+			r.fail("a control character in the string at offset %d", r.at)
+		case c != '\\':
+			out = append(out, c)
+			i++
+		default:
+			var char rune
+			char, i = r.escape(i + 1)
+			out = utf8.AppendRune(out, char)
+		}
+	}
+	r.fail("the string at offset %d has no end", r.at)
+	return ""
+}
+
+// escape reads the escape whose backslash is before i and returns what comes
+// after it. Half of a surrogate pair becomes U+FFFD.
+func (r *reader) escape(i int) (rune, int) {
+	if i < len(r.source) {
+		switch c := r.source[i]; c {
+		case '"', '\\', '/':
+			return rune(c), i + 1
+		case 'b':
+			return '\b', i + 1
+		case 'f':
+			return '\f', i + 1
+		case 'n':
+			return '\n', i + 1
+		case 'r':
+			return '\r', i + 1
+		case 't':
+			return '\t', i + 1
+		case 'u':
+			char := r.hex(i + 1)
+			i += 5
+			if utf16.IsSurrogate(char) {
+				if strings.HasPrefix(r.source[i:], `\u`) {
+					if pair := utf16.DecodeRune(char, r.hex(i+2)); pair != utf8.RuneError {
+						return pair, i + 6
+					}
+				}
+				return utf8.RuneError, i
+			}
+			return char, i
+		}
+	}
+	r.fail("an unknown escape in the string at offset %d", r.at)
+	return 0, i
+}
+
+func (r *reader) hex(i int) rune {
+	if i+4 <= len(r.source) {
+		if n, err := strconv.ParseUint(r.source[i:i+4], 16, 16); err == nil {
+			return rune(n)
+		}
+	}
+	r.fail("an unknown escape in the string at offset %d", r.at)
+	return 0
+}
+
+func (r *reader) bool() bool {
+	if r.literal("true") {
+		return true
+	}
+	if !r.literal("false") {
+		r.unexpected("Boolean")
+	}
+	return false
+}
+
+// number consumes a JSON number and returns its text.
+func (r *reader) number() string {
+	from := r.at
+	digits := func() {
+		start := r.at
+		for '0' <= r.peek() && r.peek() <= '9' {
+			r.at++
+		}
+		if r.at == start {
+			r.fail("expected a digit at offset %d", r.at)
+		}
+	}
+	if r.peek() == '-' {
+		r.at++
+	}
+	if r.peek() == '0' {
+		r.at++
+	} else {
+		digits()
+	}
+	if r.peek() == '.' {
+		r.at++
+		digits()
+	}
+	if r.peek() == 'e' || r.peek() == 'E' {
+		r.at++
+		if r.peek() == '+' || r.peek() == '-' {
+			r.at++
+		}
+		digits()
+	}
+	text := r.source[from:r.at]
+	r.space()
+	return text
+}
+
+func (r *reader) int() int {
+	if c := r.peek(); c != '-' && (c < '0' || c > '9') {
+		r.unexpected("Integer")
+	}
+	text := r.number()
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n != float64(int32(n)) {
+		r.fail("%s cannot be converted to Integer", text)
+	}
+	return int(n)
+}
+
+// skip consumes any value.
+func (r *reader) skip(depth int) {
+	if depth > maxSkipped {
+		r.fail("the body is nested too deeply")
+	}
+	switch c := r.peek(); {
+	case c == '"':
+		_ = r.string()
+	case c == '{':
+		r.object(func(string) { r.skip(depth + 1) })
+	case c == '[':
+		r.array(func() { r.skip(depth + 1) })
+	case c == '-' || '0' <= c && c <= '9':
+		r.number()
+	case r.literal("true") || r.literal("false") || r.null():
+	default:
+		r.unexpected("")
+	}
+}
+
+// item reads an item, a key or the content of a map.
+func (r *reader) item(depth int) item {
+	it := item{}
+	sorted := true
+	r.object(func(name string) {
+		if len(it) > 0 && name <= it[len(it)-1].name {
+			sorted = false
+		}
+		it = append(it, attribute{name, r.value(depth)})
+	})
+	if sorted {
+		return it
+	}
+	slices.SortStableFunc(it, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
+	// Of two members of one name the last counts, as in most readers of JSON.
+	last := it[:0]
+	for i, a := range it {
+		if i+1 == len(it) || it[i+1].name != a.name {
+			last = append(last, a)
+		}
+	}
+	return last
+}
+
+// value reads an attribute value: an object with one member, whose name is the
+// value's type.
+func (r *reader) value(depth int) (v value) {
+	if depth > maxNesting {
+		panic(invalid("Nesting Levels have exceeded supported limits"))
+	}
+	count := 0
+	r.object(func(name string) {
+		if one := r.typed(name, depth); one.kind != kindNone {
+			v = one
+			count++
+		}
+	})
+	switch count {
+	case 0:
+		r.refuse(invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"))
+	case 1:
+	default:
+		r.refuse(invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"))
+	}
+	return v
+}
+
+func (r *reader) typed(name string, depth int) value {
+	switch name {
+	case "S":
+		return value{kind: kindS, text: r.string()}
+	case "N", "B":
+		return r.scalar(name)
+	case "BOOL":
+		return value{kind: kindBool, yes: r.bool()}
+	case "NULL":
+		if !r.bool() {
+			r.refuse(invalid("One or more parameter values were invalid: Null attribute value types must have the value of true"))
+		}
+		return value{kind: kindNull}
+	case "SS", "NS", "BS":
+		return r.set(name)
+	case "L":
+		v := value{kind: kindL}
+		r.array(func() { v.list = append(v.list, r.value(depth+1)) })
+		return v
+	case "M":
+		return value{kind: kindM, item: r.item(depth + 1)}
+	}
+	r.skip(0)
+	return value{}
+}
+
+// scalar reads a string as an S, N or B.
+func (r *reader) scalar(name string) value {
+	s := r.string()
+	switch name {
+	case "N":
+		number, err := parseNumber(s)
+		if err != nil {
+			r.refuse(err)
+		}
+		return value{kind: kindN, text: number}
+	case "B":
+		decoded, err := base64.StdEncoding.DecodeString(s)
+		if err != nil {
+			r.fail("\"%s\" is not base64", s)
+		}
+		return value{kind: kindB, text: string(decoded)}
+	}
+	return value{kind: kindS, text: s}
+}
+
+func (r *reader) set(name string) value {
+	var elements []value
+	var given []string
+	r.array(func() {
+		element := r.scalar(name[:1])
+		elements = append(elements, element)
+		given = append(given, element.text)
+	})
+	set := map[string]kind{"SS": kindSS, "NS": kindNS, "BS": kindBS}[name]
+	if len(elements) == 0 {
+		r.refuse(invalid("One or more parameter values were invalid: " + map[kind]string{
+			kindSS: "An string set  may not be empty",
+			kindNS: "An number set  may not be empty",
+			kindBS: "Binary sets should not be empty",
+		}[set]))
+	}
+	v, duplicates := newSet(set, elements)
+	if duplicates {
+		switch set {
+		case kindSS:
+			r.refuse(invalidf("One or more parameter values were invalid: Input collection [%s] contains duplicates.", strings.Join(given, ", ")))
+		case kindNS:
+			r.refuse(invalid("Input collection contains duplicates"))
+		case kindBS:
+			r.refuse(invalid("One or more parameter values were invalid: Input collection of type BS contains duplicates."))
+		}
+	}
+	return v
+}

@@ -1,0 +1,192 @@
+package localdynamo
+
+import (
+	"strings"
+
+	"github.com/leasehold-go/leasehold/localdynamo/expr"
+)
+
+// option is a member of a request that may be missing.
+type option[T any] struct {
+	value T
+	given bool
+}
+
+func some[T any](v T) option[T] { return option[T]{v, true} }
+
+// request is every member that any call on items takes. Each call reads its
+// own; what it does not know it ignores, as the service does.
+type request struct {
+	table        string
+	key          option[item]
+	item         option[item]
+	start        option[item]
+	keys         []item // of BatchGetItem
+	tables       []tableRequest
+	actions      []action // of TransactWriteItems and TransactGetItems
+	token        string   // ClientRequestToken
+	condition    option[string]
+	update       option[string]
+	keyCondition option[string]
+	filter       option[string]
+	projection   option[string]
+	names        option[[]nameBinding]
+	values       option[[]valueBinding]
+	consistent   bool
+	forward      option[bool]
+	limit        option[int]
+	segment      option[int]
+	segments     option[int]
+	index        string
+	selects      string
+	returns      string // ReturnValues
+	returnsOld   string // ReturnValuesOnConditionCheckFailure
+	capacity     string // ReturnConsumedCapacity
+	legacy       []string
+}
+
+// tableRequest is one table's part of a batch.
+type tableRequest struct {
+	table   string
+	request request
+}
+
+// action is one part of a transaction: what to do, and with what.
+type action struct {
+	kinds   []string // the members given; exactly one is right
+	request request
+}
+
+// readRequest reads the body of a call on items.
+func readRequest(body string) (*request, error) {
+	req := &request{}
+	if err := readJSON(body, func(r *reader) { r.object(func(name string) { req.member(r, name) }) }); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+func (req *request) member(r *reader, name string) {
+	switch name {
+	case "TableName":
+		req.table = tableName(r.string())
+	case "Key":
+		req.key = some(r.item(1))
+	case "Item":
+		req.item = some(r.item(1))
+	case "ExclusiveStartKey":
+		req.start = some(r.item(1))
+	case "ConditionExpression":
+		req.condition = some(r.string())
+	case "UpdateExpression":
+		req.update = some(r.string())
+	case "KeyConditionExpression":
+		req.keyCondition = some(r.string())
+	case "FilterExpression":
+		req.filter = some(r.string())
+	case "ProjectionExpression":
+		req.projection = some(r.string())
+	case "ExpressionAttributeNames":
+		req.names = some(r.names())
+	case "ExpressionAttributeValues":
+		req.values = some(r.bindings())
+	case "ConsistentRead":
+		req.consistent = r.bool()
+	case "ScanIndexForward":
+		req.forward = some(r.bool())
+	case "Limit":
+		req.limit = some(r.int())
+	case "Segment":
+		req.segment = some(r.int())
+	case "TotalSegments":
+		req.segments = some(r.int())
+	case "IndexName":
+		req.index = r.string()
+	case "Select":
+		req.selects = r.string()
+	case "ReturnValues":
+		req.returns = r.string()
+	case "ReturnValuesOnConditionCheckFailure":
+		req.returnsOld = r.string()
+	case "ReturnConsumedCapacity":
+		req.capacity = r.string()
+	case "ClientRequestToken":
+		req.token = r.string()
+	case "TransactItems":
+		r.array(func() { req.actions = append(req.actions, r.action()) })
+	case "RequestItems":
+		r.object(func(table string) { req.tables = append(req.tables, r.tableRequest(table)) })
+	case "Keys":
+		r.array(func() { req.keys = append(req.keys, r.item(1)) })
+	case "Expected", "AttributeUpdates", "AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter", "ConditionalOperator":
+		req.legacy = append(req.legacy, name)
+		r.skip(0)
+	default:
+		r.skip(0)
+	}
+}
+
+// tableName reduces a table's ARN to its name.
+func tableName(s string) string {
+	if arn, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(arn, "arn:") {
+		return name
+	}
+	return s
+}
+
+func (r *reader) names() []nameBinding {
+	names := []nameBinding{}
+	r.object(func(placeholder string) {
+		name := r.string()
+		switch {
+		case !expr.IsPlaceholder(placeholder, '#'):
+			r.refuse(invalidf("ExpressionAttributeNames contains invalid key: Syntax error; key: \"%s\"", placeholder))
+		case name == "":
+			r.refuse(invalidf("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", placeholder))
+		}
+		names = append(names, nameBinding{placeholder: placeholder, name: name})
+	})
+	return names
+}
+
+func (r *reader) bindings() []valueBinding {
+	values := []valueBinding{}
+	r.object(func(placeholder string) {
+		before := r.refused
+		r.refused = nil
+		v := r.value(1)
+		if refused := r.refused; refused != nil {
+			r.refused = invalidf("ExpressionAttributeValues contains invalid value: %s for key %s", refused.message, placeholder)
+		}
+		if before != nil {
+			r.refused = before
+		}
+		if !expr.IsPlaceholder(placeholder, ':') {
+			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
+		}
+		values = append(values, valueBinding{placeholder: placeholder, value: v})
+	})
+	return values
+}
+
+// action reads one element of TransactItems.
+func (r *reader) action() action {
+	var a action
+	r.object(func(kind string) {
+		a.kinds = append(a.kinds, kind)
+		r.object(func(name string) { a.request.member(r, name) })
+	})
+	return a
+}
+
+// tableRequest reads a table's part of RequestItems: an object in BatchGetItem,
+// a list of writes in BatchWriteItem.
+func (r *reader) tableRequest(table string) tableRequest {
+	t := tableRequest{table: tableName(table)}
+	if r.peek() == '[' {
+		r.array(func() { t.request.actions = append(t.request.actions, r.action()) })
+	} else {
+		r.object(func(name string) { t.request.member(r, name) })
+	}
+	return t
+}

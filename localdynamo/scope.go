@@ -1,0 +1,156 @@
+package localdynamo
+
+import (
+	"strings"
+
+	"github.com/leasehold-go/leasehold/localdynamo/expr"
+)
+
+// scope is what a request's placeholders stand for, and which of them its
+// expressions use.
+type scope struct {
+	names       []nameBinding
+	values      []valueBinding
+	namesGiven  bool
+	valuesGiven bool
+}
+
+type nameBinding struct {
+	placeholder string
+	name        string
+	used        bool
+}
+
+type valueBinding struct {
+	placeholder string
+	value       value
+	used        bool
+}
+
+func newScope(req *request) *scope {
+	return &scope{req.names.value, req.values.value, req.names.given, req.values.given}
+}
+
+// name returns the attribute's name a step stands for.
+func (s *scope) name(step expr.Step) string {
+	if step.IsPlaceholder() {
+		for i := range s.names {
+			if s.names[i].placeholder == step.Name {
+				return s.names[i].name
+			}
+		}
+	}
+	return step.Name
+}
+
+// value returns what a placeholder stands for.
+func (s *scope) value(p expr.Placeholder) value {
+	for i := range s.values {
+		if s.values[i].placeholder == string(p) {
+			return s.values[i].value
+		}
+	}
+	return value{}
+}
+
+// useValue returns what a placeholder stands for, and refuses one that was not
+// given.
+func (s *scope) useValue(p expr.Placeholder) (value, error) {
+	for i := range s.values {
+		if s.values[i].placeholder == string(p) {
+			s.values[i].used = true
+			return s.values[i].value, nil
+		}
+	}
+	return value{}, &expr.Error{Reason: "An expression attribute value used in expression is not defined; attribute value: " + string(p)}
+}
+
+// usePath returns the path with names for its placeholders, and refuses one of
+// them that was not given.
+func (s *scope) usePath(path expr.Path) (expr.Path, error) {
+	resolved := path
+	for i, step := range path {
+		if !step.IsPlaceholder() {
+			continue
+		}
+		if &resolved[0] == &path[0] {
+			resolved = append(expr.Path(nil), path...)
+		}
+		found := false
+		for j := range s.names {
+			if s.names[j].placeholder == step.Name {
+				s.names[j].used, found = true, true
+				resolved[i].Name = s.names[j].name
+			}
+		}
+		if !found {
+			return nil, &expr.Error{Reason: "An expression attribute name used in the document path is not defined; attribute name: " + step.Name}
+		}
+	}
+	return resolved, nil
+}
+
+// checkUsed refuses placeholders that no expression uses.
+func (s *scope) checkUsed() error {
+	var unused []string
+	for _, b := range s.names {
+		if !b.used {
+			unused = append(unused, b.placeholder)
+		}
+	}
+	if len(unused) > 0 {
+		return invalidf("Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}", strings.Join(unused, ", "))
+	}
+	for _, b := range s.values {
+		if !b.used {
+			unused = append(unused, b.placeholder)
+		}
+	}
+	if len(unused) > 0 {
+		return invalidf("Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}", strings.Join(unused, ", "))
+	}
+	return nil
+}
+
+// checkGiven refuses placeholders without an expression that could use them;
+// expressions names the members that could have held one.
+func (s *scope) checkGiven(any bool, expressions string) error {
+	switch {
+	case s.namesGiven && !any:
+		return invalid("ExpressionAttributeNames can only be specified when using expressions")
+	case s.valuesGiven && !any:
+		return invalid("ExpressionAttributeValues can only be specified when using expressions: " + expressions)
+	case s.namesGiven && len(s.names) == 0:
+		return invalid("ExpressionAttributeNames must not be empty")
+	case s.valuesGiven && len(s.values) == 0:
+		return invalid("ExpressionAttributeValues must not be empty")
+	}
+	return nil
+}
+
+// lookup returns what the path denotes in the item, or a value of kindNone.
+func (s *scope) lookup(it item, path expr.Path) value {
+	v := it.get(s.name(path[0]))
+	for _, step := range path[1:] {
+		v = s.child(v, step)
+	}
+	return v
+}
+
+func (s *scope) child(v value, step expr.Step) value {
+	switch {
+	case step.Name != "" && v.kind == kindM:
+		return v.item.get(s.name(step))
+	case step.Name == "" && v.kind == kindL && step.Index < len(v.list):
+		return v.list[step.Index]
+	}
+	return value{}
+}
+
+// refusal turns an error about an expression into the one a caller sees.
+func refusal(parameter string, err error) error {
+	if refused, ok := err.(*expr.Error); ok {
+		return invalidf("Invalid %s: %s", parameter, refused.Reason)
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package localdynamo
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// table is a table's description, kept as JSON.
+type table struct {
+	Name       string
+	ID         string
+	Created    time.Time
+	Hash       keyAttribute
+	Range      *keyAttribute     `json:",omitempty"`
+	Billing    string            // PROVISIONED or PAY_PER_REQUEST
+	ReadUnits  int64             `json:",omitempty"`
+	WriteUnits int64             `json:",omitempty"`
+	Class      string            `json:",omitempty"`
+	Protected  bool              `json:",omitempty"` // from DeleteTable
+	Tags       map[string]string `json:",omitempty"`
+	TTL        string            `json:",omitempty"` // the attribute, if TTL is on
+}
+
+// keyAttribute is one attribute of a table's key.
+type keyAttribute struct {
+	Name string
+	Type string // S, N or B
+}
+
+func parseTable(stored string) (*table, error) {
+	t := &table{}
+	return t, json.Unmarshal([]byte(stored), t)
+}
+
+// table returns the description of the table of that name.
+func (e *Engine) table(tx Tx, name string) (*table, error) {
+	stored := tx.Get(tableKey(name))
+	if stored == nil {
+		return nil, notFound()
+	}
+	return e.tables.get(string(stored))
+}
+
+func tableKey(name string) []byte {
+	return append([]byte{prefixTable}, name...)
+}
+
+func (t *table) isKey(name string) bool {
+	return name == t.Hash.Name || t.Range != nil && name == t.Range.Name
+}
+
+// key returns where in the Store the item with that key is. The key must have
+// exactly the table's key attributes.
+func (t *table) key(key item) ([]byte, error) {
+	attributes := 1
+	if t.Range != nil {
+		attributes = 2
+	}
+	if len(key) != attributes ||
+		key.get(t.Hash.Name).kind.String() != t.Hash.Type ||
+		t.Range != nil && key.get(t.Range.Name).kind.String() != t.Range.Type {
+		return nil, invalid("The provided key element does not match the schema")
+	}
+	return t.place(key)
+}
+
+// keyIn is key for a whole item, as PutItem has it.
+func (t *table) keyIn(it item) ([]byte, error) {
+	for _, attribute := range t.keyAttributes() {
+		v := it.get(attribute.Name)
+		switch {
+		case v.kind == kindNone:
+			return nil, invalidf("One or more parameter values were invalid: Missing the key %s in the item", attribute.Name)
+		case v.kind.String() != attribute.Type:
+			return nil, invalidf("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s", attribute.Name, attribute.Type, v.kind)
+		}
+	}
+	return t.place(it)
+}
+
+func (t *table) keyAttributes() []keyAttribute {
+	if t.Range == nil {
+		return []keyAttribute{t.Hash}
+	}
+	return []keyAttribute{t.Hash, *t.Range}
+}
+
+const (
+	maxHashSize  = 2048
+	maxRangeSize = 1024
+)
+
+// place returns the Store's key for an item with key attributes of the right
+// types, and refuses what cannot be one: an empty value or one that is too long.
+func (t *table) place(it item) ([]byte, error) {
+	hash := it.get(t.Hash.Name)
+	if err := checkKeyValue(t.Hash, hash); err != nil {
+		return nil, err
+	}
+	if hash.size() > maxHashSize {
+		// The missing space is the service's.
+		return nil, invalidf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashSize)
+	}
+	key := make([]byte, 0, len(t.Name)+len(hash.text)+64)
+	key = appendPartition(appendTablePrefix(key, prefixItem, t.Name), hash)
+	if t.Range == nil {
+		return key, nil
+	}
+	sort := it.get(t.Range.Name)
+	if err := checkKeyValue(*t.Range, sort); err != nil {
+		return nil, err
+	}
+	if sort.size() > maxRangeSize {
+		return nil, invalidf("One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of %d bytes", maxRangeSize)
+	}
+	return appendSortable(key, sort), nil
+}
+
+func checkKeyValue(attribute keyAttribute, v value) error {
+	if v.text != "" {
+		return nil
+	}
+	word := "string"
+	if v.kind == kindB {
+		word = "binary"
+	}
+	return invalidf("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", word, attribute.Name)
+}
+
+// keyOf returns the key attributes of an item.
+func (t *table) keyOf(it item) item {
+	key := item{}.with(t.Hash.Name, it.get(t.Hash.Name))
+	if t.Range != nil {
+		key = key.with(t.Range.Name, it.get(t.Range.Name))
+	}
+	return key
+}

@@ -1,0 +1,180 @@
+package localdynamo
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kind is the type of an attribute's value. The order is that of the stored
+// form (stored.go) and must not change.
+type kind byte
+
+const (
+	kindNone kind = iota // no value at all
+	kindS
+	kindN
+	kindB
+	kindBool
+	kindNull
+	kindSS
+	kindNS
+	kindBS
+	kindL
+	kindM
+)
+
+// kindNames are the names of the kinds in requests and replies.
+var kindNames = [...]string{"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}
+
+// longNames are the names some errors use.
+var longNames = [...]string{
+	"", "STRING", "NUMBER", "BINARY", "BOOLEAN", "NULL",
+	"STRING_SET", "NUMBER_SET", "BINARY_SET", "LIST", "MAP",
+}
+
+func (k kind) String() string { return kindNames[k] }
+
+func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
+
+// element returns the kind of a set's elements.
+func (k kind) element() kind { return k - kindSS + kindS }
+
+// set returns the kind of the set of elements of this kind.
+func (k kind) set() kind { return k - kindS + kindSS }
+
+// value is an attribute's value. Values are never changed once they are built:
+// parts of them are shared between an item's old and new state.
+type value struct {
+	kind kind
+	yes  bool    // of a BOOL
+	text string  // of S; the canonical form of N; the bytes of B
+	list []value // of L in order; of a set, sorted and without duplicates
+	item item    // of M
+}
+
+// attribute is one named value.
+type attribute struct {
+	name  string
+	value value
+}
+
+// item is an item or a map: attributes sorted by name.
+type item []attribute
+
+func (it item) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(it, name, func(a attribute, name string) int {
+		return strings.Compare(a.name, name)
+	})
+}
+
+// get returns the attribute's value, or one of kindNone.
+func (it item) get(name string) value {
+	if i, ok := it.find(name); ok {
+		return it[i].value
+	}
+	return value{}
+}
+
+// with returns a copy in which the attribute has that value; one of kindNone
+// removes it.
+func (it item) with(name string, v value) item {
+	i, found := it.find(name)
+	switch {
+	case found && v.kind == kindNone:
+		return slices.Concat(it[:i], it[i+1:])
+	case found:
+		it = slices.Clone(it)
+		it[i].value = v
+		return it
+	case v.kind == kindNone:
+		return it
+	default:
+		return slices.Concat(it[:i], item{{name, v}}, it[i:])
+	}
+}
+
+func text(s string) value { return value{kind: kindS, text: s} }
+
+func integer(n int) value { return value{kind: kindN, text: strconv.Itoa(n)} }
+
+// equal says whether both values are the same to DynamoDB's operators: same
+// kind, same content; numbers by value, sets whatever their order.
+func (v value) equal(other value) bool {
+	return v.kind == other.kind && v.yes == other.yes && v.text == other.text &&
+		slices.EqualFunc(v.list, other.list, value.equal) &&
+		slices.EqualFunc(v.item, other.item, func(a, b attribute) bool {
+			return a.name == b.name && a.value.equal(b.value)
+		})
+}
+
+// compare orders two values of one scalar kind: S and B by bytes, N by value.
+func (v value) compare(other value) int {
+	if v.kind == kindN {
+		return compareNumbers(v.text, other.text)
+	}
+	return cmp.Compare(v.text, other.text)
+}
+
+// contains says whether the list or set has the element.
+func (v value) contains(element value) bool { return slices.ContainsFunc(v.list, element.equal) }
+
+// newSet sorts elements into a set of their kind and reports whether two of
+// them were equal.
+func newSet(set kind, elements []value) (v value, duplicates bool) {
+	slices.SortFunc(elements, value.compare)
+	unique := slices.CompactFunc(elements, value.equal)
+	return value{kind: set, list: unique}, len(unique) < len(elements)
+}
+
+// size returns how many bytes the value counts, after
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+func (v value) size() int {
+	switch v.kind {
+	case kindS, kindB:
+		return len(v.text)
+	case kindN:
+		return numberSize(v.text)
+	case kindBool, kindNull:
+		return 1
+	case kindL:
+		size := 3
+		for _, element := range v.list {
+			size += 1 + element.size()
+		}
+		return size
+	case kindM:
+		return 3 + len(v.item) + v.item.size()
+	default:
+		size := 0
+		for _, element := range v.list {
+			size += element.size()
+		}
+		return size
+	}
+}
+
+// size returns how many bytes the item counts: its names and its values.
+func (it item) size() int {
+	size := 0
+	for _, a := range it {
+		size += len(a.name) + a.value.size()
+	}
+	return size
+}
+
+// depth returns how many levels of lists and maps the value has.
+func (v value) depth() int {
+	deepest := 0
+	for _, element := range v.list {
+		deepest = max(deepest, element.depth())
+	}
+	for _, a := range v.item {
+		deepest = max(deepest, a.value.depth())
+	}
+	if v.kind == kindL || v.kind == kindM {
+		deepest++
+	}
+	return deepest
+}

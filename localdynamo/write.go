@@ -1,0 +1,262 @@
+package localdynamo
+
+import (
+	"context"
+	"time"
+)
+
+// maxItemSize is how many bytes an item may count.
+const maxItemSize = 400 << 10
+
+// write is one write of one item, whatever call it came in.
+type write struct {
+	table      string
+	key        option[item]
+	put        option[item] // the new item, if it is a put
+	update     *update      // if it is an update
+	delete     bool
+	condition  *condition
+	returnsOld bool // the item, if the condition fails
+}
+
+// change is what a write made of an item. A nil item is none.
+type change struct {
+	table  *table
+	before item
+	after  item
+}
+
+// apply carries the write out in tx. What it returns as an error has changed
+// nothing.
+func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
+	t, err := e.table(tx, w.table)
+	if err != nil {
+		return change{}, err
+	}
+	key, err := w.place(t)
+	if err != nil {
+		return change{}, err
+	}
+	before, err := t.load(tx, key, now)
+	if err != nil {
+		return change{}, err
+	}
+	if !w.condition.holds(before) {
+		if !w.returnsOld {
+			before = nil
+		}
+		return change{}, conditionFailed(before)
+	}
+	after, err := w.result(t, before)
+	if err != nil {
+		return change{}, err
+	}
+	return change{t, before, after}, t.store(tx, key, after)
+}
+
+// place returns where the item is, after refusing what the table's key forbids.
+func (w *write) place(t *table) ([]byte, error) {
+	if w.put.given {
+		return t.keyIn(w.put.value)
+	}
+	if w.update != nil {
+		if err := w.update.checkKey(t); err != nil {
+			return nil, err
+		}
+	}
+	return t.key(w.key.value)
+}
+
+// result returns the item as it is after the write.
+func (w *write) result(t *table, before item) (item, error) {
+	switch {
+	case w.delete:
+		return nil, nil
+	case w.put.given:
+		return w.put.value, checkItemSize(w.put.value, "Item size has exceeded the maximum allowed size")
+	case w.update == nil:
+		return before, nil
+	}
+	base := before
+	if base == nil {
+		base = w.key.value
+	}
+	after, err := w.update.apply(base)
+	if err != nil {
+		return nil, err
+	}
+	return after, checkItemSize(after, "Item size to update has exceeded the maximum allowed size")
+}
+
+func checkItemSize(it item, message string) error {
+	if it.size() > maxItemSize {
+		return invalid(message)
+	}
+	for _, a := range it {
+		if a.value.depth() > maxNesting {
+			return invalid("Nesting Levels have exceeded supported limits")
+		}
+	}
+	return nil
+}
+
+// load returns the item at key, or nil.
+func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
+	stored := tx.Get(key)
+	if stored == nil {
+		return nil, nil
+	}
+	it, err := readItem(stored)
+	if err != nil || t.swept(it, now) {
+		return nil, err
+	}
+	return it, nil
+}
+
+// store puts the item at key; nil deletes what is there.
+func (t *table) store(tx Tx, key []byte, it item) error {
+	if it == nil {
+		return tx.Delete(key)
+	}
+	return tx.Put(key, appendItem(make([]byte, 0, 256), it))
+}
+
+// writeOne carries out a call that is one write, and replies with what
+// attributes makes of the change.
+func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
+	var done change
+	err := e.change(ctx, func(tx Tx) error {
+		var err error
+		done, err = e.apply(tx, w, time.Now())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := newReply()
+	r.attributes("Attributes", attributes(done))
+	r.consumed(req.capacity, capacity{table: w.table, write: writeUnits(done.before, done.after)})
+	return r.end(), nil
+}
+
+// newWrite checks what all writes of one item have in common. expressions says
+// which members could have used placeholders.
+func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
+	if err := req.check(); err != nil {
+		return nil, nil, err
+	}
+	s := newScope(req)
+	if err := s.checkGiven(req.condition.given || req.update.given, expressions); err != nil {
+		return nil, nil, err
+	}
+	w := &write{table: req.table, key: req.key, returnsOld: req.returnsOld == "ALL_OLD"}
+	var err error
+	w.condition, err = e.condition("ConditionExpression", req.condition, s)
+	return w, s, err
+}
+
+// newPut makes a write of a put's members.
+func (e *Engine) newPut(req *request) (*write, error) {
+	if !req.item.given {
+		return nil, missing("item")
+	}
+	w, s, err := e.newWrite(req, "ConditionExpression is null")
+	if err != nil {
+		return nil, err
+	}
+	w.put = req.item
+	return w, s.checkUsed()
+}
+
+// newDelete makes a write of a delete's members.
+func (e *Engine) newDelete(req *request) (*write, error) {
+	if !req.key.given {
+		return nil, missing("key")
+	}
+	w, s, err := e.newWrite(req, "ConditionExpression is null")
+	if err != nil {
+		return nil, err
+	}
+	w.delete = true
+	return w, s.checkUsed()
+}
+
+// newUpdate makes a write of an update's members.
+func (e *Engine) newUpdate(req *request) (*write, error) {
+	if !req.key.given {
+		return nil, missing("key")
+	}
+	w, s, err := e.newWrite(req, "UpdateExpression and ConditionExpression are null")
+	if err != nil {
+		return nil, err
+	}
+	if w.update, err = e.update(req.update, s); err != nil {
+		return nil, err
+	}
+	return w, s.checkUsed()
+}
+
+// putItem is the call PutItem.
+func (e *Engine) putItem(ctx context.Context, req *request) ([]byte, error) {
+	old, err := req.returnsAllOld()
+	if err != nil {
+		return nil, err
+	}
+	w, err := e.newPut(req)
+	if err != nil {
+		return nil, err
+	}
+	return e.writeOne(ctx, req, w, old)
+}
+
+// deleteItem is the call DeleteItem.
+func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
+	old, err := req.returnsAllOld()
+	if err != nil {
+		return nil, err
+	}
+	w, err := e.newDelete(req)
+	if err != nil {
+		return nil, err
+	}
+	return e.writeOne(ctx, req, w, old)
+}
+
+// returnsAllOld checks ReturnValues of a call that can return the old item only.
+func (req *request) returnsAllOld() (func(change) item, error) {
+	switch req.returns {
+	case "", "NONE":
+		return func(change) item { return nil }, nil
+	case "ALL_OLD":
+		return func(c change) item { return c.before }, nil
+	case "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW":
+		return nil, invalid("ReturnValues can only be ALL_OLD or NONE")
+	}
+	return nil, notOneOf("returnValues", req.returns, returnValues)
+}
+
+const returnValues = "[ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]"
+
+// updateItem is the call UpdateItem.
+func (e *Engine) updateItem(ctx context.Context, req *request) ([]byte, error) {
+	w, err := e.newUpdate(req)
+	if err != nil {
+		return nil, err
+	}
+	var attributes func(change) item
+	switch req.returns {
+	case "", "NONE":
+		attributes = func(change) item { return nil }
+	case "ALL_OLD":
+		attributes = func(c change) item { return c.before }
+	case "ALL_NEW":
+		attributes = func(c change) item { return c.after }
+	case "UPDATED_OLD":
+		attributes = func(c change) item { return project(c.before, w.update.targets) }
+	case "UPDATED_NEW":
+		attributes = func(c change) item { return project(c.after, w.update.targets) }
+	default:
+		return nil, notOneOf("returnValues", req.returns, returnValues)
+	}
+	return e.writeOne(ctx, req, w, attributes)
+}

@@ -1,0 +1,403 @@
+package leasehold_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestAnUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		for range 3 { // a new record, and a kept one
+			w.release(w.acquire(c, "job"))
+			sent := wire.sent()
+			if len(sent) != 2 || sent[0].op != "UpdateItem" || sent[1].op != "UpdateItem" {
+				t.Fatalf("sent %v", sent)
+			}
+			for _, call := range sent {
+				// One write unit each: the item has less than 1 KB, and no
+				// condition or return value costs more.
+				if len(call.body) > 2048 {
+					t.Errorf("a request of %d bytes", len(call.body))
+				}
+			}
+		}
+	})
+}
+
+func TestAReleasedLockIsGrantedInOneWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		w.release(w.acquire(a, "job"))
+		b, wire := w.client(config())
+		lock := w.acquire(b, "job")
+		defer w.release(lock)
+		if sent := wire.sent(); len(sent) != 1 || !sent[0].grants() {
+			t.Fatalf("sent %v", sent)
+		}
+	})
+}
+
+func TestTokensGrowByOnePerGrantAndStartFromTheClock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		now := time.Now().UnixMicro()
+		for i := range int64(3) {
+			lock := w.acquire(c, "job")
+			if lock.Token() != now+1+i {
+				t.Errorf("token %d, want %d", lock.Token(), now+1+i)
+			}
+			w.release(lock)
+		}
+	})
+}
+
+func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: config().Logger})
+		lock := w.acquire(a, "nightly-report")
+		defer w.release(lock)
+		b, wire := w.client(config())
+		_, err := b.TryAcquire(t.Context(), "nightly-report")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("error %v", err)
+		}
+		if held.Holder.Token != lock.Token() || held.Holder.Owner != lock.Record().Owner || held.Observation.Version != lock.Record().Version {
+			t.Errorf("holder %+v", held.Holder)
+		}
+		if n := len(wire.sent()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") {
+			t.Errorf("message %q", s)
+		}
+	})
+}
+
+func TestAWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		lock := w.acquire(a, "job")
+		granted := make(chan time.Time)
+		go func() {
+			next := w.acquire(b, "job")
+			granted <- time.Now()
+			w.release(next)
+		}()
+		elapse(7 * time.Second)
+		released := time.Now()
+		w.release(lock)
+		if late := (<-granted).Sub(released); late > time.Second {
+			t.Errorf("granted %v after the release", late)
+		}
+		for i, c := range wire.sent()[1:] {
+			if i > 0 && c.grants() {
+				break // after the release was seen
+			}
+			if !c.grants() && c.op != "GetItem" && !c.releases() {
+				t.Errorf("a waiter sent %s", c.op)
+			}
+		}
+		synctest.Wait()
+	})
+}
+
+func TestAWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, _ := w.client(config())
+		lock := w.acquire(a, "job")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := b.Acquire(ctx, "job")
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		if late := time.Since(began) - 3*time.Second; late > 10*time.Millisecond {
+			t.Errorf("returned %v late", late)
+		}
+		synctest.Wait()
+		before := w.item("job")
+		w.release(lock)
+		elapse(time.Minute)
+		if textOf(before, "ownerName") != textOf(w.item("job"), "ownerName") || textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("the record shows %v", w.item("job"))
+		}
+		if s := b.Stats(); s.Waiting != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+func TestAGrantThatComesAfterItsCallerLeftIsUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.grants, slow(time.Second)))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		if took := time.Since(began); took > 110*time.Millisecond {
+			t.Errorf("returned after %v", took)
+		}
+		elapse(5 * time.Second)
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.item("job"))
+		}
+	})
+}
+
+func TestAnEndedContextSendsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("shutting down")
+		cancel(why)
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, why) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestADeadHoldersLockIsTakenOverOneLeaseAfterItsLastRenewalWasSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, _ := w.client(config())
+		dead := w.acquire(a, "job")
+		last := dead.Record()
+		wire.setFault(cut)
+		began := time.Now()
+		lock := w.acquire(b, "job")
+		defer w.release(lock)
+		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+50*time.Millisecond {
+			t.Errorf("taken over after %v", took)
+		}
+		if r, ok := lock.TookOver(); !ok || r.Owner != last.Owner || r.Token != last.Token {
+			t.Errorf("took over %+v, %v", r, ok)
+		}
+		if lock.Token() != last.Token+1 {
+			t.Errorf("token %d after %d", lock.Token(), last.Token)
+		}
+		if err := dead.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the dead holder's error: %v", err)
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestATryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others never do: their try-lock starts anew each time
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, _ := w.client(config())
+		dead := w.acquire(a, "job")
+		wire.setFault(cut)
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("first try: %v", err)
+		}
+		elapse(19 * time.Second)
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("before the lease: %v", err)
+		}
+		elapse(time.Second)
+		lock, err := b.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatalf("after the lease: %v", err)
+		}
+		w.release(lock)
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestARenewedLockIsNeverTakenOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, _ := w.client(config())
+		lock := w.acquire(a, "job")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if _, err := b.Acquire(ctx, "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		if err := lock.Err(); err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+		w.release(lock)
+	})
+}
+
+func TestAnObservationOutlivesItsProcess(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		dead := w.acquire(a, "job")
+		wire.setFault(cut)
+		first, _ := w.client(config())
+		_, err := first.TryAcquire(t.Context(), "job")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(first.Observations())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen []leasehold.Observation
+		if err := json.Unmarshal(b, &seen); err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			name string
+			ago  time.Duration
+			want error
+		}{
+			{"a lease ago by the boot clock", 20 * time.Second, nil},
+			{"just now", 0, leasehold.ErrHeld},
+		} {
+			second, _ := w.client(config())
+			if err := second.ImportObservations(0, leasehold.BootObservation(seen[0], tc.ago)); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := second.TryAcquire(t.Context(), "job")
+			if !errors.Is(err, tc.want) {
+				t.Errorf("%s: %v", tc.name, err)
+			}
+			if lock != nil {
+				w.release(lock)
+				w.update("job", map[string]types.AttributeValue{"isReleased": nil})
+			}
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		dead := w.acquire(a, "job")
+		wire.setFault(cut)
+		o := leasehold.Observation{
+			Key: leasehold.Key{Partition: "job"}, Version: dead.Record().Version, Lease: 20 * time.Second,
+			Since: time.Now().Add(-21 * time.Second),
+		}
+		for _, tc := range []struct {
+			skew time.Duration
+			want error
+		}{{0, leasehold.ErrHeld}, {2 * time.Second, leasehold.ErrHeld}, {time.Second, nil}} {
+			b, _ := w.client(config())
+			if err := b.ImportObservations(tc.skew, o); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := b.TryAcquire(t.Context(), "job")
+			if !errors.Is(err, tc.want) {
+				t.Errorf("skew %v: %v", tc.skew, err)
+			}
+			if lock != nil {
+				w.release(lock)
+			}
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestIfExistsAcquiresOnlyARecordThatIsThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		if _, err := c.Acquire(t.Context(), "job", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("error %v", err)
+		}
+		w.release(w.acquire(c, "job"))
+		w.release(w.acquire(c, "job", leasehold.IfExists()))
+	})
+}
+
+func TestDataAndAttributesSurviveUnlessTheyAreReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		w.release(w.acquire(c, "job", leasehold.WithInitialData([]byte("one")),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("1"), "b": str("2")})))
+		lock := w.acquire(c, "job", leasehold.WithInitialData([]byte("two")))
+		if string(lock.Data()) != "one" || len(lock.Record().Attributes) != 2 {
+			t.Fatalf("record %+v", lock.Record())
+		}
+		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("three")),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil, "c": str("3")})); err != nil {
+			t.Fatal(err)
+		}
+		if r := lock.Record(); string(r.Data) != "three" || r.Attributes["a"] != nil || r.Attributes["c"] == nil {
+			t.Fatalf("record %+v", r)
+		}
+		w.release(lock, leasehold.WithData([]byte("four")))
+		lock = w.acquire(c, "job", leasehold.WithoutAttributes(), leasehold.WithAttributes(map[string]types.AttributeValue{"d": str("4")}))
+		if r := lock.Record(); string(r.Data) != "four" || len(r.Attributes) != 1 || r.Attributes["d"] == nil {
+			t.Fatalf("record %+v", r)
+		}
+		w.release(lock, leasehold.WithData(nil), leasehold.WithoutAttributes())
+		if item := w.item("job"); item["data"] != nil || item["d"] != nil {
+			t.Errorf("the record shows %v", item)
+		}
+	})
+}
+
+func TestADamagedRecordIsNeverGranted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		for name, change := range map[string]map[string]types.AttributeValue{
+			"isReleased of a caller": {"isReleased": str("no")},
+			"no owner":               {"ownerName": nil},
+			"no version":             {"recordVersionNumber": nil},
+			"no lease":               {"leaseDuration": nil},
+			"lease of another type":  {"leaseDuration": num("20000")},
+			"token of another type":  {"fencingToken": str("1"), "isReleased": str("1")},
+			"another kind":           {"kind": str("rw"), "isReleased": str("1")},
+			"our owner, no grant":    {"grantId": nil},
+		} {
+			w.release(w.acquire(c, "job"))
+			w.update("job", map[string]types.AttributeValue{"isReleased": nil})
+			w.update("job", change)
+			before := w.item("job")
+			_, err := c.TryAcquire(t.Context(), "job")
+			var bad *leasehold.RecordError
+			if !errors.As(err, &bad) || bad.Key.Partition != "job" {
+				t.Errorf("%s: %v", name, err)
+			}
+			if after := w.item("job"); len(after) != len(before) {
+				t.Errorf("%s: overwritten with %v", name, after)
+			}
+			w.delete("job")
+		}
+	})
+}
+
+func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		w.release(w.acquire(a, "job"))
+		w.update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": str("dynamolock"), "leaseDuration": str("8s"), "recordVersionNumber": str("x")})
+		_, err := a.TryAcquire(t.Context(), "job")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || held.Holder.Token != 0 || held.Holder.Lease != 8*time.Second {
+			t.Fatalf("error %v", err)
+		}
+		began := time.Now()
+		w.release(w.acquire(a, "job"))
+		if took := time.Since(began); took < 8*time.Second-time.Millisecond || took > 9*time.Second {
+			t.Errorf("taken over after %v", took)
+		}
+	})
+}

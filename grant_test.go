@@ -1,0 +1,321 @@
+package leasehold_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// overJSON hands a grant to another process.
+func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
+	t.Helper()
+	b, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out leasehold.Grant
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		lock := w.acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
+		wire.sent()
+		g, err := lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(lock.Err(), leasehold.ErrDetached) || len(wire.sent()) != 0 {
+			t.Errorf("error %v", lock.Err())
+		}
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrDetached) {
+			t.Errorf("release of a detached lock: %v", err)
+		}
+		elapse(5 * time.Minute)
+		g = overJSON(t, g)
+		b, _ := w.client(config())
+		resumed, err := b.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resumed.Token() != lock.Token() || string(resumed.Data()) != "x" || resumed.Record().Owner != lock.Record().Owner {
+			t.Errorf("resumed %+v", resumed.Record())
+		}
+		elapse(time.Hour) // it is renewed now
+		if err := resumed.Err(); err != nil {
+			t.Errorf("resumed: %v", err)
+		}
+		d, _ := w.client(config())
+		if _, err := d.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("resumed twice: %v", err)
+		}
+		w.release(resumed)
+		if _, err := d.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("resumed after the release: %v", err)
+		}
+	})
+}
+
+func TestAGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		lock := w.acquire(a, "deploy", leasehold.WithoutRenewal())
+		g, err := lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		elapse(time.Hour)
+		lock, err = a.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatalf("nobody took it: %v", err)
+		}
+		g, err = lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := w.client(config())
+		taken := w.acquire(b, "deploy")
+		_, err = a.Resume(t.Context(), g)
+		var lost *leasehold.LostError
+		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By.Token != taken.Token() {
+			t.Errorf("taken: %v", err)
+		}
+		w.release(taken)
+	})
+}
+
+func TestAResumeWhoseReplyIsLostIsRecognised(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		lock := w.acquire(a, "deploy")
+		g, err := lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.setFault(once(call.renews, loseReply))
+		lock, err = a.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(lock)
+	})
+}
+
+func TestAResumedKeyHasItsLineHere(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		g, err := w.acquire(a, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := a.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan *leasehold.Lock)
+		go func() { next <- w.acquire(a, "deploy") }()
+		synctest.Wait()
+		w.release(lock)
+		w.release(<-next)
+	})
+}
+
+func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "deploy")
+		g, err := lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.sent()
+		for name, change := range map[string]func(*leasehold.Grant){
+			"another table": func(g *leasehold.Grant) { g.Table = "other" },
+			"no id":         func(g *leasehold.Grant) { g.ID = "" },
+			"no versions":   func(g *leasehold.Grant) { g.Versions = nil },
+			"no key":        func(g *leasehold.Grant) { g.Key = leasehold.Key{} },
+			"a lease of 0":  func(g *leasehold.Grant) { g.Lease = 0 },
+		} {
+			bad := g
+			change(&bad)
+			if _, err := c.Resume(t.Context(), bad); err == nil || len(wire.sent()) != 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestBreakFreesThatGrantOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		op, _ := w.client(config())
+		lock := w.acquire(a, "job")
+		r, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		elapse(12 * time.Second) // it was renewed since
+		if err := op.Break(t.Context(), r, leasehold.IfUnrenewed()); !errors.Is(err, leasehold.ErrChanged) {
+			t.Errorf("break of a renewed grant if unrenewed: %v", err)
+		}
+		if err := op.Break(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		elapse(6 * time.Second)
+		var lost *leasehold.LostError
+		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
+			t.Errorf("the holder: %v", lock.Err())
+		}
+		var changed *leasehold.ChangedError
+		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || !changed.Now.Released {
+			t.Errorf("break of a free key: %v", err)
+		}
+		next := w.acquire(a, "job")
+		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || changed.Now.Token != next.Token() {
+			t.Errorf("break of another grant: %v", err)
+		}
+		w.release(next)
+		w.delete("job")
+		if err := op.Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("break of nothing: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestABreakWhoseReplyIsLostIsRecognised(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		op, wire := w.client(config())
+		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+		wire.setFault(once(call.releases, loseReply))
+		if err := op.Break(t.Context(), lock.Record()); err != nil {
+			t.Error(err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAForeignHolderIsBrokenThoughItRenews(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		op, _ := w.client(config())
+		w.put(map[string]types.AttributeValue{"key": str("job"), "ownerName": str("java"), "leaseDuration": str("20000"), "recordVersionNumber": str("v1")})
+		r, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("v2")})
+		if err := op.Break(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.item("job"))
+		}
+	})
+}
+
+func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		for _, key := range []string{"a/1", "a/2", "b/1"} {
+			w.release(w.acquire(c, key))
+		}
+		w.put(map[string]types.AttributeValue{"key": str("a/bad")})
+		var good, bad int
+		for r, err := range c.List(t.Context(), leasehold.Prefix("a/")) {
+			var damaged *leasehold.RecordError
+			switch {
+			case errors.As(err, &damaged) && damaged.Key.Partition == "a/bad":
+				bad++
+			case err == nil && r.Key.Partition[:2] == "a/":
+				good++
+			default:
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		if good != 2 || bad != 1 {
+			t.Errorf("%d records, %d damaged", good, bad)
+		}
+		n := 0
+		for r, err := range c.List(t.Context(), leasehold.Partition("b/1")) {
+			if err != nil || r.Key.Partition != "b/1" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%d records in the partition", n)
+		}
+		var all, rest []leasehold.Key
+		for r := range c.List(t.Context()) {
+			all = append(all, r.Key)
+		}
+		for r := range c.List(t.Context(), leasehold.After(all[0])) {
+			rest = append(rest, r.Key)
+		}
+		if len(all) != 4 || len(rest) != 3 || rest[0] != all[1] {
+			t.Errorf("all %v, behind the first %v", all, rest)
+		}
+	})
+}
+
+func TestGet(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		if _, err := c.Get(t.Context(), "job"); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("none: %v", err)
+		}
+		lock := w.acquire(c, "job")
+		if r, err := c.Get(t.Context(), "job"); err != nil || r.Token != lock.Token() || r.Released {
+			t.Errorf("held: %+v, %v", r, err)
+		}
+		w.release(lock)
+		if r, err := c.Get(t.Context(), "job"); err != nil || !r.Released {
+			t.Errorf("released: %+v, %v", r, err)
+		}
+		w.put(map[string]types.AttributeValue{"key": str("bad")})
+		if _, err := c.Get(t.Context(), "bad"); !errors.Is(err, leasehold.ErrBadRecord) {
+			t.Errorf("damaged: %v", err)
+		}
+	})
+}
+
+func TestReentrant(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		wire.sent()
+		if _, err := c.Acquire(lock.Context(), "job"); !errors.Is(err, leasehold.ErrDeadlock) {
+			t.Errorf("without Reentrant: %v", err)
+		}
+		bound, cancel := lock.Bind(t.Context())
+		defer cancel()
+		inner, err := c.Acquire(bound, "job", leasehold.Reentrant())
+		if err != nil || inner.Token() != lock.Token() {
+			t.Fatalf("%v", err)
+		}
+		if err := inner.Release(t.Context()); err != nil || inner.Err() == nil || lock.Err() != nil {
+			t.Errorf("after the inner release: %v, inner %v, outer %v", err, inner.Err(), lock.Err())
+		}
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests for a shared grant", n)
+		}
+		if err := inner.Release(t.Context()); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		w.release(lock)
+		if n := len(wire.sent()); n != 1 {
+			t.Errorf("%d requests for the release", n)
+		}
+	})
+}

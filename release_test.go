@@ -1,0 +1,411 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestAReleaseWhoseReplyIsLostIsRecognised(t *testing.T) {
+	for name, policy := range map[string]leasehold.ReleasePolicy{"kept": leasehold.KeepOnRelease(), "deleted": leasehold.DeleteOnRelease()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				lock := w.acquire(c, "job")
+				wire.setFault(once(call.releases, loseReply))
+				if err := lock.Release(t.Context(), policy); err != nil {
+					t.Errorf("error %v", err)
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("again: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAReleaseThatLandedUnseenIsNotTakenForALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, _ := w.client(config())
+		lock := w.acquire(a, "job")
+		var next *leasehold.Lock
+		wire.setFault(once(call.releases, func(_ context.Context, _ call, deliver func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = deliver()
+			next = w.acquire(b, "job") // in between somebody else is granted
+			return nil, errReset
+		}))
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("error %v", err)
+		}
+		if next.Err() != nil {
+			t.Errorf("the next holder: %v", next.Err())
+		}
+		w.release(next)
+	})
+}
+
+func TestAReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		wire.setFault(cut)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %v with an ended context", took)
+		}
+		wire.setFault(nil)
+		elapse(5 * time.Second)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("repeated: %v", err)
+		}
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.item("job"))
+		}
+	})
+}
+
+func TestALockThatExpiredIsStillFreedByItsRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		wire.setFault(cut)
+		elapse(time.Hour)
+		wire.setFault(nil)
+		wire.sent()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.sent()); n != 1 || textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("%d requests, record %v", n, w.item("job"))
+		}
+	})
+}
+
+func TestAStaleHandleTouchesNoLaterGrant(t *testing.T) { // dynamolock, awslabs: it stops the newer grant's heartbeats
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		stale := w.acquire(c, "job")
+		wire.setFault(cut)
+		elapse(30 * time.Second)
+		wire.setFault(nil)
+		lock := w.acquire(c, "job")
+		if err := stale.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("stale release: %v", err)
+		}
+		if err := stale.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("stale renewal: %v", err)
+		}
+		elapse(2 * time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Errorf("the later grant: %v", err)
+		}
+		w.release(lock)
+	})
+}
+
+func TestWhatTTLMayCollect(t *testing.T) {
+	week, day := 7*24*time.Hour, 24*time.Hour
+	for _, tc := range []struct {
+		name      string
+		retention time.Duration
+		option    []leasehold.AcquireOption
+		want      time.Duration // 0: never
+	}{
+		{"a bare record", 0, nil, week},
+		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, 0},
+		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("x")})}, 0},
+		{"retention set", day, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, day},
+		{"for ever", leasehold.Forever, nil, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.Retention = tc.retention
+				c, _ := w.client(cfg)
+				lock := w.acquire(c, "job", tc.option...)
+				if w.item("job")["expiresAt"] != nil {
+					t.Error("a held record may be collected")
+				}
+				w.release(lock)
+				var want types.AttributeValue
+				if tc.want != 0 {
+					want = num(fmt.Sprint(time.Now().Add(tc.want).Unix()))
+				}
+				if got := w.item("job")["expiresAt"]; fmt.Sprint(deref(got)) != fmt.Sprint(deref(want)) {
+					t.Errorf("expires %v, want %v", deref(got), deref(want))
+				}
+				lock = w.acquire(c, "job")
+				if w.item("job")["expiresAt"] != nil {
+					t.Error("a granted record may be collected")
+				}
+				w.release(lock)
+			})
+		})
+	}
+}
+
+func deref(v types.AttributeValue) string {
+	if n, ok := v.(*types.AttributeValueMemberN); ok {
+		return n.Value
+	}
+	return "none"
+}
+
+func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		var mu sync.Mutex
+		var order []int
+		var tokens []int64
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				l := w.acquire(c, "job")
+				mu.Lock()
+				order, tokens = append(order, i), append(tokens, l.Token())
+				mu.Unlock()
+				time.Sleep(time.Second)
+				w.release(l)
+			})
+			synctest.Wait()
+		}
+		wire.sent()
+		elapse(time.Minute) // nobody polls while the key is held here
+		for _, c := range wire.sent() {
+			if !c.renews() {
+				t.Errorf("sent %s while the key was held", c.op)
+			}
+		}
+		w.release(lock)
+		wg.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("order %v", order)
+		}
+		if want := lock.Token() + 5; tokens[4] != want {
+			t.Errorf("tokens %v, want the last %d", tokens, want)
+		}
+		sent := wire.sent()
+		if len(sent) != 6 { // five hand-overs and a release
+			t.Errorf("%d requests", len(sent))
+		}
+	})
+}
+
+func TestOtherProcessesGetTheirTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		other, _ := w.client(config())
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if l, err := c.Acquire(ctx, "job"); err == nil {
+						time.Sleep(20 * time.Millisecond)
+						w.release(l)
+					}
+				}
+			})
+		}
+		elapse(time.Second)
+		for range 10 {
+			began := time.Now()
+			w.release(w.acquire(other, "job"))
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the other process waited %v", took)
+			}
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
+		synctest.Wait()
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		wire.setFault(once(call.grants, func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			leave() // while the hand-over to it is under way
+			return slow(100 * time.Millisecond)(ctx, c, next)
+		}))
+		w.release(lock)
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		w.release(<-granted)
+	})
+}
+
+func TestALostReplyOfAHandOverLosesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		wire.setFault(once(call.grants, loseReply))
+		began := time.Now()
+		w.release(lock)
+		next := <-granted
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		if next.Record().Version != textOf(w.item("job"), "recordVersionNumber") {
+			t.Error("the next holder does not hold what the record shows")
+		}
+		w.release(next)
+	})
+}
+
+func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		wire.setFault(cut)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("release: %v", err)
+		}
+		elapse(3 * time.Second)
+		wire.setFault(nil)
+		began := time.Now()
+		next := <-granted
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("the next waited %v for a grant that nobody believes in", took)
+		}
+		w.release(next)
+	})
+}
+
+func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close waits behind a waiting acquire
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		other, _ := w.client(config())
+		foreign := w.acquire(other, "foreign")
+		lock := w.acquire(c, "job")
+		waiters := make(chan error, 2)
+		for _, key := range []string{"foreign", "job"} {
+			go func() { _, err := c.Acquire(t.Context(), key); waiters <- err }()
+		}
+		synctest.Wait()
+		stopped := false
+		running := make(chan error)
+		go func() {
+			running <- c.Do(t.Context(), "do", func(ctx context.Context, l *leasehold.Lock) error {
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), leasehold.ErrClosed) {
+					t.Errorf("cause in Do: %v", context.Cause(ctx))
+				}
+				time.Sleep(time.Minute)
+				stopped = true
+				return nil
+			})
+		}()
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if !stopped {
+			t.Error("Close did not wait for the function in Do")
+		}
+		if err := <-running; err != nil {
+			t.Errorf("Do: %v", err)
+		}
+		for range 2 {
+			if err := <-waiters; !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("waiter: %v", err)
+			}
+		}
+		if !errors.Is(lock.Err(), leasehold.ErrClosed) {
+			t.Errorf("lock: %v", lock.Err())
+		}
+		for _, key := range []string{"job", "do"} {
+			if textOf(w.item(key), "isReleased") != "1" {
+				t.Errorf("%s is not released", key)
+			}
+		}
+		if _, err := c.Acquire(t.Context(), "more"); !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+		w.release(foreign)
+	})
+}
+
+func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock, older awslabs: stops at the first
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		for i := range 5 {
+			w.acquire(c, fmt.Sprintf("job/%d", i))
+		}
+		wire.setFault(once(call.releases, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return refusal(400, "AccessDeniedException"), nil
+		}))
+		var op *leasehold.OpError
+		if err := c.Close(t.Context()); !errors.As(err, &op) {
+			t.Errorf("close: %v", err)
+		}
+		released := 0
+		for i := range 5 {
+			if textOf(w.item(fmt.Sprintf("job/%d", i)), "isReleased") == "1" {
+				released++
+			}
+		}
+		if released != 4 {
+			t.Errorf("%d of 5 released", released)
+		}
+	})
+}
+
+func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		stop := make(chan struct{})
+		running := make(chan error)
+		go func() {
+			running <- c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close: %v", err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+		close(stop)
+		<-running
+	})
+}

@@ -30,8 +30,9 @@ type Client struct {
 
 	lines    *lines
 	seen     *memory
-	orphans  orphans
-	renewals chan struct{} // a place for each renewal in flight
+	orphans  attempts[Key]    // to be granted: nobody believes in them
+	resumes  attempts[string] // to resume a grant, by its id
+	renewals chan struct{}    // a place for each renewal in flight
 	renewing atomic.Int64
 	waiting  atomic.Int64
 

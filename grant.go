@@ -136,7 +136,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		if res := <-done; res.h != nil {
 			res.h.end(ErrDetached)
 			c.lines.pass(key, res.h)
-			c.orphan(key, []string{res.h.currentRecord().Version})
+			c.resumes.add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
 		}
 	})
 	return nil, &OpError{Op: "renew", Table: c.cfg.Table, Key: key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))}
@@ -162,8 +162,8 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 // resume sends the renewal until it is answered.
 func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) (*holding, error) {
 	hold := protocol.Hold{
-		Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID},
-		Versions: append(slices.Clone(g.Versions), c.orphans.of(want.key, c.now().Mono)...),
+		Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
+		Versions: append(slices.Clone(g.Versions), c.resumes.of(g.ID, c.now().Mono)...),
 	}
 	var tried []attempt
 	for n := 0; ; n++ {
@@ -181,7 +181,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 		case ans.Effect == decide.Unknown:
 			tried = append(tried, a)
 			hold.Versions = append(hold.Versions, a.version)
-			c.orphan(want.key, []string{a.version})
+			c.resumes.add(g.ID, []string{a.version}, c.now().Mono)
 		case ans.Cause == decide.Refused:
 			return nil, opError("renew", c.cfg.Table, want.key, ans.err)
 		}

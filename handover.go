@@ -18,7 +18,7 @@ import (
 func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 	h := f.h
 	for {
-		t := h.c.lines.heir(h.key, h.age())
+		t := h.c.lines.heir(h, h.age())
 		if t == nil {
 			return false, nil
 		}
@@ -41,7 +41,7 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 			return true, nil
 		}
 		next.end(ErrReleased)
-		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Versions: []string{r.Version}}
+		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
 		f.tried, f.unknown = nil, false
 	}
 }
@@ -63,7 +63,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 		case ans.Effect == decide.Unknown:
 			f.unknown = true
 			f.note(a)
-			f.hold.Grants = append(f.hold.Grants, a.version)
+			f.hold.Grants, f.hold.Token = append(f.hold.Grants, a.version), 0
 		case ans.Cause == decide.Refused && !f.unknown:
 			return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, ans.err)
 		}

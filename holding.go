@@ -58,6 +58,7 @@ type warning struct {
 // newHolding begins to hold what attempt a was granted, as item shows it, and
 // makes the first handle.
 func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
+	c.orphans.drop(r.Version)
 	h := &holding{
 		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: ctx, want: want,
 		granted: a.sent, timing: want.timing,
@@ -217,7 +218,7 @@ func (h *holding) currentRecord() Record {
 // asHeld names the grant for a condition. h.mu is held.
 func (h *holding) asHeld() protocol.Hold {
 	return protocol.Hold{
-		Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant},
+		Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant}, Token: h.token,
 		Versions: append([]string{h.confirmed}, versionsOf(h.tried)...),
 	}
 }

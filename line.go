@@ -163,13 +163,13 @@ func (l *lines) leave(t *ticket) (turn, bool) {
 	}
 }
 
-// heir returns the ticket that a release may hand the key to, and takes it out
-// of the line. Nil: nobody waits, or other processes are due.
-func (l *lines) heir(key Key, held time.Duration) *ticket {
+// heir returns the ticket that the release of h may hand the key to, and takes
+// it out of the line. Nil: nobody waits, or other processes are due.
+func (l *lines) heir(h *holding, held time.Duration) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.byKey[key]
-	if ln == nil {
+	ln := l.byKey[h.key]
+	if ln == nil || ln.holder != h {
 		return nil
 	}
 	ln.longest = max(ln.longest, held)

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,62 +13,64 @@ import (
 // was given up: no network keeps a request for as long.
 const rememberFor = 15 * time.Minute
 
-// orphans are the versions of attempts that were given up before their effect
-// was known. Nobody believes in them: seen as holder, one is taken over at
-// once. They are safe for concurrent use.
-type orphans struct {
-	mu        sync.Mutex
-	byVersion map[string]orphaned
-	order     []string // of giving up
+// attempts remembers versions of attempts that were given up before their
+// effect was known, by what they were for. It is safe for concurrent use.
+type attempts[K comparable] struct {
+	mu   sync.Mutex
+	made []givenUp[K] // oldest first
 }
 
-type orphaned struct {
-	key Key
-	at  time.Duration // monotonic
+type givenUp[K comparable] struct {
+	of      K
+	version string
+	at      time.Duration // monotonic
 }
 
-func (o *orphans) add(key Key, versions []string, now time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.byVersion == nil {
-		o.byVersion = map[string]orphaned{}
-	}
-	for len(o.order) > 0 && now-o.byVersion[o.order[0]].at > rememberFor {
-		delete(o.byVersion, o.order[0])
-		o.order = o.order[1:]
-	}
+func (a *attempts[K]) add(of K, versions []string, now time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(now)
 	for _, v := range versions {
-		if _, ok := o.byVersion[v]; !ok {
-			o.byVersion[v] = orphaned{key, now}
-			o.order = append(o.order, v)
-		}
+		a.made = append(a.made, givenUp[K]{of, v, now})
 	}
 }
 
-func (o *orphans) has(key Key, version string, now time.Duration) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	v, ok := o.byVersion[version]
-	return ok && v.key == key && now-v.at <= rememberFor
+// forget drops what is too old to matter. a.mu is held.
+func (a *attempts[K]) forget(now time.Duration) {
+	fresh := slices.IndexFunc(a.made, func(g givenUp[K]) bool { return now-g.at <= rememberFor })
+	if fresh < 0 {
+		fresh = len(a.made)
+	}
+	a.made = slices.Delete(a.made, 0, fresh)
 }
 
-// of returns the versions of one key.
-func (o *orphans) of(key Key, now time.Duration) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var out []string
-	for _, v := range o.order {
-		if e := o.byVersion[v]; e.key == key && now-e.at <= rememberFor {
-			out = append(out, v)
+// of returns the versions tried for k, oldest first.
+func (a *attempts[K]) of(k K, now time.Duration) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(now)
+	var versions []string
+	for _, g := range a.made {
+		if g.of == k {
+			versions = append(versions, g.version)
 		}
 	}
-	return out[max(0, len(out)-manyTried):]
+	return versions
 }
 
+// drop forgets a version that turned out to have landed, and is held.
+func (a *attempts[K]) drop(version string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.made = slices.DeleteFunc(a.made, func(g givenUp[K]) bool { return g.version == version })
+}
+
+// orphan says that nobody believes in these versions of a key: seen as holder,
+// one is taken over at once.
 func (c *Client) orphan(key Key, versions []string) { c.orphans.add(key, versions, c.now().Mono) }
 
 func (c *Client) isOrphan(key Key, version string) bool {
-	return c.orphans.has(key, version, c.now().Mono)
+	return slices.Contains(c.orphans.of(key, c.now().Mono), version)
 }
 
 // releaseOrphans frees the key if one of the versions holds it. It is tried

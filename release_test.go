@@ -250,7 +250,7 @@ func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
 		synctest.Wait()
 		wire.setFault(once(call.grants, func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
 			leave() // while the hand-over to it is under way
-			return slow(100 * time.Millisecond)(ctx, c, next)
+			return slow(100*time.Millisecond)(ctx, c, next)
 		}))
 		w.release(lock)
 		if err := <-left; !errors.Is(err, context.Canceled) {

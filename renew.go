@@ -211,7 +211,7 @@ func (h *holding) settle(ctx context.Context, ans answer) answer {
 		h.lose(LostReplaced, &r, nil)
 		return ans
 	}
-	if r.Released {
+	if r.Released || r.Token != h.token { // or broken, and granted again by a late duplicate of its request
 		h.lose(LostBroken, &r, nil)
 		return ans
 	}

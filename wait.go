@@ -104,6 +104,9 @@ func (s *seeker) seek() (*holding, error) {
 		if s.life.Err() != nil {
 			return nil, ErrClosed // nobody reads it
 		}
+		if move == decide.TakeOver && wait > 0 {
+			continue // that a timer has fired is no proof that the clock has come to it
+		}
 		var h *holding
 		var ans answer
 		var err error

@@ -248,12 +248,16 @@ func (p native) setReleased(w *protocol.Write, version string, expires time.Time
 
 // held is the condition of every write on a grant that is held.
 func (p native) held(w *protocol.Write, h protocol.Hold) string {
-	return strings.Join([]string{
+	clauses := []string{
 		w.In(attrGrant, h.Grants),
 		w.Name(attrOwner) + " = " + w.Text(h.Owner),
 		"attribute_not_exists(" + w.Name(attrReleased) + ")",
 		w.In(attrVersion, h.Versions),
-	}, " AND ")
+	}
+	if h.Token != 0 {
+		clauses = append(clauses, w.Name(attrToken)+" = "+w.Value(number(h.Token)))
+	}
+	return strings.Join(clauses, " AND ")
 }
 
 func carry(w *protocol.Write, c protocol.Changes) {

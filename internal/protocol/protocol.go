@@ -58,11 +58,13 @@ type Grant struct {
 }
 
 // Hold names a grant as the record must show it for a write of its holder to
-// land. A version never comes back, so late duplicates are harmless.
+// land. Late duplicates are harmless: a version never comes back but by a
+// duplicate of its own grant, and then with a higher token.
 type Hold struct {
 	Key      Key
 	Owner    string
 	Grants   []string // ids; several while a hand-over is unresolved
+	Token    int64    // 0: not known, while a grant is unresolved
 	Versions []string // confirmed last, and any unresolved
 }
 

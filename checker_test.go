@@ -1,0 +1,320 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// checker watches a run from outside: what each process sends and receives,
+// what the table applies, in which order, and what is believed when. The
+// numbers of what it reports are those of the list in docs/guarantees.md.
+type checker struct {
+	mu       sync.Mutex
+	began    time.Time
+	problems []string
+	history  []string // what was applied, for whoever replays a seed
+	deletes  bool     // some process deletes records on release: a repeated request may bring one back
+
+	records  map[string]*state            // by key, as the table has it
+	versions map[string]bool              // ever installed
+	pairs    map[[2]string]bool           // of grant id and token, ever installed
+	trusts   map[string]time.Time         // by grant: the latest instant that any installed attempt supports
+	seen     map[int]map[string]time.Time // by process and version: the first reply that showed it
+	beliefs  []*belief
+	over     map[[2]string]bool // grants and tokens whose Release returned nil
+}
+
+// state is a record as the table has it.
+type state struct {
+	version, grant, owner string
+	token                 int64
+	lease                 time.Duration
+	released              bool
+}
+
+// request is one request of one process.
+type request struct {
+	call
+	by *simClient
+	at time.Time
+}
+
+// belief is the time in which a process believes in a grant.
+type belief struct {
+	by         *simClient
+	lock       *leasehold.Lock
+	grant      string
+	began, end time.Time
+}
+
+func newChecker() *checker {
+	return &checker{
+		began: time.Now(), records: map[string]*state{}, versions: map[string]bool{}, pairs: map[[2]string]bool{},
+		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
+	}
+}
+
+func (c *checker) violated(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note(format, args...)
+}
+
+func (c *checker) note(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf("invariant "+format, args...))
+}
+
+func (c *checker) first() string {
+	if len(c.problems) == 0 {
+		return ""
+	}
+	return c.problems[0]
+}
+
+// believes enters a lock that a process was given.
+func (c *checker) believes(by *simClient, lock *leasehold.Lock) {
+	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
+	c.mu.Lock()
+	c.beliefs = append(c.beliefs, b)
+	c.mu.Unlock()
+	context.AfterFunc(lock.Context(), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		b.end = time.Now()
+	})
+}
+
+// sent looks at a request as it leaves.
+func (c *checker) sent(r *request) {
+	c.mu.Lock()
+	about := c.believed(r)
+	over := map[*belief]bool{} // not only at this very instant: requests cross
+	for _, b := range about {
+		over[b] = !b.end.IsZero() && b.end.Before(r.at)
+	}
+	c.mu.Unlock()
+	for _, b := range about {
+		err := b.lock.Err()
+		trusted := err == nil
+		switch {
+		case r.renews() && errors.Is(err, leasehold.ErrDetached): // to be resumed
+		case r.renews() && over[b]:
+			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
+		case (r.releases() || r.grants()) && trusted:
+			c.violated("6: process %d gives up grant %s while it is trusted: %s", r.by.id, b.grant, r.body)
+		}
+	}
+}
+
+// believed returns what the process believes of the grants that the request's
+// condition names. A detached grant was resumed under the same id: its newest
+// belief counts.
+func (c *checker) believed(r *request) []*belief {
+	if r.op == "GetItem" {
+		return nil
+	}
+	newest := map[string]*belief{}
+	for _, b := range c.beliefs {
+		if b.by == r.by && bytes.Contains(r.body, []byte(b.grant)) {
+			newest[b.grant] = b
+		}
+	}
+	var out []*belief
+	for _, b := range newest {
+		out = append(out, b)
+	}
+	return out
+}
+
+// applied has the table answer a request and looks at what that changed. One
+// request is applied at a time.
+func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	res, err := apply()
+	if err != nil || res.StatusCode != http.StatusOK || r.op == "GetItem" {
+		return res, err
+	}
+	var in struct{ Key map[string]struct{ S string } }
+	if err := json.Unmarshal(r.body, &in); err != nil {
+		c.note("0: unreadable request: %v", err)
+		return res, nil
+	}
+	key := in.Key["key"].S
+	if r.op == "DeleteItem" {
+		c.applies(r, key, "deleted")
+		delete(c.records, key)
+		return res, nil
+	}
+	item := attributes(res)
+	now := &state{
+		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
+		token: item.number("fencingToken"), released: item.text("isReleased") == "1",
+	}
+	ms, _ := strconv.ParseInt(item.text("leaseDuration"), 10, 64)
+	now.lease = time.Duration(ms) * time.Millisecond
+	before := c.records[key]
+	c.records[key] = now
+	c.applies(r, key, fmt.Sprintf("%+v", *now))
+	c.check(r, key, before, now, item)
+	return res, nil
+}
+
+func (c *checker) applies(r *request, key, what string) {
+	c.history = append(c.history, fmt.Sprintf("%v process %d, sent at %v: %s %s", time.Since(c.began), r.by.id, r.at.Sub(c.began), key, what))
+}
+
+// check holds one change of a record against the invariants.
+func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
+	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
+	if c.versions[now.version] && !c.deletes {
+		// A late duplicate of a grant that meets a released record installs its
+		// version again, with a higher token: an orphan that nobody believes in.
+		if now.version != now.grant || c.pairs[pair] {
+			c.note("2: version %s of %s came back", now.version, key)
+		}
+		for _, b := range c.beliefs {
+			if b.grant == now.grant && b.lock.Err() == nil {
+				c.note("2: grant %s of %s was granted again while it was believed in", now.grant, key)
+			}
+		}
+	}
+	c.versions[now.version] = true
+	if now.version == "" || now.owner == "" || now.lease <= 0 {
+		c.note("10: %s lacks an attribute of the Java client: %v", key, item)
+	}
+	if _, ok := item["expiresAt"]; ok && !now.released {
+		c.note("10: %s is held and may be collected by TTL", key)
+	}
+	if !now.released {
+		lease := time.Duration(float64(now.lease-time.Duration(float64(now.lease)*float64(simMargin)/float64(simLease))) / r.by.rate)
+		if until := r.at.Add(lease); until.After(c.trusts[now.grant]) {
+			c.trusts[now.grant] = until
+		}
+		if c.over[pair] {
+			c.note("8: grant %s of %s lives on after its release was confirmed", now.grant, key)
+		}
+	}
+	if before != nil && before.grant == now.grant {
+		return // a renewal or a release
+	}
+
+	// A grant.
+	if c.pairs[pair] && !c.deletes {
+		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
+	}
+	c.pairs[pair] = true
+	if before == nil || before.released {
+		if before != nil && now.token <= before.token {
+			c.note("3: token of %s went from %d to %d", key, before.token, now.token)
+		}
+		return
+	}
+	if now.token <= before.token {
+		c.note("3: token of %s went from %d to %d", key, before.token, now.token)
+	}
+	for _, b := range c.beliefs {
+		if b.grant == before.grant && b.by == r.by && b.lock.Err() == nil {
+			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
+		}
+	}
+	if before.owner == now.owner {
+		return // handed over, or an attempt of its own that nobody believed in
+	}
+	first, ok := c.seen[r.by.id][before.version]
+	// The observer's clock may run fast, within the margin.
+	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < before.lease-time.Microsecond {
+		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
+	}
+}
+
+// received enters what a reply shows the process.
+func (c *checker) received(r *request, res *http.Response) {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out struct{ Item attributeMap }
+	if json.Unmarshal(body, &out) != nil || out.Item == nil {
+		return
+	}
+	if c.seen[r.by.id] == nil {
+		c.seen[r.by.id] = map[string]time.Time{}
+	}
+	version := out.Item.text("recordVersionNumber")
+	if _, ok := c.seen[r.by.id][version]; !ok {
+		c.seen[r.by.id][version] = time.Now()
+	}
+}
+
+// releasedForGood enters a Release that returned nil.
+func (c *checker) releasedForGood(lock *leasehold.Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	grant := lock.Record().Grant
+	if s := c.records[lock.Key().Partition]; s != nil && s.grant == grant && s.token == lock.Token() && !s.released {
+		c.note("8: Release of grant %s returned nil, and the record shows it held", grant)
+	}
+	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
+}
+
+// finish holds the beliefs against each other, once all have ended.
+func (c *checker) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, b := range c.beliefs {
+		if b.end.IsZero() {
+			c.note("1: process %d believes in grant %s for ever", b.by.id, b.grant)
+			continue
+		}
+		if supported := c.trusts[b.grant]; b.end.After(supported.Add(simLease / 20)) {
+			// A twentieth: the end is when a timer fired, of a clock that may run fast.
+			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
+		}
+		for _, o := range c.beliefs[:i] {
+			if o.lock.Key() == b.lock.Key() && o.began.Before(b.end) && b.began.Before(o.end) {
+				c.note("1: processes %d and %d both believed to hold %v", o.by.id, b.by.id, b.lock.Key())
+			}
+		}
+	}
+}
+
+// attributeMap is an item in DynamoDB JSON.
+type attributeMap map[string]map[string]any
+
+func (m attributeMap) text(name string) string {
+	s, _ := m[name]["S"].(string)
+	return s
+}
+
+func (m attributeMap) number(name string) int64 {
+	s, _ := m[name]["N"].(string)
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// attributes reads the item that an update returned, and leaves the reply as
+// it was.
+func attributes(res *http.Response) attributeMap {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var out struct{ Attributes attributeMap }
+	_ = json.Unmarshal(body, &out)
+	return out.Attributes
+}

@@ -1,0 +1,274 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+func TestNewRefusesABadConfig(t *testing.T) {
+	db := localdynamo.New().Client()
+	for _, tc := range []struct {
+		name   string
+		change func(*leasehold.Config)
+		says   string
+	}{
+		{"no table", func(c *leasehold.Config) { c.Table = "" }, "Table"},
+		{"a lease under a second", func(c *leasehold.Config) { c.Lease = 999 * time.Millisecond }, "Lease"},
+		{"renewals too rare", func(c *leasehold.Config) { c.RenewEvery = 6*time.Second + 1 }, "RenewEvery"},
+		{"a negative period", func(c *leasehold.Config) { c.RenewEvery = -1 }, "RenewEvery"},
+		{"a margin of the lease", func(c *leasehold.Config) { c.Margin = 20 * time.Second }, "Margin"},
+		{"a negative margin", func(c *leasehold.Config) { c.Margin = -1 }, "Margin"},
+		{"a negative poll", func(c *leasehold.Config) { c.PollMin = -1 }, "PollMin"},
+		{"polls the wrong way round", func(c *leasehold.Config) { c.PollMin, c.PollMax = time.Second, time.Millisecond }, "PollMax"},
+		{"too few renewals at a time", func(c *leasehold.Config) { c.RenewConcurrency = 1 }, "RenewConcurrency"},
+		{"a negative retention", func(c *leasehold.Config) { c.Retention = -time.Hour }, "Retention"},
+		{"a negative grace", func(c *leasehold.Config) { c.ReleaseGrace = -1 }, "ReleaseGrace"},
+		{"a layout that clashes", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, "partition key"},
+	} {
+		cfg := config()
+		tc.change(&cfg)
+		if c, err := leasehold.New(db, cfg); err == nil || c != nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+	if _, err := leasehold.New(nil, config()); err == nil {
+		t.Error("nil: no error")
+	}
+	if _, err := leasehold.New((*dynamodb.Client)(nil), config()); err == nil {
+		t.Error("a nil *dynamodb.Client: no error")
+	}
+	_, err := leasehold.New(nil, leasehold.Config{Lease: time.Millisecond, PollMin: -1})
+	for _, says := range []string{"Table", "Lease", "PollMin", "client is nil"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("the one error lacks %s: %v", says, err)
+		}
+	}
+	if _, err := leasehold.New(db, leasehold.Config{Table: "locks"}); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+}
+
+func TestNewWarnsOfFewIdleConnections(t *testing.T) {
+	for name, tc := range map[string]struct {
+		idle, concurrency int
+		warns             bool
+	}{"more renewals than connections": {10, 64, true}, "enough": {64, 64, false}, "by default": {10, 0, false}} {
+		var log bytes.Buffer
+		cfg := config()
+		cfg.Logger, cfg.RenewConcurrency = slog.New(slog.NewTextHandler(&log, nil)), tc.concurrency
+		pool := awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = tc.idle })
+		if _, err := leasehold.New(dynamodb.New(dynamodb.Options{HTTPClient: pool}), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "MaxIdleConnsPerHost"); got != tc.warns {
+			t.Errorf("%s: warned %v", name, got)
+		}
+	}
+}
+
+func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "held")
+		defer w.release(lock)
+		wire.sent()
+		attribute := func(name string) leasehold.RecordOption {
+			return leasehold.WithAttributes(map[string]types.AttributeValue{name: str("x")})
+		}
+		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
+			return func() error { _, err := c.Acquire(t.Context(), key, opts...); return err }
+		}
+		for name, try := range map[string]func() error{
+			"an empty key":                   acquire(""),
+			"a key too long":                 acquire(strings.Repeat("a", 2049)),
+			"a sort key without a sort key":  acquire("job", leasehold.WithSortKey("x")),
+			"a lease too short":              acquire("job", leasehold.WithLease(time.Millisecond)),
+			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
+			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
+			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": str(strings.Repeat("a", 400<<10))})),
+			"a reserved attribute":           acquire("job", attribute("isReleased")), // others: a second holder gets in
+			"the key as an attribute":        acquire("job", attribute("key")),
+			"an attribute without a name":    acquire("job", attribute("")),
+			"a reserved attribute, renewing": func() error { return lock.Renew(t.Context(), attribute("fencingToken")) },
+			"a lease too short, renewing":    func() error { return lock.Renew(t.Context(), leasehold.WithLease(1)) },
+			"a reserved attribute, releasing": func() error {
+				return lock.Release(t.Context(), attribute("waiters"))
+			},
+			"an empty key, getting":    func() error { _, err := c.Get(t.Context(), ""); return err },
+			"an empty record to break": func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
+			"an observation of nothing": func() error {
+				return c.ImportObservations(0, leasehold.Observation{Key: leasehold.Key{Partition: "a"}})
+			},
+			"a negative skew": func() error { return c.ImportObservations(-1) },
+		} {
+			if err := try(); err == nil {
+				t.Errorf("%s: no error", name)
+			} else if !strings.HasPrefix(err.Error(), "leasehold: ") {
+				t.Errorf("%s: message %q", name, err)
+			}
+			if n := len(wire.sent()); n != 0 {
+				t.Errorf("%s: %d requests", name, n)
+			}
+		}
+		if lock.Err() != nil {
+			t.Errorf("bad input ended the lock: %v", lock.Err())
+		}
+	})
+}
+
+func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error)
+		is    error
+		says  string
+	}{
+		{"no such table", refuse("ResourceNotFoundException"), leasehold.ErrTableNotFound, "leasehold table create"},
+		{"access denied", refuse("AccessDeniedException"), nil, "IAM policy"},
+		{"expired credentials", refuse("ExpiredTokenException"), nil, "expired"},
+		{"unknown credentials", refuse("UnrecognizedClientException"), nil, "credentials"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				wire.setFault(tc.fault)
+				began := time.Now()
+				_, err := c.Acquire(t.Context(), "job")
+				var op *leasehold.OpError
+				if !errors.As(err, &op) || op.Op != "acquire" || op.Table != "locks" || tc.is != nil && !errors.Is(err, tc.is) {
+					t.Fatalf("error %v", err)
+				}
+				if !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "table locks") {
+					t.Errorf("message %q", err)
+				}
+				if time.Since(began) > time.Second {
+					t.Errorf("after %v", time.Since(began))
+				}
+			})
+		})
+	}
+	t.Run("wrong key schema", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, w *world) {
+			_, err := w.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName: aws.String("other"), BillingMode: types.BillingModePayPerRequest,
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := config()
+			cfg.Table = "other"
+			c, _ := w.client(cfg)
+			if _, err := c.Acquire(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "table check") {
+				t.Errorf("error %v", err)
+			}
+		})
+	})
+	t.Run("no credentials", func(t *testing.T) {
+		c, err := leasehold.New(dynamodb.New(dynamodb.Options{Region: "local", Credentials: aws.CredentialsProviderFunc(
+			func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("none found") },
+		)}), config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Acquire(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "no credentials") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func refuse(code string) func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+	return func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+		return refusal(400, code), nil
+	}
+}
+
+func TestContentionIsNoErrorToAWaiter(t *testing.T) { // dynamolock: it surfaces as one
+	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
+		t.Run(code, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				var throttled int
+				cfg := config()
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					if e.Kind == leasehold.EventThrottled {
+						throttled++
+					}
+				}
+				c, wire := w.client(cfg)
+				refusals := 0
+				wire.setFault(func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+					if refusals++; refusals <= 5 {
+						return refusal(400, code), nil
+					}
+					return next()
+				})
+				w.release(w.acquire(c, "job"))
+				if throttled != 5 {
+					t.Errorf("%d events", throttled)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEngineThatReturnsNoOldItemIsRead(t *testing.T) { // Terraform: an empty holder; old local engines
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		lock := w.acquire(a, "job")
+		defer w.release(lock)
+		b, wire := w.client(config())
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			res, err := next()
+			if c.op == "UpdateItem" && err == nil && res.StatusCode == http.StatusBadRequest {
+				return refusal(400, "ConditionalCheckFailedException"), nil
+			}
+			return res, err
+		})
+		_, err := b.TryAcquire(t.Context(), "job")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
+			t.Errorf("error %v", err)
+		}
+		if sent := wire.sent(); len(sent) != 2 || sent[1].op != "GetItem" {
+			t.Errorf("sent %v", sent)
+		}
+	})
+}
+
+func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{
+		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
+		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/internal/decide", "github.com/leasehold-go/leasehold/internal/protocol",
+	}
+	for _, path := range strings.Fields(string(out)) {
+		ok := false
+		for _, a := range allowed {
+			ok = ok || path == a || strings.HasPrefix(a, "github.com/aws/") && strings.HasPrefix(path, a+"/")
+		}
+		if !ok {
+			t.Errorf("the lock packages import %s", path)
+		}
+	}
+}

@@ -1,0 +1,393 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// The simulation runs several clients over the real SDK and the embedded
+// engine, in a bubble of virtual time, on networks that lose, delay, repeat and
+// refuse requests. Everything that is sent, applied and believed is held
+// against the invariants of the protocol (checker_test.go).
+//
+//	LEASEHOLD_SEEDS=100000 go test -run TestSimulation .     more seeds
+//	LEASEHOLD_SEED=4711 go test -run TestSimulation .        one seed again
+
+const simSeeds = 2000
+
+func TestSimulation(t *testing.T) {
+	first, count := uint64(1), uint64(simSeeds)
+	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
+		count = mustUint(t, s)
+	} else if testing.Short() {
+		count = 100
+	}
+	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {
+		first, count = mustUint(t, s), 1
+	}
+	t.Logf("seeds %d to %d", first, first+count-1)
+	workers := uint64(min(runtime.GOMAXPROCS(0), int(count)))
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for seed := first + w; seed < first+count && !t.Failed(); seed += workers {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) { simulate(t, seed, simPlan{}) })
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func mustUint(t *testing.T, s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// simPlan is what tests of the simulation itself change.
+type simPlan struct {
+	tamper func(*http.Request, []byte) []byte // changes requests on their way
+	report func(problem string)               // instead of failing the test
+}
+
+const (
+	simLease  = 4 * time.Second
+	simMargin = simLease / 10
+	simFaults = 20 * time.Second // while the network misbehaves
+)
+
+// sim is one run.
+type sim struct {
+	*checker
+	w    *world
+	plan simPlan
+	quit chan struct{} // closed when the network is mended
+}
+
+// simClient is one process of a run.
+type simClient struct {
+	*sim
+	id     int
+	client *leasehold.Client
+	clocks *clocks
+	rate   float64 // of its clocks
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	cutTil time.Time // partitioned until then
+	dead   bool
+}
+
+func simulate(t *testing.T, seed uint64, plan simPlan) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sim{checker: newChecker(), w: newWorld(t), plan: plan, quit: make(chan struct{})}
+		rng := rand.New(rand.NewPCG(seed, 0))
+		damaged := map[string]types.AttributeValue{"key": str("damaged"), "ownerName": str("someone")}
+		s.w.put(damaged)
+
+		var clients []*simClient
+		for id := range 2 + rng.IntN(2) {
+			clients = append(clients, s.newClient(t, id, rng))
+		}
+		var wg sync.WaitGroup
+		for _, c := range clients {
+			for i := range 1 + rng.IntN(2) {
+				r := rand.New(rand.NewPCG(seed, uint64(10*c.id+i+1)))
+				wg.Go(func() { c.work(r) })
+			}
+		}
+		time.Sleep(simFaults)
+		close(s.quit)
+		wg.Wait()
+		time.Sleep(6 * time.Second) // what was delayed arrives
+
+		s.checkLiveness(t, seed)
+		for _, c := range clients {
+			_ = c.client.Close(context.Background())
+		}
+		time.Sleep(20 * time.Second) // late duplicates arrive
+		s.finish()
+		if got := s.w.item("damaged"); len(got) != len(damaged) {
+			s.violated("10: a damaged record was overwritten with %v", got)
+		}
+		if problem := s.first(); problem != "" {
+			if plan.report != nil {
+				plan.report(problem)
+				return
+			}
+			if os.Getenv("LEASEHOLD_SEED") != "" {
+				t.Log(strings.Join(s.history, "\n"))
+			}
+			t.Errorf("seed %d: %s\nagain: LEASEHOLD_SEED=%d go test -race -run TestSimulation .", seed, problem, seed)
+		}
+	})
+}
+
+func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
+	c := &simClient{sim: s, id: id, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))}
+	cfg := config()
+	cfg.Lease, cfg.Margin, cfg.RenewEvery = simLease, simMargin, simLease/4
+	cfg.PollMin, cfg.PollMax = 100*time.Millisecond, time.Second
+	cfg.ReleaseGrace = time.Second
+	cfg.LocalHandOver = 3
+	cfg.DeleteOnRelease = rng.IntN(4) == 0
+	if cfg.DeleteOnRelease {
+		s.deletes = true
+	}
+	client, err := leasehold.New(s.w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = c }), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.client = client
+	// Clock rates within the margin, together: a tenth.
+	c.rate = 1 + (rng.Float64()-0.5)*0.08
+	began := time.Now()
+	c.clocks = &clocks{began: began}
+	leasehold.SetClocks(client, func() (mono, boot time.Duration) {
+		since := time.Duration(c.rate * float64(time.Since(began)))
+		return since, since + time.Duration(c.clocks.boot.Load())
+	})
+	return c
+}
+
+var simKeys = []string{"a", "b"}
+
+// work is one goroutine of a process: it acquires, holds, stores and releases
+// until the network is mended, or its process dies.
+func (c *simClient) work(r *rand.Rand) {
+	for {
+		select {
+		case <-c.quit:
+			return
+		default:
+		}
+		if c.isDead() {
+			return
+		}
+		switch p := r.IntN(100); {
+		case p < 4:
+			c.mu.Lock()
+			c.cutTil = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
+			c.mu.Unlock()
+		case p < 6:
+			c.mu.Lock()
+			c.dead = true
+			c.mu.Unlock()
+		case p < 8:
+			c.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
+		case p < 12:
+			if _, err := c.client.TryAcquire(context.Background(), "damaged"); err == nil {
+				c.violated("10: a damaged record was granted")
+			}
+		default:
+			c.section(r)
+		}
+		c.rest(r, 1000)
+	}
+}
+
+func (c *simClient) rest(r *rand.Rand, ms int) {
+	time.Sleep(time.Duration(r.IntN(ms)) * time.Millisecond)
+}
+
+func (c *simClient) isDead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
+// section is one grant, from its asking to its end.
+func (c *simClient) section(r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(12_000))*time.Millisecond)
+	defer cancel()
+	var opts []leasehold.AcquireOption
+	if r.IntN(4) == 0 {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if r.IntN(5) == 0 {
+		opts = append(opts, leasehold.WithoutRenewal())
+	}
+	if r.IntN(6) == 0 {
+		opts = append(opts, leasehold.WithoutAttributes(), leasehold.WithAttributes(map[string]types.AttributeValue{"by": str(fmt.Sprint(c.id))}))
+	}
+	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))], opts...)
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	if c.isDead() {
+		return
+	}
+	for range r.IntN(3) {
+		c.rest(r, 3000)
+		switch r.IntN(4) {
+		case 0:
+			_ = lock.Renew(ctx, leasehold.WithData([]byte("x")))
+		case 1:
+			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+time.Duration(r.IntN(3000))*time.Millisecond))
+		case 2:
+			if lock.Err() != nil {
+				break
+			}
+			if g, err := lock.Detach(); err == nil {
+				resumed, err := c.client.Resume(ctx, g)
+				if err != nil {
+					return
+				}
+				lock = resumed
+				c.believes(c, lock)
+			}
+		}
+	}
+	if c.isDead() {
+		return
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	defer cancel()
+	if err := lock.Release(ctx); err == nil {
+		c.releasedForGood(lock)
+	}
+}
+
+// Do is the network of the process.
+func (c *simClient) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if c.plan.tamper != nil {
+		body = c.plan.tamper(r, body)
+	}
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	sent := &request{call: call{op, body}, by: c, at: time.Now()}
+	c.sent(sent)
+	deliver := func() (*http.Response, error) {
+		again := r.Clone(context.WithoutCancel(r.Context()))
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		return c.applied(sent, func() (*http.Response, error) { return c.w.engine.RoundTrip(again) })
+	}
+	res, err := c.fault(r.Context(), deliver)
+	if err == nil {
+		c.received(sent, res)
+	}
+	return res, err
+}
+
+// fault is what the network does with one request.
+func (c *simClient) fault(ctx context.Context, deliver func() (*http.Response, error)) (*http.Response, error) {
+	c.mu.Lock()
+	dead, cutTil := c.dead, c.cutTil
+	p, ms := c.rng.IntN(100), time.Duration(c.rng.IntN(5000))*time.Millisecond
+	c.mu.Unlock()
+	mended := false
+	select {
+	case <-c.quit:
+		mended = true
+	default:
+	}
+	switch {
+	case dead, !mended && time.Now().Before(cutTil):
+		return hang(ctx)
+	case mended || p < 60:
+		return deliver()
+	case p < 65: // the request is lost
+		return hang(ctx)
+	case p < 68:
+		return nil, errReset
+	case p < 74: // the reply is lost
+		_, _ = deliver()
+		return hang(ctx)
+	case p < 78:
+		_, _ = deliver()
+		return nil, errReset
+	case p < 84: // the request is late, perhaps too late for its caller
+		return late(ctx, ms, deliver)
+	case p < 88: // the reply is late
+		res, err := deliver()
+		select {
+		case <-time.After(ms):
+			return res, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case p < 92: // the network repeats it
+		go func() {
+			time.Sleep(ms)
+			_, _ = deliver()
+		}()
+		return deliver()
+	case p < 94:
+		return refusal(400, "ThrottlingException"), nil
+	case p < 96:
+		return refusal(400, "TransactionConflictException"), nil
+	case p < 98: // a server error, before and after the write
+		return refusal(500, "InternalServerError"), nil
+	default:
+		_, _ = deliver()
+		return refusal(503, "ServiceUnavailable"), nil
+	}
+}
+
+func late(ctx context.Context, d time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
+	type reply struct {
+		res *http.Response
+		err error
+	}
+	replied := make(chan reply, 1)
+	go func() {
+		time.Sleep(d)
+		res, err := deliver()
+		replied <- reply{res, err}
+	}()
+	select {
+	case r := <-replied:
+		return r.res, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// checkLiveness asks for every key once the faults have stopped: a free lock is
+// taken within one longest poll, a dead holder's within its lease and a poll.
+func (s *sim) checkLiveness(t *testing.T, seed uint64) {
+	late := s.newClient(t, 99, rand.New(rand.NewPCG(seed, 99)))
+	for _, key := range simKeys {
+		// What a live process still holds is released by its own workers, which
+		// have returned; what died, or was given up, ends with its lease.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		began := time.Now()
+		lock, err := late.client.Acquire(ctx, key)
+		cancel()
+		// The lease by the observer's clock, two longest polls, a round trip.
+		if most := time.Duration(float64(simLease)/late.rate) + 2*time.Second + 100*time.Millisecond; err != nil || time.Since(began) > most {
+			s.violated("12: %s was granted after %v (at most %v): %v", key, time.Since(began), most, err)
+		}
+		if err == nil {
+			s.believes(late, lock)
+			if err := lock.Release(context.Background()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+				s.violated("12: release with no fault: %v", err)
+			}
+		}
+	}
+	_ = late.client.Close(context.Background())
+}

@@ -110,8 +110,8 @@ func (c *checker) sent(r *request) {
 		case r.renews() && errors.Is(err, leasehold.ErrDetached): // to be resumed
 		case r.renews() && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
-		case (r.releases() || r.grants()) && trusted:
-			c.violated("6: process %d gives up grant %s while it is trusted: %s", r.by.id, b.grant, r.body)
+		case (r.releases() || r.handsOver()) && trusted:
+			c.violated("6: process %d gives up grant %s while it is trusted", r.by.id, b.grant)
 		}
 	}
 }

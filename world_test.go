@@ -154,6 +154,9 @@ func (c call) grants() bool {
 	return c.op == "UpdateItem" && bytes.Contains(c.body, []byte("if_not_exists"))
 }
 
+// handsOver reports whether a grant is asked for out of one's own hands.
+func (c call) handsOver() bool { return c.grants() && !bytes.Contains(c.body, []byte(" OR (")) }
+
 func (c call) releases() bool {
 	return c.op == "DeleteItem" || c.op == "UpdateItem" && c.sets("isReleased")
 }

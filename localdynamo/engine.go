@@ -7,13 +7,14 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
@@ -65,16 +66,23 @@ func (e *Engine) Close() error { return e.store.Close() }
 // default; optFns can say otherwise.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
-		Region:       "local",
-		BaseEndpoint: aws.String("http://localdynamo"),
-		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
-		HTTPClient:   direct{e},
+		Region:             "local",
+		EndpointResolverV2: direct{e},
+		Credentials:        credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient:         direct{e},
 	}, optFns...)
 }
 
 // direct is the engine as the SDK's HTTP client. An http.Client in between
 // would only follow redirects, of which there are none.
 type direct struct{ engine *Engine }
+
+// ResolveEndpoint names an address that nothing connects to. The SDK's own rules
+// would match the region against regular expressions, compiled anew each time:
+// that takes longer than all the rest of a call.
+func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "localdynamo"}}, nil
+}
 
 // Do answers the request.
 func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
@@ -137,12 +145,14 @@ func readBody(r *http.Request) (string, error) {
 		return "", nil
 	}
 	defer func() { _ = r.Body.Close() }() // it has been read
-	var body strings.Builder
-	if r.ContentLength > 0 {
-		body.Grow(int(min(r.ContentLength, maxBody+1)))
+	limited := io.LimitReader(r.Body, maxBody+1)
+	if r.ContentLength <= 0 || r.ContentLength > maxBody {
+		body, err := io.ReadAll(limited)
+		return string(body), err
 	}
-	_, err := io.Copy(&body, io.LimitReader(r.Body, maxBody+1))
-	return body.String(), err
+	body := make([]byte, r.ContentLength) // in one piece, its length being known
+	n, err := io.ReadFull(limited, body)
+	return string(body[:n]), err
 }
 
 // answer carries out one call. The error is one of the transport's.
@@ -189,18 +199,30 @@ func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) 
 // itemCalls are the calls on items, tableCalls those on tables.
 var (
 	itemCalls = map[string]func(*Engine, context.Context, *request) ([]byte, error){
-		"GetItem":    (*Engine).getItem,
-		"PutItem":    (*Engine).putItem,
-		"UpdateItem": (*Engine).updateItem,
-		"DeleteItem": (*Engine).deleteItem,
-		"Query":      (*Engine).query,
-		"Scan":       (*Engine).scan,
+		"GetItem":            (*Engine).getItem,
+		"PutItem":            (*Engine).putItem,
+		"UpdateItem":         (*Engine).updateItem,
+		"DeleteItem":         (*Engine).deleteItem,
+		"Query":              (*Engine).query,
+		"Scan":               (*Engine).scan,
+		"BatchGetItem":       (*Engine).batchGetItem,
+		"BatchWriteItem":     (*Engine).batchWriteItem,
+		"TransactGetItems":   (*Engine).transactGetItems,
+		"TransactWriteItems": (*Engine).transactWriteItems,
 	}
 	tableCalls = map[string]func(*Engine, context.Context, string) ([]byte, error){
-		"CreateTable":   (*Engine).createTable,
-		"DescribeTable": (*Engine).describeTable,
-		"DeleteTable":   (*Engine).deleteTable,
-		"ListTables":    (*Engine).listTables,
+		"CreateTable":        (*Engine).createTable,
+		"DescribeTable":      (*Engine).describeTable,
+		"DeleteTable":        (*Engine).deleteTable,
+		"ListTables":         (*Engine).listTables,
+		"UpdateTable":        (*Engine).updateTable,
+		"UpdateTimeToLive":   (*Engine).updateTimeToLive,
+		"DescribeTimeToLive": (*Engine).describeTimeToLive,
+		"TagResource":        (*Engine).tagResource,
+		"UntagResource":      (*Engine).untagResource,
+		"ListTagsOfResource": (*Engine).listTagsOfResource,
+		"DescribeLimits":     (*Engine).describeLimits,
+		"DescribeEndpoints":  (*Engine).describeEndpoints,
 	}
 )
 

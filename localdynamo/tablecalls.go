@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -238,8 +239,8 @@ func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	return t, err
 }
 
-// describeTable is the call DescribeTable. The counts are exact.
-func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error) {
+// readTable reads a body that names a table, and returns the table.
+func (e *Engine) readTable(ctx context.Context, body string) (*table, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {
 		return nil, err
@@ -248,20 +249,28 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 	if err := checkTableName(name); err != nil {
 		return nil, err
 	}
-	var description map[string]any
-	err := e.view(ctx, func(tx Tx) error {
-		t, err := e.namedTable(tx, name)
-		if err != nil {
-			return err
-		}
-		items, size, err := t.count(tx)
-		description = t.describe(items, size)
+	var t *table
+	return t, e.view(ctx, func(tx Tx) (err error) {
+		t, err = e.namedTable(tx, name)
+		return err
+	})
+}
+
+// describeTable is the call DescribeTable. The counts are exact.
+func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error) {
+	t, err := e.readTable(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	var items, size int
+	err = e.view(ctx, func(tx Tx) (err error) {
+		items, size, err = t.count(tx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return encode(map[string]any{"Table": description}), nil
+	return encode(map[string]any{"Table": t.describe(items, size)}), nil
 }
 
 // count returns how many items the table has and how many bytes they count.
@@ -278,32 +287,41 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
+// changeTable runs fn on a copy of the description of the table of that name.
+// fn saves it.
+func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
+	name = tableName(name)
+	if err := checkTableName(name); err != nil {
+		return nil, err
+	}
+	var changed table
+	return &changed, e.change(ctx, func(tx Tx) error {
+		t, err := e.namedTable(tx, name)
+		if err != nil {
+			return err
+		}
+		changed = *t
+		changed.Tags = maps.Clone(t.Tags)
+		return fn(tx, &changed)
+	})
+}
+
 // deleteTable is the call DeleteTable. The table is gone at once.
 func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {
 		return nil, err
 	}
-	name := tableName(in.TableName)
-	if err := checkTableName(name); err != nil {
-		return nil, err
-	}
-	var gone *table
-	err := e.change(ctx, func(tx Tx) error {
-		t, err := e.namedTable(tx, name)
-		if err != nil {
-			return err
-		}
+	gone, err := e.changeTable(ctx, in.TableName, func(tx Tx, t *table) error {
 		if t.Protected {
-			return invalidf("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
+			return invalid("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 		}
-		gone = t
 		for _, prefix := range []byte{prefixItem, prefixExpiry} {
-			if err := deleteAll(tx, appendTablePrefix(nil, prefix, name)); err != nil {
+			if err := deleteAll(tx, appendTablePrefix(nil, prefix, t.Name)); err != nil {
 				return err
 			}
 		}
-		return tx.Delete(tableKey(name))
+		return tx.Delete(tableKey(t.Name))
 	})
 	if err != nil {
 		return nil, err
@@ -311,6 +329,49 @@ func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	description := gone.describe(0, 0)
 	description["TableStatus"] = "DELETING"
 	return encode(map[string]any{"TableDescription": description}), nil
+}
+
+// updateTable is the call UpdateTable: billing, class and deletion protection.
+// It takes effect at once.
+func (e *Engine) updateTable(ctx context.Context, body string) ([]byte, error) {
+	var in struct {
+		TableName                   string
+		BillingMode                 string
+		ProvisionedThroughput       *throughput
+		TableClass                  string
+		DeletionProtectionEnabled   *bool
+		GlobalSecondaryIndexUpdates []json.RawMessage
+		ReplicaUpdates              []json.RawMessage
+		StreamSpecification         struct{ StreamEnabled bool }
+	}
+	if err := readInput(body, &in); err != nil {
+		return nil, err
+	}
+	if len(in.GlobalSecondaryIndexUpdates)+len(in.ReplicaUpdates) > 0 || in.StreamSpecification.StreamEnabled {
+		return nil, invalid("localdynamo does not support secondary indexes, replicas or streams: use DynamoDB Local")
+	}
+	t, err := e.changeTable(ctx, in.TableName, func(tx Tx, t *table) error {
+		if in.BillingMode != "" || in.ProvisionedThroughput != nil {
+			mode := in.BillingMode
+			if mode == "" {
+				mode = t.Billing
+			}
+			if err := t.setBilling(mode, in.ProvisionedThroughput); err != nil {
+				return err
+			}
+		}
+		if in.TableClass != "" {
+			t.Class = in.TableClass
+		}
+		if in.DeletionProtectionEnabled != nil {
+			t.Protected = *in.DeletionProtectionEnabled
+		}
+		return t.save(tx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return encode(map[string]any{"TableDescription": t.describe(0, 0)}), nil
 }
 
 // deleteAll deletes every key that begins with prefix.

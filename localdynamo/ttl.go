@@ -1,6 +1,9 @@
 package localdynamo
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"strconv"
 	"time"
 )
@@ -14,19 +17,173 @@ const sweepAfter = time.Hour
 // a time that long ago for a mistake.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
-// swept says whether TTL has deleted the item by now.
-func (t *table) swept(it item, now time.Time) bool {
+// maxSwept is how many items one write sweeps on its way.
+const maxSwept = 25
+
+// expiry returns the second at which the item expires, if it does.
+func (t *table) expiry(it item) (second int64, ok bool) {
 	if t.TTL == "" {
-		return false
+		return 0, false
 	}
 	v := it.get(t.TTL)
 	if v.kind != kindN {
-		return false
+		return 0, false
 	}
 	seconds, err := strconv.ParseFloat(v.text, 64)
-	if err != nil {
+	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
+}
+
+// swept says whether TTL has deleted the item by now. Whether its place in the
+// Store has been cleared does not matter: it is read no more.
+func (t *table) swept(it item, now time.Time) bool {
+	second, ok := t.expiry(it)
+	if !ok {
 		return false
 	}
-	age := float64(now.Unix()) - seconds
-	return age >= sweepAfter.Seconds() && age < staleAfter.Seconds()
+	age := now.Unix() - second
+	return age >= int64(sweepAfter.Seconds()) && age < int64(staleAfter.Seconds())
+}
+
+// expiryKey returns the key under which the item at key waits for TTL.
+func (t *table) expiryKey(key []byte, second int64) []byte {
+	b := appendTablePrefix(nil, prefixExpiry, t.Name)
+	b = binary.BigEndian.AppendUint64(b, uint64(second))
+	return append(b, key...)
+}
+
+// moveExpiry keeps the items that wait for TTL in step with a change.
+func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
+	was, had := t.expiry(before)
+	is, has := t.expiry(after)
+	if had == has && was == is {
+		return nil
+	}
+	if had {
+		if err := tx.Delete(t.expiryKey(key, was)); err != nil {
+			return err
+		}
+	}
+	if !has {
+		return nil
+	}
+	return tx.Put(t.expiryKey(key, is), []byte{1})
+}
+
+// sweep deletes items that TTL has deleted by now. Writes call it, so that a
+// file does not grow for ever; there is no goroutine that would.
+func (t *table) sweep(tx Tx, now time.Time) error {
+	if t.TTL == "" {
+		return nil
+	}
+	waiting := appendTablePrefix(nil, prefixExpiry, t.Name)
+	until := now.Add(-sweepAfter).Unix()
+	from := t.expiryKey(nil, max(0, now.Add(-staleAfter).Unix()+1))
+	to := t.expiryKey(nil, max(0, until+1))
+	var due [][]byte
+	for key := range tx.Range(from, to) {
+		if due = append(due, bytes.Clone(key)); len(due) == maxSwept {
+			break
+		}
+	}
+	for _, key := range due {
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+		if err := t.sweepItem(tx, key[len(waiting)+8:], now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepItem deletes the item at key if TTL has deleted it by now. It may have
+// been replaced since it was noted: load takes an expired item for none, and so
+// nobody told moveExpiry.
+func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
+	stored := tx.Get(key)
+	if stored == nil {
+		return nil
+	}
+	it, err := readItem(stored)
+	if err != nil || !t.swept(it, now) {
+		return err
+	}
+	return tx.Delete(key)
+}
+
+// setTTL turns TTL on or off (attribute is ""), and lists the items that wait
+// for it anew.
+func (t *table) setTTL(tx Tx, attribute string) error {
+	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
+		return err
+	}
+	t.TTL = attribute
+	whole := appendTablePrefix(nil, prefixItem, t.Name)
+	var waiting [][]byte
+	for key, stored := range tx.Range(whole, after(whole)) {
+		it, err := readItem(stored)
+		if err != nil {
+			return err
+		}
+		if second, ok := t.expiry(it); ok {
+			waiting = append(waiting, t.expiryKey(key, second))
+		}
+	}
+	for _, key := range waiting {
+		if err := tx.Put(key, []byte{1}); err != nil {
+			return err
+		}
+	}
+	return t.save(tx)
+}
+
+// updateTimeToLive is the call UpdateTimeToLive. It takes effect at once.
+func (e *Engine) updateTimeToLive(ctx context.Context, body string) ([]byte, error) {
+	var in struct {
+		TableName               string
+		TimeToLiveSpecification *struct {
+			AttributeName string
+			Enabled       bool
+		}
+	}
+	if err := readInput(body, &in); err != nil {
+		return nil, err
+	}
+	to := in.TimeToLiveSpecification
+	switch {
+	case to == nil:
+		return nil, missing("timeToLiveSpecification")
+	case to.AttributeName == "":
+		return nil, invalid("TimeToLiveSpecification.AttributeName must be non empty")
+	}
+	_, err := e.changeTable(ctx, in.TableName, func(tx Tx, t *table) error {
+		switch {
+		case to.Enabled && t.TTL == to.AttributeName:
+			return invalid("TimeToLive is already enabled")
+		case !to.Enabled && t.TTL == "":
+			return invalid("TimeToLive is already disabled")
+		case t.TTL != "" && t.TTL != to.AttributeName:
+			return invalidf("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.TTL)
+		case to.Enabled:
+			return t.setTTL(tx, to.AttributeName)
+		}
+		return t.setTTL(tx, "")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return encode(map[string]any{"TimeToLiveSpecification": to}), nil
+}
+
+// describeTimeToLive is the call DescribeTimeToLive.
+func (e *Engine) describeTimeToLive(ctx context.Context, body string) ([]byte, error) {
+	t, err := e.readTable(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	description := map[string]any{"TimeToLiveStatus": "DISABLED"}
+	if t.TTL != "" {
+		description = map[string]any{"TimeToLiveStatus": "ENABLED", "AttributeName": t.TTL}
+	}
+	return encode(map[string]any{"TimeToLiveDescription": description}), nil
 }

@@ -50,6 +50,9 @@ func (u *update) check() error {
 		}
 		u.targets = append(u.targets, path)
 	}
+	if err := expr.CheckOverlap(u.targets); err != nil {
+		return err
+	}
 	for _, add := range u.tree.Add {
 		v, err := u.scope.useValue(add.Value)
 		if err != nil {
@@ -68,7 +71,7 @@ func (u *update) check() error {
 			return wrongSection("DELETE", v.kind)
 		}
 	}
-	return expr.CheckOverlap(u.targets)
+	return nil
 }
 
 func wrongSection(section string, k kind) error {

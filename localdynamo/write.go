@@ -15,6 +15,7 @@ type write struct {
 	put        option[item] // the new item, if it is a put
 	update     *update      // if it is an update
 	delete     bool
+	check      bool // of the condition alone
 	condition  *condition
 	returnsOld bool // the item, if the condition fails
 }
@@ -22,6 +23,7 @@ type write struct {
 // change is what a write made of an item. A nil item is none.
 type change struct {
 	table  *table
+	key    []byte // in the Store
 	before item
 	after  item
 }
@@ -37,6 +39,9 @@ func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
+	if err := t.sweep(tx, now); err != nil {
+		return change{}, err
+	}
 	before, err := t.load(tx, key, now)
 	if err != nil {
 		return change{}, err
@@ -47,11 +52,14 @@ func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 		}
 		return change{}, conditionFailed(before)
 	}
-	after, err := w.result(t, before)
+	if w.check {
+		return change{t, key, before, before}, nil
+	}
+	after, err := w.result(before)
 	if err != nil {
 		return change{}, err
 	}
-	return change{t, before, after}, t.store(tx, key, after)
+	return change{t, key, before, after}, t.store(tx, key, before, after)
 }
 
 // place returns where the item is, after refusing what the table's key forbids.
@@ -68,14 +76,12 @@ func (w *write) place(t *table) ([]byte, error) {
 }
 
 // result returns the item as it is after the write.
-func (w *write) result(t *table, before item) (item, error) {
+func (w *write) result(before item) (item, error) {
 	switch {
 	case w.delete:
 		return nil, nil
 	case w.put.given:
 		return w.put.value, checkItemSize(w.put.value, "Item size has exceeded the maximum allowed size")
-	case w.update == nil:
-		return before, nil
 	}
 	base := before
 	if base == nil {
@@ -113,12 +119,15 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store puts the item at key; nil deletes what is there.
-func (t *table) store(tx Tx, key []byte, it item) error {
-	if it == nil {
+// store puts after in the place of before, where nil is no item.
+func (t *table) store(tx Tx, key []byte, before, after item) error {
+	if err := t.moveExpiry(tx, key, before, after); err != nil {
+		return err
+	}
+	if after == nil {
 		return tx.Delete(key)
 	}
-	return tx.Put(key, appendItem(make([]byte, 0, 256), it))
+	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
 // writeOne carries out a call that is one write, and replies with what

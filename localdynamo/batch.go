@@ -1,0 +1,201 @@
+package localdynamo
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	maxBatchGet   = 100
+	maxBatchWrite = 25
+	maxBatchRead  = 16 << 20 // bytes that one BatchGetItem returns
+)
+
+// batchGetItem is the call BatchGetItem. It reads one state of the tables.
+func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error) {
+	total := 0
+	for _, part := range req.tables {
+		if len(part.request.keys) == 0 {
+			return nil, invalidf("1 validation error detected: Value at 'requestItems.%s.member.keys' failed to satisfy constraint: Member must have length greater than or equal to 1", part.table)
+		}
+		total += len(part.request.keys)
+	}
+	switch {
+	case total == 0:
+		return nil, invalid("1 validation error detected: Value at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case total > maxBatchGet:
+		return nil, invalid("Too many items requested for the BatchGetItem call")
+	}
+	var reads [][]*read
+	for i := range req.tables {
+		one, err := e.newReads(&req.tables[i])
+		if err != nil {
+			return nil, err
+		}
+		reads = append(reads, one)
+	}
+	b := batchRead{found: make([][]item, len(reads)), left: make([][]item, len(reads))}
+	if err := e.view(ctx, func(tx Tx) error { return b.read(e, tx, req, reads) }); err != nil {
+		return nil, err
+	}
+	return b.reply(req), nil
+}
+
+// newReads makes one read for each key of a table.
+func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
+	part.request.table = part.table
+	reads := make([]*read, len(part.request.keys))
+	part.request.key = some(part.request.keys[0])
+	first, err := e.newRead(&part.request)
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range part.request.keys {
+		reads[i] = &read{part.table, key, first.projection}
+	}
+	return reads, nil
+}
+
+// batchRead is what a BatchGetItem found, by table, and what it left unread
+// because the reply would have become too long.
+type batchRead struct {
+	found [][]item
+	left  [][]item
+	size  int
+	used  tally
+}
+
+func (b *batchRead) read(e *Engine, tx Tx, req *request, reads [][]*read) error {
+	now := time.Now()
+	for i, part := range reads {
+		if err := e.checkNoDuplicates(tx, part); err != nil {
+			return err
+		}
+		for _, one := range part {
+			found, size, err := e.find(tx, one, now)
+			if err != nil {
+				return err
+			}
+			if b.size += size; b.size > maxBatchRead {
+				b.left[i] = append(b.left[i], one.key)
+				continue
+			}
+			if found != nil {
+				b.found[i] = append(b.found[i], found)
+			}
+			b.used.add(one.table, readUnits(size, req.tables[i].request.consistent), 0)
+		}
+	}
+	return nil
+}
+
+// checkNoDuplicates refuses two reads of one item.
+func (e *Engine) checkNoDuplicates(tx Tx, reads []*read) error {
+	var places [][]byte
+	for _, one := range reads {
+		t, err := e.table(tx, one.table)
+		if err != nil {
+			return err
+		}
+		place, err := t.key(one.key)
+		if err != nil {
+			return err
+		}
+		places = append(places, place)
+	}
+	if hasDuplicates(places) {
+		return invalid("Provided list of item keys contains duplicates")
+	}
+	return nil
+}
+
+func hasDuplicates(places [][]byte) bool {
+	slices.SortFunc(places, bytes.Compare)
+	return len(slices.CompactFunc(places, bytes.Equal)) < len(places)
+}
+
+func (b *batchRead) reply(req *request) []byte {
+	responses, unprocessed := newReply(), newReply()
+	for i, part := range req.tables {
+		responses.items(part.table, b.found[i])
+		if len(b.left[i]) > 0 {
+			keys := newReply()
+			keys.items("Keys", b.left[i])
+			unprocessed.body = append(unprocessed.member(part.table).body, keys.end()...)
+		}
+	}
+	r := newReply()
+	r.body = append(r.member("Responses").body, responses.end()...)
+	r.body = append(r.member("UnprocessedKeys").body, unprocessed.end()...)
+	r.consumedList(req.capacity, b.used, false)
+	return r.end()
+}
+
+// batchWriteItem is the call BatchWriteItem. Here all writes happen or none;
+// the service promises that of each one only.
+func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, error) {
+	writes, err := e.newWrites(req)
+	if err != nil {
+		return nil, err
+	}
+	var used tally
+	err = e.change(ctx, func(tx Tx) error {
+		var places [][]byte
+		for _, w := range writes {
+			done, err := e.apply(tx, w, time.Now())
+			if err != nil {
+				return err
+			}
+			places = append(places, done.key)
+			used.add(w.table, 0, writeUnits(done.before, done.after))
+		}
+		if hasDuplicates(places) {
+			return invalid("Provided list of item keys contains duplicates")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := newReply()
+	r.body = append(r.member("UnprocessedItems").body, '{', '}')
+	r.consumedList(req.capacity, used, false)
+	return r.end(), nil
+}
+
+func (e *Engine) newWrites(req *request) ([]*write, error) {
+	var writes []*write
+	for i := range req.tables {
+		part := &req.tables[i]
+		for j := range part.request.actions {
+			a := &part.request.actions[j]
+			a.request.table = part.table
+			kind, err := a.kind()
+			if err != nil {
+				return nil, err
+			}
+			var w *write
+			switch kind {
+			case "PutRequest":
+				w, err = e.newPut(&a.request)
+			case "DeleteRequest":
+				w, err = e.newDelete(&a.request)
+			default:
+				err = malformed("a write request is a PutRequest or a DeleteRequest, not a " + kind)
+			}
+			if err != nil {
+				return nil, err
+			}
+			writes = append(writes, w)
+		}
+	}
+	switch {
+	case len(writes) == 0:
+		return nil, invalid("1 validation error detected: Value at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case len(writes) > maxBatchWrite:
+		return nil, invalid("Too many items requested for the BatchWriteItem call")
+	}
+	return writes, nil
+}

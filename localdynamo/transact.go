@@ -1,0 +1,305 @@
+package localdynamo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+)
+
+const (
+	maxTransact     = 100
+	maxTransactSize = 4 << 20
+	maxToken        = 36
+	tokenLife       = 10 * time.Minute
+)
+
+// kind returns the one member an action has.
+func (a *action) kind() (string, error) {
+	if len(a.kinds) != 1 {
+		return "", invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+	}
+	return a.kinds[0], nil
+}
+
+func checkActions(n int) error {
+	switch {
+	case n == 0:
+		return invalid("1 validation error detected: Value '[]' at 'transactItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case n > maxTransact:
+		return invalidf("1 validation error detected: Value '[%d items]' at 'transactItems' failed to satisfy constraint: Member must have length less than or equal to %d", n, maxTransact)
+	}
+	return nil
+}
+
+// transactWriteItems is the call TransactWriteItems.
+func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, error) {
+	if err := checkActions(len(req.actions)); err != nil {
+		return nil, err
+	}
+	if len(req.token) > maxToken {
+		return nil, invalidf("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", req.token, maxToken)
+	}
+	writes := make([]*write, len(req.actions))
+	for i := range req.actions {
+		var err error
+		if writes[i], err = e.newTransactWrite(&req.actions[i]); err != nil {
+			return nil, err
+		}
+	}
+	var used tally
+	err := e.change(ctx, func(tx Tx) error {
+		now := time.Now()
+		repeated, err := remember(tx, req.token, fingerprint(req), now)
+		if err != nil {
+			return err
+		}
+		used, err = e.transact(tx, writes, repeated, now)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := newReply()
+	r.consumedList(req.capacity, used, true)
+	return r.end(), nil
+}
+
+func (e *Engine) newTransactWrite(a *action) (*write, error) {
+	kind, err := a.kind()
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "Put":
+		return e.newPut(&a.request)
+	case "Delete":
+		return e.newDelete(&a.request)
+	case "Update":
+		if !a.request.update.given {
+			return nil, missing("transactItems.member.update.updateExpression")
+		}
+		return e.newUpdate(&a.request)
+	case "ConditionCheck":
+		if !a.request.condition.given {
+			return nil, missing("transactItems.member.conditionCheck.conditionExpression")
+		}
+		w, err := e.newDelete(&a.request)
+		if err != nil {
+			return nil, err
+		}
+		w.delete, w.check = false, true
+		return w, nil
+	}
+	return nil, malformed("an action of a transaction is a Put, an Update, a Delete or a ConditionCheck, not a " + kind)
+}
+
+// transact carries all writes out, or says of each why the transaction was
+// cancelled. A repeated one only reads: it has been carried out.
+func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
+	if err := e.checkDistinct(tx, writes); err != nil {
+		return nil, err
+	}
+	reasons := make([]reason, len(writes))
+	cancelled, size := false, 0
+	for i, w := range writes {
+		if repeated {
+			found, err := e.peek(tx, w, now)
+			if err != nil {
+				return nil, err
+			}
+			used.add(w.table, 2*readUnits(found.size(), true), 0)
+			continue
+		}
+		done, err := e.apply(tx, w, now)
+		if reasons[i], err = reasonOf(err); err != nil {
+			return nil, err
+		}
+		cancelled = cancelled || reasons[i].code != "None"
+		size += max(done.before.size(), done.after.size())
+		used.add(w.table, 0, 2*writeUnits(done.before, done.after))
+	}
+	switch {
+	case cancelled:
+		return nil, canceled(reasons)
+	case size > maxTransactSize:
+		return nil, invalid("Transaction request cannot exceed 4 MB in size")
+	}
+	return used, nil
+}
+
+// peek returns the item a write is about.
+func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
+	t, err := e.table(tx, w.table)
+	if err != nil {
+		return nil, err
+	}
+	place, err := w.place(t)
+	if err != nil {
+		return nil, err
+	}
+	return t.load(tx, place, now)
+}
+
+// checkDistinct refuses a transaction whose keys are wrong or that has two
+// actions on one item, before any of it is carried out.
+func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
+	places := make([][]byte, len(writes))
+	for i, w := range writes {
+		t, err := e.table(tx, w.table)
+		if err != nil {
+			return err
+		}
+		if places[i], err = w.place(t); err != nil {
+			return err
+		}
+	}
+	if hasDuplicates(places) {
+		return invalid("Transaction request cannot include multiple operations on one item")
+	}
+	return nil
+}
+
+// reasonOf turns the error of one action into its reason. Errors that are not
+// of the API are returned: they end the whole request.
+func reasonOf(err error) (reason, error) {
+	if err == nil {
+		return reason{code: "None"}, nil
+	}
+	var refused *apiError
+	if !errors.As(err, &refused) {
+		return reason{}, err
+	}
+	switch refused.kind {
+	case typeConditionFails:
+		return reason{"ConditionalCheckFailed", refused.message, refused.item}, nil
+	case typeValidation:
+		return reason{"ValidationError", refused.message, nil}, nil
+	}
+	return reason{}, err
+}
+
+func canceled(reasons []reason) error {
+	codes := make([]string, len(reasons))
+	for i, why := range reasons {
+		codes[i] = why.code
+	}
+	e := newError(typeCanceled, "Transaction cancelled, please refer cancellation reasons for specific reasons ["+strings.Join(codes, ", ")+"]")
+	e.reasons = reasons
+	return e
+}
+
+// fingerprint is the same for requests that ask for the same writes. Attributes
+// are in order, so that the order of the body's members does not matter much;
+// that of placeholders does, as it does to the service.
+func fingerprint(req *request) []byte {
+	sum := sha256.New()
+	for i := range req.actions {
+		a := &req.actions[i]
+		b := []byte(a.kinds[0])
+		for _, s := range []string{a.request.table, a.request.condition.value, a.request.update.value, a.request.returnsOld} {
+			b = appendText(append(b, 0), s)
+		}
+		b = appendItem(append(b, 0), a.request.key.value)
+		b = appendItem(b, a.request.item.value)
+		for _, name := range a.request.names.value {
+			b = appendText(appendText(b, name.placeholder), name.name)
+		}
+		for _, v := range a.request.values.value {
+			b = appendValue(appendText(b, v.placeholder), v.value)
+		}
+		_, _ = sum.Write(b)
+	}
+	return sum.Sum(nil)
+}
+
+// remember notes that the request with this token is carried out now, and says
+// whether it has been within the last ten minutes. One token for two different
+// requests is refused. Without a token nothing is noted.
+func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
+	if token == "" {
+		return false, nil
+	}
+	if err := forget(tx, now); err != nil {
+		return false, err
+	}
+	key := append([]byte{prefixToken}, token...)
+	if known := tx.Get(key); known != nil {
+		if !bytes.Equal(known, print) {
+			return false, newError(typeMismatch, "The provided client token is already used with other request parameters: use a new ClientRequestToken for a new request")
+		}
+		return true, nil
+	}
+	if err := tx.Put(key, print); err != nil {
+		return false, err
+	}
+	due := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.Add(tokenLife).UnixNano()))
+	return false, tx.Put(append(due, token...), []byte{1})
+}
+
+// forget drops the tokens whose time is over.
+func forget(tx Tx, now time.Time) error {
+	var due [][]byte
+	end := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.UnixNano())+1)
+	for key := range tx.Range([]byte{prefixForget}, end) {
+		due = append(due, bytes.Clone(key))
+	}
+	for _, key := range due {
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+		if err := tx.Delete(append([]byte{prefixToken}, key[9:]...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transactGetItems is the call TransactGetItems.
+func (e *Engine) transactGetItems(ctx context.Context, req *request) ([]byte, error) {
+	if err := checkActions(len(req.actions)); err != nil {
+		return nil, err
+	}
+	reads := make([]*read, len(req.actions))
+	for i := range req.actions {
+		kind, err := req.actions[i].kind()
+		if err == nil && kind != "Get" {
+			err = malformed("an action of TransactGetItems is a Get, not a " + kind)
+		}
+		if err == nil {
+			reads[i], err = e.newRead(&req.actions[i].request)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var used tally
+	found := make([]item, len(reads))
+	err := e.view(ctx, func(tx Tx) error {
+		for i, one := range reads {
+			var size int
+			var err error
+			if found[i], size, err = e.find(tx, one, time.Now()); err != nil {
+				return err
+			}
+			used.add(one.table, 2*readUnits(size, true), 0)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := newReply()
+	r.body = appendJSONList(r.member("Responses").body, found, func(b []byte, it item) []byte {
+		one := newReply()
+		if it != nil {
+			one.item("Item", it)
+		}
+		return append(b, one.end()...)
+	})
+	r.consumedList(req.capacity, used, true)
+	return r.end(), nil
+}

@@ -31,6 +31,7 @@ type Engine struct {
 	updates     *cache[*expr.Update]
 	projections *cache[[]expr.Path]
 	requests    atomic.Uint64
+	closed      atomic.Bool
 }
 
 // Option configures New.
@@ -58,7 +59,12 @@ func New(opts ...Option) *Engine {
 }
 
 // Close closes the store; later requests fail. It may be called again.
-func (e *Engine) Close() error { return e.store.Close() }
+func (e *Engine) Close() error {
+	e.closed.Store(true)
+	return e.store.Close()
+}
+
+var errClosed = errors.New("localdynamo: the engine is closed")
 
 // Client returns an SDK client whose requests the engine answers, with region
 // "local" and made-up credentials. It opens no socket and starts no goroutine
@@ -160,13 +166,16 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
 	}
+	if e.closed.Load() {
+		return 0, nil, errClosed
+	}
 	reply, err = e.call(ctx, target, body)
 	var refused *apiError
 	switch {
 	case err == nil:
 		return http.StatusOK, reply, nil
 	case errors.As(err, &refused):
-	case errors.Is(err, errClosed), ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return 0, nil, err
 	default:
 		refused = &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: err.Error()}

@@ -8,16 +8,12 @@ import (
 	"github.com/google/btree"
 )
 
-var (
-	errClosed   = errors.New("localdynamo: the engine is closed")
-	errReadOnly = errors.New("localdynamo: a change in a View")
-)
+var errReadOnly = errors.New("localdynamo: a change in a View")
 
 // memory is the Store that keeps everything in this process.
 type memory struct {
-	mu    sync.RWMutex // guards pairs and done; held for in-memory work alone
+	mu    sync.RWMutex // guards pairs; held for in-memory work alone
 	pairs *btree.BTreeG[pair]
-	done  bool
 }
 
 // pair is one key and its value. Values are replaced, never changed.
@@ -34,9 +30,6 @@ func newMemory() *memory {
 func (m *memory) View(fn func(Tx) error) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if m.done {
-		return errClosed
-	}
 	return fn(&memoryTx{pairs: m.pairs, readOnly: true})
 }
 
@@ -44,9 +37,6 @@ func (m *memory) View(fn func(Tx) error) error {
 func (m *memory) Update(fn func(Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.done {
-		return errClosed
-	}
 	tx := &memoryTx{pairs: m.pairs}
 	kept := false
 	defer func() {
@@ -61,13 +51,8 @@ func (m *memory) Update(fn func(Tx) error) error {
 	return nil
 }
 
-// Close makes later transactions fail.
-func (m *memory) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.done = true
-	return nil
-}
+// Close does nothing: the memory goes with the engine.
+func (m *memory) Close() error { return nil }
 
 // memoryTx is a transaction on memory. It changes the map in place and
 // remembers what was there.

@@ -1,0 +1,336 @@
+package boltstore_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+	"go.etcd.io/bbolt"
+	"go.uber.org/goleak"
+)
+
+// TestMain runs this binary as a writer when the environment asks for one:
+// boltWriter is the file, boltCount how many increments (0: until it is killed).
+func TestMain(m *testing.M) {
+	if path := os.Getenv(boltWriter); path != "" {
+		if err := write(path, os.Getenv(boltKey), os.Getenv(boltCount)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	boltWriter = "LEASEHOLD_TEST_BOLT_WRITER"
+	boltKey    = "LEASEHOLD_TEST_BOLT_KEY"
+	boltCount  = "LEASEHOLD_TEST_BOLT_COUNT"
+)
+
+// write adds one to the key's counter, again and again, and prints each value
+// once it is acknowledged.
+func write(path, key, count string) error {
+	store, err := boltstore.Open(path)
+	if err != nil {
+		return err
+	}
+	engine := localdynamo.New(localdynamo.WithStore(store))
+	client := engine.Client()
+	left, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	for n := 0; left == 0 || n < left; n++ {
+		value, err := increment(context.Background(), client, key)
+		if err != nil {
+			return err
+		}
+		fmt.Println(value)
+	}
+	return engine.Close()
+}
+
+func increment(ctx context.Context, client *dynamodb.Client, key string) (string, error) {
+	out, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String("locks"),
+		Key:                       id(key),
+		UpdateExpression:          aws.String("ADD n :one"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+		ReturnValues:              types.ReturnValueUpdatedNew,
+	})
+	if err != nil {
+		return "", err
+	}
+	return out.Attributes["n"].(*types.AttributeValueMemberN).Value, nil
+}
+
+func id(key string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key}}
+}
+
+// open returns a client of the file, which ends with the test.
+func open(t *testing.T, path string) *dynamodb.Client {
+	t.Helper()
+	store, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := localdynamo.New(localdynamo.WithStore(store))
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return engine.Client()
+}
+
+// newFile returns the path of a file with the table "locks", and a client.
+func newFile(t *testing.T) (string, *dynamodb.Client) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "state", "locks.db")
+	client := open(t, path)
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("locks"),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		BillingMode:          types.BillingModePayPerRequest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, client
+}
+
+func stored(t *testing.T, client *dynamodb.Client, key string) int {
+	t.Helper()
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: id(key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Item == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(out.Item["n"].(*types.AttributeValueMemberN).Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// start runs this binary as a writer and returns its output line by line.
+func start(t *testing.T, path, key string, count int) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), boltWriter+"="+path, boltKey+"="+key, boltCount+"="+strconv.Itoa(count))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
+func TestAFileHasEveryAcknowledgedWriteAfterAKill(t *testing.T) {
+	path, client := newFile(t)
+	acknowledged := 0
+	for round := range 12 {
+		cmd, lines := start(t, path, "k", 0)
+		// It goes on writing while it is killed.
+		for seen := 0; seen < 5+round && lines.Scan(); seen++ {
+			acknowledged = max(acknowledged, atoi(t, lines.Text()))
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for lines.Scan() { // what it said before it died
+			acknowledged = max(acknowledged, atoi(t, lines.Text()))
+		}
+		_ = cmd.Wait() // it was killed
+		if n := stored(t, client, "k"); n < acknowledged || n > acknowledged+1 {
+			t.Fatalf("round %d: the file says %d after %d acknowledged increments", round, n, acknowledged)
+		}
+		acknowledged = stored(t, client, "k")
+	}
+	if acknowledged < 12*5 {
+		t.Errorf("only %d increments in all", acknowledged)
+	}
+	checkFile(t, path)
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// checkFile has bbolt check every page of the file.
+func checkFile(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			t.Error(err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSixteenProcessesAllGetTheirTurns(t *testing.T) {
+	path, client := newFile(t)
+	const processes, each = 16, 20
+	var wg sync.WaitGroup
+	for range processes {
+		cmd, lines := start(t, path, "shared", each)
+		wg.Go(func() {
+			seen := 0
+			for lines.Scan() {
+				seen++
+			}
+			if err := cmd.Wait(); err != nil || seen != each {
+				t.Errorf("a process ended after %d of %d increments: %v", seen, each, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := stored(t, client, "shared"); n != processes*each {
+		t.Errorf("%d processes with %d increments each made %d", processes, each, n)
+	}
+}
+
+func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
+	_, client := newFile(t)
+	const goroutines, each = 64, 4
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for range each {
+				if _, err := increment(t.Context(), client, "k"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := stored(t, client, "k"); n != goroutines*each {
+		t.Errorf("n = %d after %d increments", n, goroutines*each)
+	}
+}
+
+func TestTheFileIsItsOwnersAlone(t *testing.T) {
+	path, _ := newFile(t)
+	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want {
+			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+}
+
+func TestAFailedUpdateChangesNothing(t *testing.T) {
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	put := func(err error) error {
+		return store.Update(func(tx localdynamo.Tx) error {
+			return errors.Join(tx.Put([]byte("k"), []byte("v")), err)
+		})
+	}
+	has := func() (found bool) {
+		if err := store.View(func(tx localdynamo.Tx) error { found = tx.Get([]byte("k")) != nil; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if err := put(boom); !errors.Is(err, boom) || has() {
+		t.Errorf("a failed Update returned %v; its change is there: %v", err, has())
+	}
+	if err := put(nil); err != nil || !has() {
+		t.Errorf("an Update returned %v; its change is there: %v", err, has())
+	}
+}
+
+func TestWaitingForABusyFileEndsWithTheRequest(t *testing.T) {
+	path, client := newFile(t)
+	db, err := bbolt.Open(path, 0o600, nil) // a process that keeps the file
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := increment(ctx, client, "k"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAFileBusyForTooLongIsAnErrorThatNamesIt(t *testing.T) {
+	path, _ := newFile(t)
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := boltstore.Open(path)
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("err = %v", err)
+		}
+	})
+}
+
+func TestAFileThatIsNoStoreIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAClosedStoreFails(t *testing.T) {
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.View(func(localdynamo.Tx) error { return nil }); err == nil {
+		t.Error("a View of a closed store worked")
+	}
+}

@@ -106,10 +106,12 @@ func (e *Engine) checkNoDuplicates(tx Tx, reads []*read) error {
 		places = append(places, place)
 	}
 	if hasDuplicates(places) {
-		return invalid("Provided list of item keys contains duplicates")
+		return errSameKey
 	}
 	return nil
 }
+
+var errSameKey = invalid("Provided list of item keys contains duplicates")
 
 func hasDuplicates(places [][]byte) bool {
 	slices.SortFunc(places, bytes.Compare)
@@ -152,7 +154,7 @@ func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, erro
 			used.add(w.table, 0, writeUnits(done.before, done.after))
 		}
 		if hasDuplicates(places) {
-			return invalid("Provided list of item keys contains duplicates")
+			return errSameKey
 		}
 		return nil
 	})
@@ -172,12 +174,12 @@ func (e *Engine) newWrites(req *request) ([]*write, error) {
 		for j := range part.request.actions {
 			a := &part.request.actions[j]
 			a.request.table = part.table
-			kind, err := a.kind()
-			if err != nil {
-				return nil, err
+			if len(a.kinds) != 1 {
+				return nil, invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 			}
 			var w *write
-			switch kind {
+			var err error
+			switch kind := a.kinds[0]; kind {
 			case "PutRequest":
 				w, err = e.newPut(&a.request)
 			case "DeleteRequest":

@@ -3,6 +3,7 @@ package localdynamo
 import (
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
@@ -95,10 +96,17 @@ func evaluate(operand expr.Operand, s *scope, it item) value {
 	panic("localdynamo: an unknown operand")
 }
 
-// sizeOf is the function size. Numbers, booleans and nulls have none.
+// sizeOf is the function size. Numbers, booleans and nulls have none. That of a
+// string counts UTF-16 units, as DynamoDB Local does.
 func sizeOf(v value) value {
 	switch v.kind {
-	case kindS, kindB:
+	case kindS:
+		units := 0
+		for _, r := range v.text {
+			units += utf16.RuneLen(r)
+		}
+		return integer(units)
+	case kindB:
 		return integer(len(v.text))
 	case kindM:
 		return integer(len(v.item))

@@ -1,6 +1,8 @@
 package localdynamo
 
 import (
+	"slices"
+
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
@@ -31,10 +33,7 @@ func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	if err != nil {
 		return nil, refusal(keyConditionExpression, err)
 	}
-	parts := []expr.Condition{tree}
-	if and, ok := tree.(expr.And); ok {
-		parts = []expr.Condition{and.Left, and.Right}
-	}
+	parts := conjuncts(tree)
 	terms := make([]keyTerm, len(parts))
 	for i, part := range parts {
 		if terms[i], err = newKeyTerm(part, s); err != nil {
@@ -42,6 +41,14 @@ func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 		}
 	}
 	return terms, nil
+}
+
+// conjuncts returns the conditions that AND joins.
+func conjuncts(tree expr.Condition) []expr.Condition {
+	if and, ok := tree.(expr.And); ok {
+		return append(conjuncts(and.Left), conjuncts(and.Right)...)
+	}
+	return []expr.Condition{tree}
 }
 
 func newKeyTerm(part expr.Condition, s *scope) (keyTerm, error) {
@@ -61,8 +68,6 @@ func newKeyTerm(part expr.Condition, s *scope) (keyTerm, error) {
 			return keyTermOf(c.Function, s, c.Operands[0], c.Operands[1:]...)
 		}
 		return keyTerm{}, wrongKeyOperator(c.Function)
-	case expr.And:
-		return keyTerm{}, invalid("Conditions can be of length 1 or 2 only")
 	case expr.Or:
 		return keyTerm{}, wrongKeyOperator("OR")
 	case expr.Not:
@@ -112,8 +117,13 @@ func keyTermOf(op string, s *scope, attribute expr.Operand, values ...expr.Opera
 // keyCondition makes one condition on the table's key of the terms.
 func (t *table) keyCondition(terms []keyTerm) (keyCondition, error) {
 	var c keyCondition
-	if len(terms) == 2 && terms[0].name == terms[1].name {
-		return c, invalid("KeyConditionExpressions must only contain one condition per key")
+	for i, term := range terms {
+		if slices.ContainsFunc(terms[:i], func(other keyTerm) bool { return other.name == term.name }) {
+			return c, invalid("KeyConditionExpressions must only contain one condition per key")
+		}
+	}
+	if len(terms) > 2 {
+		return c, invalid("Conditions can be of length 1 or 2 only")
 	}
 	for _, term := range terms {
 		if term.name == t.Hash.Name {

@@ -50,9 +50,13 @@ func (e *Engine) newPage(req *request, s *scope) (*page, error) {
 func checkSelect(selects string, projection bool) error {
 	switch selects {
 	case "":
-	case "ALL_ATTRIBUTES", "COUNT":
+	case "ALL_ATTRIBUTES":
 		if projection {
-			return invalidf("Cannot specify the ProjectionExpression when choosing to get %s", selects)
+			return invalid("Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES")
+		}
+	case "COUNT":
+		if projection {
+			return invalid("Cannot specify the ProjectionExpression when choosing to get only the Count")
 		}
 	case "SPECIFIC_ATTRIBUTES":
 		if !projection {
@@ -201,8 +205,11 @@ func (t *table) querySpan(req *request, terms []keyTerm, p *page) (from, to []by
 	if err != nil {
 		return nil, nil, err
 	}
-	if !within(start, from, to) {
+	switch {
+	case !req.start.value.get(t.Hash.Name).equal(condition.hash):
 		return nil, nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
+	case !within(start, from, to):
+		return nil, nil, invalid("The provided starting key does not match the range key predicate")
 	}
 	if p.backward {
 		return from, start, nil

@@ -343,6 +343,9 @@ func (r *reader) item(depth int) item {
 		if len(it) > 0 && name <= it[len(it)-1].name {
 			sorted = false
 		}
+		if name == "" {
+			r.refuse(invalid("Empty attribute name"))
+		}
 		it = append(it, attribute{name, r.value(depth)})
 	})
 	if sorted {

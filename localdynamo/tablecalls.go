@@ -351,6 +351,9 @@ func (e *Engine) updateTable(ctx context.Context, body string) ([]byte, error) {
 		return nil, invalid("localdynamo does not support secondary indexes, replicas or streams: use DynamoDB Local")
 	}
 	t, err := e.changeTable(ctx, in.TableName, func(tx Tx, t *table) error {
+		if in.BillingMode == "" && in.ProvisionedThroughput == nil && in.TableClass == "" && in.DeletionProtectionEnabled == nil {
+			return invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required")
+		}
 		if in.BillingMode != "" || in.ProvisionedThroughput != nil {
 			mode := in.BillingMode
 			if mode == "" {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,12 +18,15 @@ const (
 	tokenLife       = 10 * time.Minute
 )
 
-// kind returns the one member an action has.
+// kind returns the one member an action of a transaction has.
 func (a *action) kind() (string, error) {
-	if len(a.kinds) != 1 {
-		return "", invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+	switch len(a.kinds) {
+	case 0:
+		return "", invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update request")
+	case 1:
+		return a.kinds[0], nil
 	}
-	return a.kinds[0], nil
+	return "", invalid("TransactItems can only contain one of Check, Put, Update or Delete")
 }
 
 func checkActions(n int) error {
@@ -46,7 +50,7 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	writes := make([]*write, len(req.actions))
 	for i := range req.actions {
 		var err error
-		if writes[i], err = e.newTransactWrite(&req.actions[i]); err != nil {
+		if writes[i], err = e.newTransactWrite(i+1, &req.actions[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +72,8 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	return r.end(), nil
 }
 
-func (e *Engine) newTransactWrite(a *action) (*write, error) {
+// newTransactWrite makes a write of the nth action.
+func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	kind, err := a.kind()
 	if err != nil {
 		return nil, err
@@ -80,12 +85,12 @@ func (e *Engine) newTransactWrite(a *action) (*write, error) {
 		return e.newDelete(&a.request)
 	case "Update":
 		if !a.request.update.given {
-			return nil, missing("transactItems.member.update.updateExpression")
+			return nil, missing("transactItems." + strconv.Itoa(n) + ".member.update.updateExpression")
 		}
 		return e.newUpdate(&a.request)
 	case "ConditionCheck":
 		if !a.request.condition.given {
-			return nil, missing("transactItems.member.conditionCheck.conditionExpression")
+			return nil, missing("transactItems." + strconv.Itoa(n) + ".member.conditionCheck.conditionExpression")
 		}
 		w, err := e.newDelete(&a.request)
 		if err != nil {
@@ -144,24 +149,27 @@ func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	return t.load(tx, place, now)
 }
 
-// checkDistinct refuses a transaction whose keys are wrong or that has two
-// actions on one item, before any of it is carried out.
+// checkDistinct refuses a transaction on a table that is not there, or with two
+// actions on one item, before any of it is carried out. A wrong key is a reason
+// to cancel, which apply finds.
 func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
-	places := make([][]byte, len(writes))
-	for i, w := range writes {
+	var places [][]byte
+	for _, w := range writes {
 		t, err := e.table(tx, w.table)
 		if err != nil {
 			return err
 		}
-		if places[i], err = w.place(t); err != nil {
-			return err
+		if place, err := w.place(t); err == nil {
+			places = append(places, place)
 		}
 	}
 	if hasDuplicates(places) {
-		return invalid("Transaction request cannot include multiple operations on one item")
+		return errSameItem
 	}
 	return nil
 }
+
+var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
 // reasonOf turns the error of one action into its reason. Errors that are not
 // of the API are returned: they end the whole request.
@@ -279,6 +287,12 @@ func (e *Engine) transactGetItems(ctx context.Context, req *request) ([]byte, er
 	var used tally
 	found := make([]item, len(reads))
 	err := e.view(ctx, func(tx Tx) error {
+		switch err := e.checkNoDuplicates(tx, reads); {
+		case errors.Is(err, errSameKey):
+			return errSameItem
+		case err != nil:
+			return err
+		}
 		for i, one := range reads {
 			var size int
 			var err error

@@ -98,6 +98,7 @@ func (p *parser) or() node {
 	left := p.and()
 	for p.atWord("OR") {
 		condition := p.condition(left)
+		p.operator()
 		p.next()
 		left = node{condition: Or{condition, p.condition(p.and())}}
 	}
@@ -108,6 +109,7 @@ func (p *parser) and() node {
 	left := p.not()
 	for p.atWord("AND") {
 		condition := p.condition(left)
+		p.operator()
 		p.next()
 		left = node{condition: And{condition, p.condition(p.not())}}
 	}
@@ -118,6 +120,7 @@ func (p *parser) not() node {
 	if !p.acceptWord("NOT") {
 		return p.comparison()
 	}
+	p.operator()
 	return node{condition: Not{p.condition(p.not())}}
 }
 
@@ -126,10 +129,12 @@ func (p *parser) comparison() node {
 	switch {
 	case p.token.kind == tokenSymbol && isComparator(p.token.text):
 		operand := p.operand(left)
+		p.operator()
 		op := p.next().text
 		return node{condition: Comparison{op, operand, p.operand(p.primary())}}
 	case p.atWord("BETWEEN"):
 		operand := p.operand(left)
+		p.operator()
 		p.next()
 		low := p.operand(p.primary())
 		if !p.acceptWord("AND") {
@@ -138,6 +143,7 @@ func (p *parser) comparison() node {
 		return node{condition: Between{operand, low, p.operand(p.primary())}}
 	case p.atWord("IN"):
 		operand := p.operand(left)
+		p.operator()
 		p.next()
 		p.expect("(")
 		list := p.operands()
@@ -206,6 +212,7 @@ var updateFunctions = map[string]int{
 }
 
 func (p *parser) call() node {
+	p.operator()
 	function := p.next().text
 	p.next() // the parenthesis that made it a call
 	if _, ok := updateFunctions[function]; ok {

@@ -11,6 +11,17 @@ import (
 type parser struct {
 	source      string
 	prev, token token
+	operators   int
+}
+
+// maxOperators is how many operators and functions an expression may have.
+const maxOperators = 300
+
+// operator counts one operator or function.
+func (p *parser) operator() {
+	if p.operators++; p.operators > maxOperators {
+		panic(refuse("The expression contains too many operators; operator count: %d", p.operators))
+	}
 }
 
 // run parses source with fn, which must read it to its end.

@@ -129,6 +129,7 @@ func (p *parser) sum() Term {
 	if _, ok := left.(Sum); ok || !p.at("+") && !p.at("-") {
 		return left
 	}
+	p.operator()
 	op := p.next().text
 	right := p.term()
 	if _, ok := right.(Sum); ok {
@@ -156,6 +157,7 @@ func (p *parser) term() Term {
 }
 
 func (p *parser) updateCall() Term {
+	p.operator()
 	function := p.next().text
 	p.next() // the parenthesis that made it a call
 	if _, ok := conditionFunctions[function]; ok {

@@ -1,0 +1,181 @@
+package expr
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestConditionsAreReadAsTheyBind(t *testing.T) {
+	a, b := Path{{Name: "a"}}, Path{{Name: "b"}}
+	v, w := Placeholder(":v"), Placeholder(":w")
+	equal := func(left, right Operand) Condition { return Comparison{"=", left, right} }
+	for source, want := range map[string]Condition{
+		"a = :v":                         equal(a, v),
+		"a=:v":                           equal(a, v),
+		"(a) = (:v)":                     equal(a, v),
+		"(a = :v)":                       equal(a, v),
+		"a <> :v":                        Comparison{"<>", a, v},
+		"a<=:v":                          Comparison{"<=", a, v},
+		"a > b":                          Comparison{">", a, b},
+		"size(a) >= :v":                  Comparison{">=", Size{a}, v},
+		"a BETWEEN :v AND :w":            Between{a, v, w},
+		"a in (:v)":                      In{a, []Operand{v}},
+		"a IN (:v, b, size(b))":          In{a, []Operand{v, b, Size{b}}},
+		"NOT a = :v":                     Not{equal(a, v)},
+		"NOT NOT a = :v":                 Not{Not{equal(a, v)}},
+		"a = :v OR b = :v AND a = :w":    Or{equal(a, v), And{equal(b, v), equal(a, w)}},
+		"NOT a = :v AND b = :v":          And{Not{equal(a, v)}, equal(b, v)},
+		"(a = :v OR b = :v) AND a = :w":  And{Or{equal(a, v), equal(b, v)}, equal(a, w)},
+		"a BETWEEN :v AND :w AND b = :v": And{Between{a, v, w}, equal(b, v)},
+		"attribute_exists(a)":            Call{"attribute_exists", []Operand{a}},
+		"attribute_not_exists (a.b)":     Call{"attribute_not_exists", []Operand{Path{{Name: "a"}, {Name: "b"}}}},
+		"begins_with(#x[1].#y, :v)":      Call{"begins_with", []Operand{Path{{Name: "#x"}, {Index: 1}, {Name: "#y"}}, v}},
+		"contains(a, :v) OR attribute_type(b,:w)": Or{Call{"contains", []Operand{a, v}}, Call{"attribute_type", []Operand{b, w}}},
+		"\ta =\n :v ": equal(a, v),
+		"#a0_ = :0a":  equal(Path{{Name: "#a0_"}}, Placeholder(":0a")),
+	} {
+		if got, err := ParseCondition(source); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\n got %#v, %v\nwant %#v", source, got, err, want)
+		}
+	}
+}
+
+// placeholders returns n placeholders with commas between them.
+func placeholders(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(":v%d", i)
+	}
+	return strings.Join(names, ",")
+}
+
+func TestAConditionThatIsWrongIsRefusedInDynamoDBsWords(t *testing.T) {
+	for source, want := range map[string]string{
+		"":                                     `The expression can not be empty;`,
+		"n = = :v":                             `Syntax error; token: "=", near: "= = :v"`,
+		"n =":                                  `Syntax error; token: "<EOF>", near: "="`,
+		"n = :v AND":                           `Syntax error; token: "<EOF>", near: "AND"`,
+		"a b c d":                              `Syntax error; token: "b", near: "a b c"`,
+		"n = :v)":                              `Syntax error; token: ")", near: ":v)"`,
+		"(n = :v":                              `Syntax error; token: "<EOF>", near: ":v"`,
+		"n ! :v":                               `Syntax error; token: "!", near: "n ! :v"`,
+		"n é :v":                               `Syntax error; token: "é", near: "n é :v"`,
+		"n":                                    `Syntax error; token: "<EOF>", near: "n"`,
+		"n AND n = :v":                         `Syntax error; token: "AND", near: "n AND n"`,
+		"NOT n":                                `Syntax error; token: "<EOF>", near: "n"`,
+		"n IN ()":                              `Syntax error; token: ")", near: "()"`,
+		"n[a] = :v":                            `Syntax error; token: "a", near: "[a]"`,
+		"_n = :v":                              `Syntax error; token: "_", near: "_n"`,
+		"1n = :v":                              `Syntax error; token: "1", near: "1n"`,
+		"# = :v":                               `Syntax error; token: "#", near: "# ="`,
+		"n..a = :v":                            `Syntax error; token: ".", near: "..a"`,
+		"n BETWEEN :v OR :w":                   `Syntax error; token: "OR", near: ":v OR :w"`,
+		"(a = :v) = :w":                        `Syntax error; token: "=", near: ") = :w"`,
+		"((n = :v))":                           `The expression has redundant parentheses;`,
+		"((n)) = :v":                           `The expression has redundant parentheses;`,
+		"name = :v":                            `Attribute name is a reserved keyword; reserved keyword: name`,
+		"a.Owner = :v":                         `Attribute name is a reserved keyword; reserved keyword: Owner`,
+		"size(n)":                              `The function is not allowed to be used this way in an expression; function: size`,
+		"attribute_exists(n) = :v":             `The function is not allowed to be used this way in an expression; function: attribute_exists`,
+		"begins_with(n)":                       `Incorrect number of operands for operator or function; operator or function: begins_with, number of operands: 1`,
+		"foo(n)":                               `Invalid function name; function: foo`,
+		"Attribute_Exists(n)":                  `Invalid function name; function: Attribute_Exists`,
+		"if_not_exists(n, :v)":                 `The function is not allowed in a condition expression; function: if_not_exists`,
+		"attribute_exists(:v)":                 `Operator or function requires a document path; operator or function: attribute_exists`,
+		"n[99999999999] = :v":                  `List index is not within the allowable range; index: [99999999999]`,
+		"n IN (" + placeholders(101) + ")":     `The IN operator is provided with too many operands; number of operands: 101`,
+		strings.Repeat("a", 4097):              `Expression size has exceeded the maximum allowed size; expression size: 4097`,
+		strings.Repeat("a=b OR ", 301) + "a=b": `The expression contains too many operators; operator count: 301`,
+	} {
+		if _, err := ParseCondition(source); err == nil || err.Error() != want {
+			t.Errorf("%.60s\n got %v\nwant %s", source, err, want)
+		}
+	}
+}
+
+func TestInTakesAHundredOperands(t *testing.T) {
+	condition, err := ParseCondition("n IN (" + placeholders(MaxIn) + ")")
+	if err != nil || len(condition.(In).List) != MaxIn {
+		t.Errorf("%v, %v", condition, err)
+	}
+}
+
+func TestWalkMeetsEveryPath(t *testing.T) {
+	condition, err := ParseCondition("a = :v AND NOT (b BETWEEN c AND d OR size(e) IN (f, :v)) OR contains(g.h, i[0])")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var met []string
+	Walk(condition, func(p Path) { met = append(met, p.String()) })
+	if got := strings.Join(met, " "); got != "a b c d e f g.h i[0]" {
+		t.Errorf("met %s", got)
+	}
+}
+
+// format writes a condition in full parentheses.
+func format(condition Condition) string {
+	switch c := condition.(type) {
+	case And:
+		return enclose(c.Left) + " AND " + enclose(c.Right)
+	case Or:
+		return enclose(c.Left) + " OR " + enclose(c.Right)
+	case Not:
+		return "NOT " + enclose(c.Part)
+	case Comparison:
+		return formatOperand(c.Left) + " " + c.Op + " " + formatOperand(c.Right)
+	case Between:
+		return formatOperand(c.Operand) + " BETWEEN " + formatOperand(c.Low) + " AND " + formatOperand(c.High)
+	case In:
+		return formatOperand(c.Operand) + " IN (" + strings.Join(texts(c.List), ", ") + ")"
+	case Call:
+		return c.Function + "(" + strings.Join(texts(c.Operands), ", ") + ")"
+	}
+	panic("unknown condition")
+}
+
+func enclose(c Condition) string { return "(" + format(c) + ")" }
+
+func texts(list []Operand) []string {
+	words := make([]string, len(list))
+	for i, o := range list {
+		words[i] = formatOperand(o)
+	}
+	return words
+}
+
+func formatOperand(o Operand) string {
+	switch o := o.(type) {
+	case Path:
+		return o.String()
+	case Placeholder:
+		return string(o)
+	case Size:
+		return "size(" + formatOperand(o.Of) + ")"
+	}
+	panic("unknown operand")
+}
+
+func FuzzCondition(f *testing.F) {
+	for _, seed := range []string{
+		"attribute_not_exists(id) OR (isReleased = :one OR version IN (:a, :b)) AND NOT n BETWEEN :a AND :b",
+		"size(#a.b[3]) >= :v AND contains(c, :d)", "((a))", "a = ", "", "\xff = :v", "begins_with(a, size(:b))",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		condition, err := ParseCondition(source)
+		if err != nil {
+			return
+		}
+		written := format(condition)
+		if len(written) > MaxSize {
+			return
+		}
+		again, err := ParseCondition(written)
+		if err != nil || !reflect.DeepEqual(condition, again) {
+			t.Errorf("%q was read as %s, which was read as %#v, %v", source, written, again, err)
+		}
+	})
+}

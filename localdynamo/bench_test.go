@@ -1,4 +1,4 @@
-package localdynamo
+package localdynamo_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
 // BenchmarkConditionalUpdate measures a lock's renewal, one conditional
@@ -24,7 +25,7 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 	servers := []struct {
 		name   string
 		client func(*testing.B) *dynamodb.Client
-	}{{"memory", func(b *testing.B) *dynamodb.Client { return newTestTable(b, New()) }}}
+	}{{"memory", func(b *testing.B) *dynamodb.Client { return newTable(b, localdynamo.New()) }}}
 	if endpoint := os.Getenv("LEASEHOLD_DYNOXIDE_ENDPOINT"); endpoint != "" {
 		servers = append(servers, struct {
 			name   string
@@ -57,7 +58,7 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 }
 
 // newRemoteTable returns a client of the server at endpoint, with the table of
-// newTestTable in it and enough idle connections for every worker.
+// newTable in it and enough idle connections for every worker.
 func newRemoteTable(b *testing.B, endpoint string) *dynamodb.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(transport.CloseIdleConnections)
@@ -68,7 +69,7 @@ func newRemoteTable(b *testing.B, endpoint string) *dynamodb.Client {
 		HTTPClient:   &http.Client{Transport: transport},
 	})
 	_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String("locks")}) // of a run before
-	createTestTable(b, client)
+	createTable(b, client)
 	return client
 }
 

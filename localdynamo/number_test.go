@@ -1,0 +1,146 @@
+package localdynamo
+
+import (
+	"bytes"
+	"cmp"
+	"math/big"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestNumbersAreKeptInOneForm(t *testing.T) {
+	for given, want := range map[string]string{
+		"0": "0", "-0": "0", "-0.0": "0", "00": "0", "0e10": "0", ".0": "0",
+		"1": "1", "+1": "1", "001": "1", "1.0": "1", "1.50": "1.5", "-1.50": "-1.5",
+		"1e3": "1000", "1E+3": "1000", "1500e-2": "15", ".5": "0.5", "5.": "5", "+001.50e2": "150",
+		"0.001":                          "0.001",
+		"9007199254740993":               "9007199254740993",
+		strings.Repeat("9", 38):          strings.Repeat("9", 38),
+		strings.Repeat("1", 38) + "0000": strings.Repeat("1", 38) + "0000",
+		"1E125":                          "1" + strings.Repeat("0", 125),
+		"9.9999999999999999999999999999999999999E125": strings.Repeat("9", 38) + strings.Repeat("0", 88),
+		"1E-130":  "0." + strings.Repeat("0", 129) + "1",
+		"-1E-130": "-0." + strings.Repeat("0", 129) + "1",
+	} {
+		if got, err := parseNumber(given); err != nil || got != want {
+			t.Errorf("%s is kept as %s, %v; want %s", given, got, err, want)
+		}
+	}
+}
+
+func TestWhatIsNoNumberIsRefused(t *testing.T) {
+	for given, want := range map[string]string{
+		"":         textNoNumber,
+		"abc":      textNoNumber + ": abc",
+		" 1":       textNoNumber + ":  1",
+		"1 ":       textNoNumber + ": 1 ",
+		"1e":       textNoNumber + ": 1e",
+		"--1":      textNoNumber + ": --1",
+		"1.2.3":    textNoNumber + ": 1.2.3",
+		".":        textNoNumber + ": .",
+		"NaN":      textNoNumber + ": NaN",
+		"Infinity": textNoNumber + ": Infinity",
+		"0x10":     textNoNumber + ": 0x10",
+		"1_000":    textNoNumber + ": 1_000",
+		"1E126":    textOverflow, "-1E126": textOverflow,
+		"1E-131": textUnderflow, "1.1E-131": textUnderflow,
+		strings.Repeat("1", 39):        textDigits,
+		"1." + strings.Repeat("1", 38): textDigits,
+	} {
+		got, err := parseNumber(given)
+		if refused, ok := err.(*apiError); !ok || refused.message != want {
+			t.Errorf("%q gives %s, %v; want %s", given, got, err, want)
+		}
+	}
+}
+
+// anyNumber draws a number's text in any notation.
+func anyNumber() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.StringMatching(`-?[0-9]{1,20}`),
+		rapid.StringMatching(`-?[0-9]{0,12}\.[0-9]{1,12}`),
+		rapid.StringMatching(`-?[0-9]\.[0-9]{0,30}[eE]-?[0-9]{1,2}`),
+		rapid.SampledFrom([]string{"0", "-0", "1", "-1", "10", "9", "0.1", "1E125", "-1E125", "1E-130", "-1E-130"}),
+	)
+}
+
+func rational(t *rapid.T, s string) *big.Rat {
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		t.Fatalf("%q is no number to math/big", s)
+	}
+	return r
+}
+
+func TestNumbersHaveTheirValueAndTheirOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one, two := anyNumber().Draw(t, "one"), anyNumber().Draw(t, "two")
+		a, err := parseNumber(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := parseNumber(two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, y := rational(t, one), rational(t, two)
+		if rational(t, a).Cmp(x) != 0 {
+			t.Fatalf("%s is kept as %s", one, a)
+		}
+		if (a == b) != (x.Cmp(y) == 0) {
+			t.Fatalf("%s and %s are kept as %s and %s", one, two, a, b)
+		}
+		if got := compareNumbers(a, b); got != x.Cmp(y) {
+			t.Fatalf("compareNumbers(%s, %s) = %d", a, b, got)
+		}
+		sortable := bytes.Compare(appendSortableNumber(nil, a), appendSortableNumber(nil, b))
+		if sortable != x.Cmp(y) {
+			t.Fatalf("the sortable forms of %s and %s compare as %d", a, b, sortable)
+		}
+	})
+}
+
+func TestSumsAreExactOrRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, err := parseNumber(anyNumber().Draw(t, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := parseNumber(anyNumber().Draw(t, "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		minus := rapid.Bool().Draw(t, "minus")
+		want := new(big.Rat).Add(rational(t, a), rational(t, b))
+		if minus {
+			want.Sub(rational(t, a), rational(t, b))
+		}
+		sum, err := addNumbers(a, b, minus)
+		if err != nil {
+			if _, digits, _ := numberParts(want.FloatString(131)); len(digits) <= maxDigits {
+				t.Fatalf("%s and %s: %v", a, b, err)
+			}
+			return
+		}
+		if rational(t, sum).Cmp(want) != 0 {
+			t.Fatalf("%s and %s give %s, want %s", a, b, sum, want.RatString())
+		}
+	})
+}
+
+func TestTextsSortByBytesInKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'b', 0xff, '😀'}), 0, 6, -1)
+		a, b := text.Draw(t, "a"), text.Draw(t, "b")
+		one := appendSortable(nil, value{kind: kindS, text: a})
+		two := appendSortable(nil, value{kind: kindS, text: b})
+		if got := bytes.Compare(one, two); got != cmp.Compare(a, b) {
+			t.Fatalf("the sortable forms of %q and %q compare as %d", a, b, got)
+		}
+		if a != b && bytes.HasPrefix(one, two) {
+			t.Fatalf("the sortable form of %q begins with that of %q", a, b)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package localdynamo
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestValuesThatAreNoneAreRefused(t *testing.T) {
+	nested := func(levels int) string {
+		return strings.Repeat(`{"L":[`, levels) + `{"S":"x"}` + strings.Repeat(`]}`, levels)
+	}
+	for written, want := range map[string]string{
+		`{}`:                     "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+		`{"S":null}`:             "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+		`{"FOO":"x"}`:            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+		`{"S":"x","N":"1"}`:      "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes",
+		`{"NULL":false}`:         "One or more parameter values were invalid: Null attribute value types must have the value of true",
+		`{"SS":[]}`:              "One or more parameter values were invalid: An string set  may not be empty",
+		`{"NS":[]}`:              "One or more parameter values were invalid: An number set  may not be empty",
+		`{"BS":[]}`:              "One or more parameter values were invalid: Binary sets should not be empty",
+		`{"SS":["a","b","a"]}`:   "One or more parameter values were invalid: Input collection [a, b, a] contains duplicates.",
+		`{"NS":["1","1.0"]}`:     "Input collection contains duplicates",
+		`{"BS":["YQ==","YQ=="]}`: "One or more parameter values were invalid: Input collection of type BS contains duplicates.",
+		`{"N":"x"}`:              "The parameter cannot be converted to a numeric value: x",
+		`{"M":{"":{"S":"x"}}}`:   "Empty attribute name",
+		`{"S":5}`:                "NUMBER_VALUE cannot be converted to String",
+		`{"S":["x"]}`:            "Start of list found where not expected",
+		`{"BOOL":"true"}`:        "STRING_VALUE cannot be converted to Boolean",
+		`{"B":"!"}`:              `"!" is not base64`,
+		nested(maxNesting):       "Nesting Levels have exceeded supported limits",
+	} {
+		err := readJSON(written, func(r *reader) { r.value(1) })
+		if refused, ok := err.(*apiError); !ok || refused.message != want {
+			t.Errorf("%.60s: %v, want %s", written, err, want)
+		}
+	}
+	if err := readJSON(nested(maxNesting-1), func(r *reader) { r.value(1) }); err != nil {
+		t.Errorf("%d levels: %v", maxNesting-1, err)
+	}
+}
+
+func TestStringsAreReadAsJSONMeansThem(t *testing.T) {
+	for _, written := range []string{
+		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
+	} {
+		var want, got string
+		if err := json.Unmarshal([]byte(written), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := readJSON(written, func(r *reader) { got = r.string() }); err != nil || got != want {
+			t.Errorf("%s was read as %q, %v; want %q", written, got, err, want)
+		}
+	}
+}
+
+func TestTheLastOfTwoMembersOfOneNameCounts(t *testing.T) {
+	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
+	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
+		t.Errorf("%v", it)
+	}
+}
+
+// FuzzRequest holds the reader to encoding/json: what one takes for JSON the
+// other does, and no body makes it panic.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,
+		`{"TransactItems":[{"Put":{"Item":{"a":{"L":[{"M":{}},{"B":"AA=="}]}}}}],"RequestItems":{"t":[{"PutRequest":{}}],"u":{"Keys":[]}}}`,
+		`{"Expected":{"x":[1,-0.5e-3,true,null,"\u00e9"]}}`, `[]`, `{`, `null`, ``, "\xff", `{"a":1}x`, `{"Key":{"":{}}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		skipped := readJSON(body, func(r *reader) { r.skip(0) })
+		if valid := utf8.ValidString(body) && json.Valid([]byte(body)); valid != (skipped == nil) {
+			if !strings.Contains(body, strings.Repeat("[", 100)) && !strings.Contains(body, strings.Repeat(`{`, 100)) {
+				t.Errorf("%q: encoding/json says %v, the reader %v", body, valid, skipped)
+			}
+		}
+		if _, err := readRequest(body); err == nil && skipped != nil {
+			t.Errorf("%q is a request but not JSON: %v", body, skipped)
+		}
+	})
+}

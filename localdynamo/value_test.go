@@ -1,0 +1,155 @@
+package localdynamo
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// anyValue draws a value with up to depth levels of lists and maps.
+func anyValue(depth int) *rapid.Generator[value] {
+	return rapid.Custom(func(t *rapid.T) value {
+		kinds := []kind{kindS, kindN, kindB, kindBool, kindNull, kindSS, kindNS, kindBS}
+		if depth > 0 {
+			kinds = append(kinds, kindL, kindM)
+		}
+		v := value{kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
+		switch v.kind {
+		case kindBool:
+			v.yes = rapid.Bool().Draw(t, "yes")
+		case kindNull:
+		case kindL:
+			v.list = rapid.SliceOfN(anyValue(depth-1), 0, 3).Draw(t, "list")
+		case kindM:
+			v.item = anyItem(depth-1).Draw(t, "map")
+		case kindSS, kindNS, kindBS:
+			elements := rapid.SliceOfN(anyScalar(v.kind.element()), 1, 4).Draw(t, "set")
+			v, _ = newSet(v.kind, elements)
+		default:
+			v = anyScalar(v.kind).Draw(t, "scalar")
+		}
+		return v
+	})
+}
+
+func anyScalar(k kind) *rapid.Generator[value] {
+	return rapid.Custom(func(t *rapid.T) value {
+		v := value{kind: k}
+		switch k {
+		case kindN:
+			v.text = rapid.Map(anyNumber(), func(s string) string { n, _ := parseNumber(s); return n }).Draw(t, "n")
+		case kindB:
+			v.text = string(rapid.SliceOf(rapid.Byte()).Draw(t, "b"))
+		default:
+			v.text = rapid.String().Draw(t, "s")
+		}
+		return v
+	})
+}
+
+func anyItem(depth int) *rapid.Generator[item] {
+	return rapid.Custom(func(t *rapid.T) item {
+		it := item{}
+		for name, v := range rapid.MapOfN(rapid.StringN(1, 8, -1), anyValue(depth), 0, 4).Draw(t, "item") {
+			it = it.with(name, v)
+		}
+		return it
+	})
+}
+
+func sameItem(a, b item) bool {
+	return value{kind: kindM, item: a}.equal(value{kind: kindM, item: b})
+}
+
+func TestAnItemIsStoredAndReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		it := anyItem(3).Draw(t, "item")
+		stored := appendItem(nil, it)
+		if back, err := readItem(stored); err != nil || !sameItem(it, back) {
+			t.Fatalf("%v was read back as %v, %v", it, back, err)
+		}
+		// Cut anywhere, it is found to be damaged.
+		cut := rapid.IntRange(0, len(stored)-1).Draw(t, "cut")
+		if back, err := readItem(stored[:cut]); err == nil {
+			t.Fatalf("%d of %d bytes were read as %v", cut, len(stored), back)
+		}
+	})
+}
+
+func TestAnItemIsWrittenAsJSONAndReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		it := anyItem(3).Draw(t, "item")
+		written := appendJSONItem(nil, it)
+		if !json.Valid(written) {
+			t.Fatalf("not JSON: %s", written)
+		}
+		var back item
+		if err := readJSON(string(written), func(r *reader) { back = r.item(1) }); err != nil || !sameItem(it, back) {
+			t.Fatalf("%s was read back as %v, %v", written, back, err)
+		}
+	})
+}
+
+func TestAnItemIsAMapOfItsAttributes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		it, model := item{}, map[string]value{}
+		for range 20 {
+			name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
+			before := reflect.ValueOf(it).Len()
+			if rapid.Bool().Draw(t, "set") {
+				v := integer(rapid.IntRange(0, 9).Draw(t, "value"))
+				old := it
+				it, model[name] = it.with(name, v), v
+				if len(old) != before {
+					t.Fatal("with changed the item it was called on")
+				}
+			} else {
+				it = it.with(name, value{})
+				delete(model, name)
+			}
+			if len(it) != len(model) {
+				t.Fatalf("%v, want %v", it, model)
+			}
+			for name, v := range model {
+				if !it.get(name).equal(v) {
+					t.Fatalf("%v, want %v", it, model)
+				}
+			}
+		}
+	})
+}
+
+func TestSizesAreThoseOfTheManual(t *testing.T) {
+	for written, want := range map[string]int{
+		`{"a":{"S":""}}`:                                  1,
+		`{"a":{"S":"é"}}`:                                 3,
+		`{"ab":{"N":"12345"}}`:                            2 + 4,
+		`{"a":{"N":"-1"}}`:                                1 + 3,
+		`{"a":{"N":"0"}}`:                                 1 + 1,
+		`{"a":{"N":"1000000"}}`:                           1 + 2,
+		`{"a":{"B":"AAEC"}}`:                              1 + 3,
+		`{"a":{"BOOL":true},"b":{"NULL":true}}`:           4,
+		`{"a":{"SS":["x","yz"]}}`:                         1 + 3,
+		`{"a":{"L":[]},"m":{"M":{}}}`:                     1 + 3 + 1 + 3,
+		`{"a":{"L":[{"S":"x"},{"S":"y"}]}}`:               1 + 3 + 2*2,
+		`{"a":{"M":{"k":{"S":"x"}}}}`:                     1 + 3 + 1 + 2,
+		`{"a":{"S":"` + strings.Repeat("x", 1000) + `"}}`: 1001,
+	} {
+		if got := parseItem(t, written).size(); got != want {
+			t.Errorf("%.60s counts %d bytes, want %d", written, got, want)
+		}
+	}
+}
+
+// parseItem reads an item in DynamoDB's JSON.
+func parseItem(t testing.TB, written string) item {
+	t.Helper()
+	var it item
+	if err := readJSON(written, func(r *reader) { it = r.item(1) }); err != nil {
+		t.Fatalf("%s: %v", written, err)
+	}
+	return it
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -15,18 +16,8 @@ const (
 
 // batchGetItem is the call BatchGetItem. It reads one state of the tables.
 func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error) {
-	total := 0
-	for _, part := range req.tables {
-		if len(part.request.keys) == 0 {
-			return nil, invalidf("1 validation error detected: Value at 'requestItems.%s.member.keys' failed to satisfy constraint: Member must have length greater than or equal to 1", part.table)
-		}
-		total += len(part.request.keys)
-	}
-	switch {
-	case total == 0:
-		return nil, invalid("1 validation error detected: Value at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
-	case total > maxBatchGet:
-		return nil, invalid("Too many items requested for the BatchGetItem call")
+	if err := checkBatchGet(req.tables); err != nil {
+		return nil, err
 	}
 	var reads [][]*read
 	for i := range req.tables {
@@ -41,6 +32,32 @@ func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error)
 		return nil, err
 	}
 	return b.reply(req), nil
+}
+
+// checkBatchGet refuses a batch without keys or with too many.
+func checkBatchGet(tables []tableRequest) error {
+	total := 0
+	for _, part := range tables {
+		n := len(part.request.keys)
+		bound := ""
+		switch {
+		case n == 0:
+			bound = "greater than or equal to 1"
+		case n > maxBatchGet:
+			bound = "less than or equal to " + strconv.Itoa(maxBatchGet)
+		}
+		if bound != "" {
+			return invalidf("1 validation error detected: Value '[%d keys]' at 'requestItems.%s.member.keys' failed to satisfy constraint: Member must have length %s", n, part.table, bound)
+		}
+		total += n
+	}
+	switch {
+	case total == 0:
+		return invalid("1 validation error detected: Value '{}' at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case total > maxBatchGet:
+		return invalid("Too many items requested for the BatchGetItem call")
+	}
+	return nil
 }
 
 // newReads makes one read for each key of a table.
@@ -167,37 +184,56 @@ func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, erro
 	return r.end(), nil
 }
 
+// newWrites makes the writes of a batch, in its order.
 func (e *Engine) newWrites(req *request) ([]*write, error) {
+	if err := checkBatchWrite(req.tables); err != nil {
+		return nil, err
+	}
 	var writes []*write
 	for i := range req.tables {
 		part := &req.tables[i]
 		for j := range part.request.actions {
-			a := &part.request.actions[j]
-			a.request.table = part.table
-			if len(a.kinds) != 1 {
-				return nil, invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
-			}
-			var w *write
-			var err error
-			switch kind := a.kinds[0]; kind {
-			case "PutRequest":
-				w, err = e.newPut(&a.request)
-			case "DeleteRequest":
-				w, err = e.newDelete(&a.request)
-			default:
-				err = malformed("a write request is a PutRequest or a DeleteRequest, not a " + kind)
-			}
+			part.request.actions[j].request.table = part.table
+			w, err := e.newBatchWrite(&part.request.actions[j])
 			if err != nil {
 				return nil, err
 			}
 			writes = append(writes, w)
 		}
 	}
-	switch {
-	case len(writes) == 0:
-		return nil, invalid("1 validation error detected: Value at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
-	case len(writes) > maxBatchWrite:
-		return nil, invalid("Too many items requested for the BatchWriteItem call")
-	}
 	return writes, nil
+}
+
+// checkBatchWrite refuses a batch without writes or with too many.
+func checkBatchWrite(tables []tableRequest) error {
+	total := 0
+	for _, part := range tables {
+		n := len(part.request.actions)
+		if n == 0 || n > maxBatchWrite {
+			return invalidf("1 validation error detected: Value '{%s=[%d writes]}' at 'requestItems' failed to satisfy constraint: Map value must satisfy constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to 1]",
+				part.table, n, maxBatchWrite)
+		}
+		total += n
+	}
+	switch {
+	case total == 0:
+		return invalid("1 validation error detected: Value '{}' at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case total > maxBatchWrite:
+		return invalid("Too many items requested for the BatchWriteItem call")
+	}
+	return nil
+}
+
+func (e *Engine) newBatchWrite(a *action) (*write, error) {
+	if len(a.kinds) != 1 {
+		return nil, invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	}
+	switch kind := a.kinds[0]; kind {
+	case "PutRequest":
+		return e.newPut(&a.request)
+	case "DeleteRequest":
+		return e.newDelete(&a.request)
+	default:
+		return nil, malformed("a write request is a PutRequest or a DeleteRequest, not a " + kind)
+	}
 }

@@ -13,6 +13,8 @@ import (
 // maxNesting is how many levels of lists and maps an attribute may have.
 const maxNesting = 32
 
+const textNesting = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
+
 // maxSkipped bounds the nesting of JSON the engine reads past.
 const maxSkipped = 512
 
@@ -366,7 +368,7 @@ func (r *reader) item(depth int) item {
 // value's type.
 func (r *reader) value(depth int) (v value) {
 	if depth > maxNesting {
-		panic(invalid("Nesting Levels have exceeded supported limits"))
+		panic(invalid(textNesting))
 	}
 	count := 0
 	r.object(func(name string) {

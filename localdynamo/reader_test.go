@@ -29,7 +29,7 @@ func TestValuesThatAreNoneAreRefused(t *testing.T) {
 		`{"S":["x"]}`:            "Start of list found where not expected",
 		`{"BOOL":"true"}`:        "STRING_VALUE cannot be converted to Boolean",
 		`{"B":"!"}`:              `"!" is not base64`,
-		nested(maxNesting):       "Nesting Levels have exceeded supported limits",
+		nested(maxNesting):       textNesting,
 	} {
 		err := readJSON(written, func(r *reader) { r.value(1) })
 		if refused, ok := err.(*apiError); !ok || refused.message != want {

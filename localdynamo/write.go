@@ -81,7 +81,7 @@ func (w *write) result(before item) (item, error) {
 	case w.delete:
 		return nil, nil
 	case w.put.given:
-		return w.put.value, checkItemSize(w.put.value, "Item size has exceeded the maximum allowed size")
+		return w.put.value, nil
 	}
 	base := before
 	if base == nil {
@@ -100,7 +100,7 @@ func checkItemSize(it item, message string) error {
 	}
 	for _, a := range it {
 		if a.value.depth() > maxNesting {
-			return invalid("Nesting Levels have exceeded supported limits")
+			return invalid(textNesting)
 		}
 	}
 	return nil
@@ -171,6 +171,9 @@ func (e *Engine) newPut(req *request) (*write, error) {
 	}
 	w, s, err := e.newWrite(req, "ConditionExpression is null")
 	if err != nil {
+		return nil, err
+	}
+	if err := checkItemSize(req.item.value, "Item size has exceeded the maximum allowed size"); err != nil {
 		return nil, err
 	}
 	w.put = req.item

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,20 +18,128 @@ import (
 func TestAnUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
-		for range 3 { // a new record, and a kept one
+		wire.meter = &meter{}
+		for i := range 3 { // a new record, and a kept one
 			w.release(w.acquire(c, "job"))
-			sent := wire.sent()
-			if len(sent) != 2 || sent[0].op != "UpdateItem" || sent[1].op != "UpdateItem" {
-				t.Fatalf("sent %v", sent)
+			if n := len(wire.sent()); n != 2 {
+				t.Errorf("round %d: %d requests", i, n)
 			}
-			for _, call := range sent {
-				// One write unit each: the item has less than 1 KB, and no
-				// condition or return value costs more.
-				if len(call.body) > 2048 {
-					t.Errorf("a request of %d bytes", len(call.body))
-				}
+			if used := wire.meter.reset(); used != (units{write: 2}) {
+				t.Errorf("round %d: used %+v", i, used)
 			}
 		}
+	})
+}
+
+func TestAGrantWhoseReplyIsLostIsRecognised(t *testing.T) { // all five: an orphan, or a wait for one's own lease
+	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+		"reset after the write": loseReply,
+		"a server error after the write": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return refusal(500, "InternalServerError"), nil
+		},
+		"delivered twice, the second reply arrives": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return next()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				wire.setFault(once(call.grants, fault))
+				began := time.Now()
+				lock, err := c.TryAcquire(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("took %v", took)
+				}
+				if lock.Record().Version != textOf(w.item("job"), "recordVersionNumber") || lock.Token() != lock.Record().Token {
+					t.Error("the holder does not hold what the record shows")
+				}
+				w.release(lock)
+			})
+		})
+	}
+}
+
+func TestAnAttemptGivenUpIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.grants() {
+				_, _ = next()
+			}
+			return hang(ctx)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		elapse(10 * time.Second) // its undoing did not get through either
+		if textOf(w.item("job"), "isReleased") == "1" {
+			t.Fatal("there is no orphan to be taken over")
+		}
+		wire.setFault(nil)
+		lock, err := c.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, took := lock.TookOver(); took {
+			t.Error("its own attempt is reported as a dead holder")
+		}
+		w.release(lock)
+	})
+}
+
+func TestNobodyElsesAttemptIsTakenForOnesOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		lock := w.acquire(a, "job")
+		wire.setFault(once(call.grants, loseReply)) // it failed, unseen
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		w.release(lock)
+	})
+}
+
+func TestAWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		lock := w.acquire(a, "job")
+		elapse(time.Minute) // an old grant is looked at seldom
+		b, wire := w.client(config())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _ = b.Acquire(ctx, "job")
+		if n := len(wire.sent()); n < 60 || n > 350 {
+			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
+		}
+		w.release(lock)
+	})
+}
+
+func TestARecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		dead := w.acquire(a, "job")
+		wire.setFault(cut)
+		b, _ := w.client(config())
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(b, "job") }()
+		elapse(5 * time.Second)
+		w.delete("job")
+		began := time.Now()
+		lock := <-granted
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("granted %v after the record vanished", took)
+		}
+		w.release(lock)
+		_ = dead.Release(t.Context())
 	})
 }
 

@@ -73,7 +73,7 @@ type simPlan struct {
 const (
 	simLease  = 4 * time.Second
 	simMargin = simLease / 10
-	simFaults = 20 * time.Second // while the network misbehaves
+	simFaults = 15 * time.Second // while the network misbehaves
 
 	lastClient = 99 // the id of the one that asks for every key in the end
 )
@@ -149,7 +149,7 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	c := &simClient{sim: s, id: id, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))}
 	cfg := config()
 	cfg.Lease, cfg.Margin, cfg.RenewEvery = simLease, simMargin, simLease/4
-	cfg.PollMin, cfg.PollMax = 100*time.Millisecond, time.Second
+	cfg.PollMin, cfg.PollMax = 200*time.Millisecond, time.Second
 	cfg.ReleaseGrace = time.Second
 	cfg.LocalHandOver = 3
 	if cfg.DeleteOnRelease = id != lastClient && rng.IntN(4) == 0; cfg.DeleteOnRelease {

@@ -186,6 +186,8 @@ func (c call) sets(name string) bool {
 type wire struct {
 	engine *localdynamo.Engine
 
+	meter *meter // nil: does not ask what requests cost
+
 	mu    sync.Mutex
 	calls []call
 	fault func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error)
@@ -207,13 +209,60 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	w.mu.Unlock()
 	next := func() (*http.Response, error) {
 		again := r.Clone(context.WithoutCancel(r.Context()))
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		return w.engine.RoundTrip(again)
+		again.Body = io.NopCloser(bytes.NewReader(w.meter.ask(body)))
+		again.ContentLength = -1
+		res, err := w.engine.RoundTrip(again)
+		w.meter.read(op, res)
+		return res, err
 	}
 	if fault == nil {
 		return next()
 	}
 	return fault(r.Context(), c, next)
+}
+
+// units are capacity units.
+type units struct{ read, write float64 }
+
+// meter counts what requests consume. A nil meter does nothing.
+type meter struct {
+	mu   sync.Mutex
+	used units
+}
+
+// ask has the reply say what the request consumed.
+func (m *meter) ask(body []byte) []byte {
+	if m == nil {
+		return body
+	}
+	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
+}
+
+func (m *meter) read(op string, res *http.Response) {
+	if m == nil || res == nil {
+		return
+	}
+	body, _ := io.ReadAll(res.Body)
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var out struct {
+		ConsumedCapacity struct{ CapacityUnits float64 }
+	}
+	_ = json.Unmarshal(body, &out)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if op == "GetItem" || op == "Query" || op == "Scan" {
+		m.used.read += out.ConsumedCapacity.CapacityUnits
+	} else {
+		m.used.write += out.ConsumedCapacity.CapacityUnits
+	}
+}
+
+func (m *meter) reset() units {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	used := m.used
+	m.used = units{}
+	return used
 }
 
 // setFault puts a fault on the wire; nil mends it.

@@ -1,0 +1,45 @@
+//go:build linux
+
+package engines
+
+import (
+	"context"
+	_ "embed"
+	"os"
+	"path/filepath"
+)
+
+// Dynoxide is a small server in one static binary, from npm.
+var Dynoxide = Engine{Name: "dynoxide", Version: "1.2.1", install: installDynoxide, start: startDynoxide}
+
+// The lock file has the package's checksum.
+var (
+	//go:embed npm/package.json
+	dynoxidePackage []byte
+	//go:embed npm/package-lock.json
+	dynoxideLock []byte
+)
+
+func installDynoxide(ctx context.Context, dir string) error {
+	if err := require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"package.json": dynoxidePackage, "package-lock.json": dynoxideLock} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+}
+
+func startDynoxide(_ context.Context, dir string) (*Server, error) {
+	// The port it prints for 0 is 0, so the server asks the kernel.
+	s, err := launch(command{
+		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
+		args: []string{"serve", "--host", "127.0.0.1", "--port", "0"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+package engines
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A server that listens on every address runs in a network namespace whose only
+// interface is loopback. Two processes are involved:
+//
+//	outside     opens a listener on 127.0.0.1 and starts this program again in a
+//	            new namespace, passing it the listener
+//	namespace   brings loopback up, starts the server and pipes each connection
+//	            of the listener to it
+//
+// A socket stays in the namespace it was made in, so the inherited listener is
+// outside's and the connections to the server are the namespace's.
+const (
+	// namespaceName is the argument zero that asks this program to be the
+	// process in the namespace.
+	namespaceName = "leasehold-engine-namespace"
+	// namespacePort can be fixed: the namespace has all ports to itself.
+	namespacePort = "8000"
+	// listenerFD is where the inherited listener is found: the first of ExtraFiles.
+	listenerFD = 3
+)
+
+// The process in the namespace is whatever program imports this package, test
+// binaries included, so it has to be told apart before main and flags.
+func init() {
+	if os.Args[0] == namespaceName {
+		if err := beNamespace(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// beNamespace is the process in the namespace. It lasts until the server ends
+// or outside closes our stdin, which it does by ending.
+func beNamespace(server []string) error {
+	runtime.LockOSThread() // the server is to outlive this thread by nothing
+	if err := loopbackUp(); err != nil {
+		return err
+	}
+	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
+	if err != nil {
+		return fmt.Errorf("take over the listener: %w", err)
+	}
+	cmd := exec.Command(server[0], server[1:]...) //nolint:gosec // the arguments are startDynamoDBLocal's
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = cmd.Process.Kill()
+	}()
+	go forward(listener)
+	return cmd.Wait()
+}
+
+// loopbackUp brings up the namespace's only interface.
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("bring loopback up: %w", err)
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("bring loopback up: %w", err)
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("bring loopback up: %w", err)
+	}
+	return nil
+}
+
+// forward pipes each connection to the server. While the server is not
+// listening yet, connections are closed at once.
+func forward(listener net.Listener) {
+	for {
+		outside, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer outside.Close()
+			inside, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", namespacePort))
+			if err != nil {
+				return
+			}
+			defer inside.Close()
+			pipe(outside.(*net.TCPConn), inside.(*net.TCPConn))
+		}()
+	}
+}
+
+// pipe copies both ways until both sides have said that they are done.
+func pipe(a, b *net.TCPConn) {
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(a, b); _ = a.CloseWrite() })
+	both.Go(func() { _, _ = io.Copy(b, a); _ = b.CloseWrite() })
+	both.Wait()
+}

@@ -1,0 +1,297 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// Engine is a DynamoDB to be held to the cases.
+type Engine struct {
+	Name   string // by which its known differences go, if it has any
+	Client *dynamodb.Client
+}
+
+// Case is one thing that DynamoDB does.
+type Case struct {
+	Name   string
+	Table  []types.AttributeDefinition // its key: hash, then range; default hashKey
+	Given  []Item                      // the table's content before
+	Before []Request                   // sent next; each must succeed
+	When   Request
+	Want   Reply
+	Then   []Item // the table's content after, in any order; nil: not looked at
+}
+
+// Request is one call of the API, or several of one kind.
+type Request interface {
+	send(ctx context.Context, to target) (Reply, error)
+}
+
+// target is where a request goes.
+type target struct {
+	client   *dynamodb.Client
+	table    string
+	capacity types.ReturnConsumedCapacity
+}
+
+// Reply is what is compared of a reply: fields that a request's reply does not
+// have are zero.
+type Reply struct {
+	Item     Item
+	Items    []Item
+	Scanned  int32 // if it is not the number of items
+	Count    int32 // if items were only counted
+	Last     Item
+	Capacity float64 // if asked for by Metered
+	Detail   string  // what a Call looked at
+	Err      *Fault
+}
+
+// Fault is an error as AWS sends it.
+type Fault struct {
+	Code    string
+	Text    string // "…" stands for any text, {table} for the table's name; empty: any
+	Item    Item   // of a failed condition
+	Reasons []Reason
+}
+
+// Reason is why one item of a transaction cancelled it.
+type Reason struct {
+	Code string // "None" for an item that did not
+	Text string
+	Item Item
+}
+
+// Tables' keys.
+var (
+	hashKey       = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}}
+	numberHashKey = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeN}}
+	binaryHashKey = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeB}}
+	rangeKey      = withRange(types.ScalarAttributeTypeS)
+	numberRange   = withRange(types.ScalarAttributeTypeN)
+	binaryRange   = withRange(types.ScalarAttributeTypeB)
+)
+
+func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
+	return append(slices.Clone(hashKey), types.AttributeDefinition{AttributeName: aws.String("sk"), AttributeType: t})
+}
+
+// Run holds an engine to every case, each a subtest named subject/case.
+func Run(t *testing.T, e Engine) {
+	run := rand.Text()[:8] // an engine that outlives the test can be run again
+	var n int
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			for _, c := range s.cases {
+				n++
+				to := target{client: e.Client, table: fmt.Sprintf("conformance-%s-%d", run, n)}
+				t.Run(c.Name, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					c.run(ctx, t, differences(e.Name)[s.name+"/"+c.Name], to)
+				})
+			}
+		})
+	}
+}
+
+func (c Case) run(ctx context.Context, t *testing.T, known *Difference, to target) {
+	schema := c.Table
+	if schema == nil {
+		schema = hashKey
+	}
+	if _, err := to.client.CreateTable(ctx, creation(to.table, schema)); err != nil {
+		t.Fatalf("create the table: %v", err)
+	}
+	defer func() {
+		if _, err := to.client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &to.table}); err != nil {
+			if gone := new(types.ResourceNotFoundException); !errors.As(err, &gone) {
+				t.Errorf("delete the table: %v", err)
+			}
+		}
+	}()
+	for _, item := range c.Given {
+		if _, err := to.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &to.table, Item: item}); err != nil {
+			t.Fatalf("put %s: %v", showItem(item), err)
+		}
+	}
+	for i, r := range c.Before {
+		if _, err := r.send(ctx, to); err != nil {
+			t.Fatalf("request %d before: %v", i, err)
+		}
+	}
+
+	want, then := c.Want, c.Then
+	if known != nil {
+		t.Logf("known difference: %s", known.Why)
+		want, then = known.of(c)
+	}
+	got, err := c.When.send(ctx, to)
+	if err != nil {
+		got = Reply{Err: fault(err)}
+	}
+	if !want.matches(got, to.table) {
+		t.Errorf("reply\n got %s\nwant %s", got, want)
+	}
+	if then == nil {
+		return
+	}
+	content, err := Scan{}.send(ctx, to)
+	if err != nil {
+		t.Fatalf("read the table: %v", err)
+	}
+	if got, want := showItems(content.Items), showItems(inAnyOrder(then)); got != want {
+		t.Errorf("table after\n got %s\nwant %s", got, want)
+	}
+}
+
+func creation(table string, key []types.AttributeDefinition) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:            &table,
+		AttributeDefinitions: key,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: key[0].AttributeName, KeyType: types.KeyTypeHash}},
+		BillingMode:          types.BillingModePayPerRequest,
+	}
+	if len(key) == 2 {
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: key[1].AttributeName, KeyType: types.KeyTypeRange})
+	}
+	return in
+}
+
+// fault reads an error of the SDK.
+func fault(err error) *Fault {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return &Fault{Code: "none", Text: err.Error()}
+	}
+	f := &Fault{Code: api.ErrorCode(), Text: api.ErrorMessage()}
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		f.Item = failed.Item
+	}
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		for _, r := range canceled.CancellationReasons {
+			f.Reasons = append(f.Reasons, Reason{aws.ToString(r.Code), aws.ToString(r.Message), r.Item})
+		}
+	}
+	return f
+}
+
+// matches reports whether a reply is the wanted one.
+func (want Reply) matches(got Reply, table string) bool {
+	if want.Err == nil || got.Err == nil {
+		return want.String() == got.String()
+	}
+	w, g := *want.Err, *got.Err
+	if !textMatches(w.Text, g.Text, table) || len(w.Reasons) != len(g.Reasons) {
+		return false
+	}
+	for i, r := range w.Reasons {
+		if !textMatches(r.Text, g.Reasons[i].Text, table) || r.Code != g.Reasons[i].Code ||
+			showItem(r.Item) != showItem(g.Reasons[i].Item) {
+			return false
+		}
+	}
+	return w.Code == g.Code && showItem(w.Item) == showItem(g.Item)
+}
+
+func textMatches(want, got, table string) bool {
+	if want == "" {
+		return true
+	}
+	want = plain(strings.ReplaceAll(want, "{table}", table))
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "(?s:.*)")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(plain(got))
+}
+
+// What AWS itself words one way or the other, by region and by year: whether
+// the errors are counted first, whether the offending value is echoed, and how
+// a field's name is spelled.
+var (
+	counted = regexp.MustCompile(`^\d+ validation errors? detected: `)
+	echoed  = regexp.MustCompile(`^Value (?s:.* )?at '([^']*)' failed to satisfy constraint`)
+)
+
+func plain(text string) string {
+	text = counted.ReplaceAllString(text, "")
+	return echoed.ReplaceAllStringFunc(text, func(s string) string {
+		return "Value at '" + strings.ToLower(echoed.FindStringSubmatch(s)[1]) + "' failed to satisfy constraint"
+	})
+}
+
+func (r Reply) String() string {
+	if f := r.Err; f != nil {
+		text := fmt.Sprintf("%s %q", f.Code, short(f.Text))
+		if f.Item != nil {
+			text += " old " + showItem(f.Item)
+		}
+		for i, reason := range f.Reasons {
+			text += fmt.Sprintf("\n     reason %d: %s %q %s", i, reason.Code, reason.Text, showItem(reason.Item))
+		}
+		return text
+	}
+	text := fmt.Sprintf("item %s items %s", showItem(r.Item), showItems(r.Items))
+	for _, more := range []struct {
+		name  string
+		value any
+		zero  bool
+	}{
+		{"count", r.Count, r.Count == 0},
+		{"scanned", r.Scanned, r.Scanned == 0},
+		{"last", showItem(r.Last), len(r.Last) == 0},
+		{"capacity", r.Capacity, r.Capacity == 0},
+		{"detail", r.Detail, r.Detail == ""},
+	} {
+		if !more.zero {
+			text += fmt.Sprintf(" %s %v", more.name, more.value)
+		}
+	}
+	return text
+}
+
+func showItems(items []Item) string {
+	var all []string
+	for _, item := range items {
+		all = append(all, showItem(item))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// inAnyOrder returns items in an order that depends on them alone.
+func inAnyOrder(items []Item) []Item {
+	return slices.SortedFunc(slices.Values(items), func(a, b Item) int {
+		return strings.Compare(showItem(a), showItem(b))
+	})
+}
+
+// What most cases want.
+
+func invalid(text string) Reply {
+	return Reply{Err: &Fault{Code: "ValidationException", Text: text}}
+}
+
+func conditionFailed(old Item) Reply {
+	return Reply{Err: &Fault{Code: "ConditionalCheckFailedException", Text: "The conditional request failed", Item: old}}
+}
+
+func canceled(reasons ...Reason) Reply {
+	var codes []string
+	for _, r := range reasons {
+		codes = append(codes, r.Code)
+	}
+	text := "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]"
+	return Reply{Err: &Fault{Code: "TransactionCanceledException", Text: text, Reasons: reasons}}
+}

@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"context"
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Requests of one item. A nil Key is the one of item(nil).
+
+// Get is GetItem, consistent unless Eventual.
+type Get struct {
+	Key      Item
+	Project  string
+	Names    Names
+	Eventual bool
+}
+
+// Put is PutItem.
+type Put struct {
+	Item      Item
+	If        string
+	Names     Names
+	Values    Item
+	Return    types.ReturnValue
+	OldIfFail bool // ReturnValuesOnConditionCheckFailure
+}
+
+// Update is UpdateItem.
+type Update struct {
+	Key       Item
+	Do        string
+	If        string
+	Names     Names
+	Values    Item
+	Return    types.ReturnValue
+	OldIfFail bool
+}
+
+// Delete is DeleteItem.
+type Delete struct {
+	Key       Item
+	If        string
+	Names     Names
+	Values    Item
+	Return    types.ReturnValue
+	OldIfFail bool
+}
+
+func (r Get) send(ctx context.Context, to target) (Reply, error) {
+	out, err := to.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:                &to.table,
+		Key:                      keyOr(r.Key),
+		ConsistentRead:           aws.Bool(!r.Eventual),
+		ProjectionExpression:     optional(r.Project),
+		ExpressionAttributeNames: r.Names,
+		ReturnConsumedCapacity:   to.capacity,
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Item: out.Item, Capacity: units(out.ConsumedCapacity)}, nil
+}
+
+func (r Put) send(ctx context.Context, to target) (Reply, error) {
+	out, err := to.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                           &to.table,
+		Item:                                keyOr(r.Item),
+		ConditionExpression:                 optional(r.If),
+		ExpressionAttributeNames:            r.Names,
+		ExpressionAttributeValues:           r.Values,
+		ReturnValues:                        r.Return,
+		ReturnValuesOnConditionCheckFailure: onFailure(r.OldIfFail),
+		ReturnConsumedCapacity:              to.capacity,
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Item: out.Attributes, Capacity: units(out.ConsumedCapacity)}, nil
+}
+
+func (r Update) send(ctx context.Context, to target) (Reply, error) {
+	out, err := to.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           &to.table,
+		Key:                                 keyOr(r.Key),
+		UpdateExpression:                    optional(r.Do),
+		ConditionExpression:                 optional(r.If),
+		ExpressionAttributeNames:            r.Names,
+		ExpressionAttributeValues:           r.Values,
+		ReturnValues:                        r.Return,
+		ReturnValuesOnConditionCheckFailure: onFailure(r.OldIfFail),
+		ReturnConsumedCapacity:              to.capacity,
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Item: out.Attributes, Capacity: units(out.ConsumedCapacity)}, nil
+}
+
+func (r Delete) send(ctx context.Context, to target) (Reply, error) {
+	out, err := to.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                           &to.table,
+		Key:                                 keyOr(r.Key),
+		ConditionExpression:                 optional(r.If),
+		ExpressionAttributeNames:            r.Names,
+		ExpressionAttributeValues:           r.Values,
+		ReturnValues:                        r.Return,
+		ReturnValuesOnConditionCheckFailure: onFailure(r.OldIfFail),
+		ReturnConsumedCapacity:              to.capacity,
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Item: out.Attributes, Capacity: units(out.ConsumedCapacity)}, nil
+}
+
+// Metered asks for the capacity that a request consumes.
+type Metered struct{ Request }
+
+func (r Metered) send(ctx context.Context, to target) (Reply, error) {
+	to.capacity = types.ReturnConsumedCapacityTotal
+	return r.Request.send(ctx, to)
+}
+
+// Call is a request that has no type of its own.
+type Call func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error)
+
+func (r Call) send(ctx context.Context, to target) (Reply, error) {
+	return r(ctx, to.client, to.table)
+}
+
+// key is a key of rangeKey.
+func key(pk, sk string) Item { return Item{"pk": str(pk), "sk": str(sk)} }
+
+// keyed is an item with a key of rangeKey.
+func keyed(pk, sk string, attributes Item) Item {
+	with := key(pk, sk)
+	maps.Copy(with, attributes)
+	return with
+}
+
+func keyOr(key Item) Item {
+	if key == nil {
+		return item(nil)
+	}
+	return key
+}
+
+// optional is nil for what is not given.
+func optional(expression string) *string {
+	if expression == "" {
+		return nil
+	}
+	return &expression
+}
+
+func onFailure(old bool) types.ReturnValuesOnConditionCheckFailure {
+	if old {
+		return types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	return ""
+}
+
+func units(c *types.ConsumedCapacity) float64 {
+	if c == nil {
+		return 0
+	}
+	return aws.ToFloat64(c.CapacityUnits)
+}

@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// TransactWrite is TransactWriteItems of Put, Update, Delete and Check, whose
+// Return is ignored.
+type TransactWrite struct {
+	Writes []Request
+	Token  string // ClientRequestToken; default one that the SDK makes
+}
+
+// Check is a ConditionCheck: good only inside a TransactWrite.
+type Check struct {
+	Key       Item
+	If        string
+	Names     Names
+	Values    Item
+	OldIfFail bool
+}
+
+// TransactGet is TransactGetItems; items that do not exist are empty.
+type TransactGet []Get
+
+func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
+	in := &dynamodb.TransactWriteItemsInput{
+		ClientRequestToken:     optional(r.tokenFor(to.table)),
+		ReturnConsumedCapacity: to.capacity,
+	}
+	for _, w := range r.Writes {
+		in.TransactItems = append(in.TransactItems, transactItem(w, to.table))
+	}
+	out, err := to.client.TransactWriteItems(ctx, in)
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Capacity: total(out.ConsumedCapacity)}, nil
+}
+
+// tokenFor makes a token the table's own: tokens are the account's.
+func (r TransactWrite) tokenFor(table string) string {
+	if r.Token == "" || len(r.Token) > 36 {
+		return r.Token
+	}
+	return r.Token + "-" + table
+}
+
+func transactItem(w Request, table string) types.TransactWriteItem {
+	switch w := w.(type) {
+	case Put:
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName:                           &table,
+			Item:                                keyOr(w.Item),
+			ConditionExpression:                 optional(w.If),
+			ExpressionAttributeNames:            w.Names,
+			ExpressionAttributeValues:           w.Values,
+			ReturnValuesOnConditionCheckFailure: onFailure(w.OldIfFail),
+		}}
+	case Update:
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName:                           &table,
+			Key:                                 keyOr(w.Key),
+			UpdateExpression:                    optional(w.Do),
+			ConditionExpression:                 optional(w.If),
+			ExpressionAttributeNames:            w.Names,
+			ExpressionAttributeValues:           w.Values,
+			ReturnValuesOnConditionCheckFailure: onFailure(w.OldIfFail),
+		}}
+	case Delete:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName:                           &table,
+			Key:                                 keyOr(w.Key),
+			ConditionExpression:                 optional(w.If),
+			ExpressionAttributeNames:            w.Names,
+			ExpressionAttributeValues:           w.Values,
+			ReturnValuesOnConditionCheckFailure: onFailure(w.OldIfFail),
+		}}
+	case Check:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName:                           &table,
+			Key:                                 keyOr(w.Key),
+			ConditionExpression:                 optional(w.If),
+			ExpressionAttributeNames:            w.Names,
+			ExpressionAttributeValues:           w.Values,
+			ReturnValuesOnConditionCheckFailure: onFailure(w.OldIfFail),
+		}}
+	}
+	panic(fmt.Sprintf("conformance: %T is no write of a transaction", w))
+}
+
+func (r Check) send(ctx context.Context, to target) (Reply, error) {
+	return TransactWrite{Writes: []Request{r}}.send(ctx, to)
+}
+
+func (r TransactGet) send(ctx context.Context, to target) (Reply, error) {
+	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: to.capacity}
+	for _, g := range r {
+		in.TransactItems = append(in.TransactItems, types.TransactGetItem{Get: &types.Get{
+			TableName:                &to.table,
+			Key:                      keyOr(g.Key),
+			ProjectionExpression:     optional(g.Project),
+			ExpressionAttributeNames: g.Names,
+		}})
+	}
+	out, err := to.client.TransactGetItems(ctx, in)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply := Reply{Capacity: total(out.ConsumedCapacity)}
+	for _, response := range out.Responses {
+		reply.Items = append(reply.Items, response.Item)
+	}
+	return reply, nil
+}

@@ -14,12 +14,12 @@ func dynamoDBLocal() map[string]*Difference {
 		"numbers/\"0x10\" is no number":                                     "A value provided cannot be converted into a number",
 		"numbers/\"NaN\" is no number":                                      "A value provided cannot be converted into a number",
 		"numbers/\"Infinity\" is no number":                                 "A value provided cannot be converted into a number",
-		"values/a set with a string twice":                                  "One or more parameter values were invalid: Input collection [a, b, a] contains duplicates",
-		"values/a set with a binary twice":                                  "One or more parameter values were invalid: Input collection of type BS contains duplicates.",
 		"values/no number in an expression's values":                        "ExpressionAttributeValues contains invalid value: A value provided cannot be converted into a number for key :x",
 		"query/a start with half a key":                                     "Exclusive Start Key must have same size as table's key schema",
 		"query/a start with a key of another hash key":                      "The provided starting key does not match the range key predicate",
 		"key conditions/pk = :p AND n = :v":                                 "Query condition missed key schema element",
+		"items/PutItem takes no other return values":                        "Return values set to invalid value",
+		"items/DeleteItem takes no other return values":                     "Return values set to invalid value",
 		"key conditions/sk = :v":                                            "Query condition missed key schema element",
 		"scan/a segment without their number":                               "If segment is specified, total segment must also be specified",
 		"scan/a number of segments without one":                             "If total segments is specified, a particular segment must also be specified for this request",
@@ -64,7 +64,6 @@ func dynamoDBLocal() map[string]*Difference {
 		"limits/UpdateItem by a hash key over 2,048 bytes":                  "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes",
 		"limits/GetItem by a hash key over 2,048 bytes":                     "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes",
 		"limits/a range key over 1,024 bytes":                               "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes",
-		"limits/more than 32 levels":                                        "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit",
 	})
 	maps.Copy(all, dynamoDBLocalBehaviour())
 	return all

@@ -5,7 +5,7 @@ import "maps"
 // dynoxide is what dynoxide 1.2.1 does.
 func dynoxide() map[string]*Difference {
 	all := worded("its parser is not AWS's and words its errors itself", map[string]string{
-		"projections/a function is no path":                                 "Invalid ProjectionExpression: Attribute name is a reserved keyword; reserved keyword: size",
+		"projections/a function is no path":                                 "Unexpected token in ProjectionExpression: (",
 		"key conditions/pk = :p AND sk <> :v":                               "Unexpected operator in KeyConditionExpression: <>",
 		"key conditions/pk = :p OR sk = :v":                                 "Unexpected token in KeyConditionExpression: OR",
 		"key conditions/pk = :p AND NOT sk = :v":                            "Expected attribute name, got NOT",
@@ -49,7 +49,6 @@ func dynoxide() map[string]*Difference {
 		"placeholder errors/a name that is not defined in a condition":      "An expression attribute name used in the document path is not defined; attribute name: #w",
 	})
 	maps.Copy(all, worded("it checks values and keys in places of its own and names fewer of them", map[string]string{
-		"items/PutItem takes no other return values":           "1 validation error detected: ReturnValues can only be ALL_OLD or NONE",
 		"items/DeleteItem takes no other return values":        "1 validation error detected: Value 'UPDATED_OLD' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
 		"updates/list_append of what is no list":               "list_append requires two list operands",
 		"updates/an update that fails halfway changes nothing": "Operands for + must be numbers",
@@ -61,7 +60,6 @@ func dynoxide() map[string]*Difference {
 		"sets/DELETE takes only sets":                          "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator: DELETE, operand type: STRING",
 		"values/no number in an expression's values":           "The parameter cannot be converted to a numeric value: x",
 		"ttl/turning it on for another attribute":              "TimeToLive is already enabled with a different attribute name",
-		"limits/more than 32 levels":                           "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit",
 	}))
 	maps.Copy(all, dynoxideBehaviour())
 	return all

@@ -57,7 +57,7 @@ func itemCases() []Case {
 		{
 			Name: "PutItem takes no other return values",
 			When: Put{Item: one, Return: types.ReturnValueAllNew},
-			Want: invalid("Return values set to invalid value"),
+			Want: invalid("ReturnValues can only be ALL_OLD or NONE"),
 			Then: []Item{},
 		},
 		{
@@ -85,7 +85,7 @@ func itemCases() []Case {
 		{
 			Name: "DeleteItem takes no other return values",
 			When: Delete{Return: types.ReturnValueUpdatedOld},
-			Want: invalid("Return values set to invalid value"),
+			Want: invalid("ReturnValues can only be ALL_OLD or NONE"),
 		},
 		{
 			Name: "UpdateItem without an expression creates an item of its key",

@@ -66,7 +66,7 @@ func limitCases() []Case {
 		{
 			Name: "more than 32 levels",
 			When: Put{Item: item(Item{"x": nested(33)})},
-			Want: invalid("Nesting Levels have exceeded supported limits: Attributes have exceeded supported nested levels limit"),
+			Want: invalid("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"),
 			Then: []Item{},
 		},
 		{

@@ -48,7 +48,7 @@ func queryCases() []Case {
 			invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: sk")),
 		query("a filter may not look at the hash key", Query{Filter: "pk = :p"},
 			invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: pk")),
-		query("a start with half a key", Query{Start: Item{"pk": str("a")}}, invalid("The provided starting key is invalid")),
+		query("a start with half a key", Query{Start: Item{"pk": str("a")}}, invalid("The provided starting key is invalid…")),
 		query("a start with a key of another hash key", Query{Start: key("b", "1")},
 			invalid("The provided starting key is outside query boundaries based on provided conditions")),
 		query("a count with a projection", Query{Select: types.SelectCount, Project: "n"},

@@ -1,0 +1,121 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Check compares the table with spec: key schema, TTL, status, global-table
+// replicas with eventual consistency. No problems: the table fits. The error
+// matches leasehold.ErrTableNotFound if there is no such table.
+//
+// TTL and replicas are never fatal: without TTL released records only stay,
+// and replicas are harmless while all clients use one region.
+func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
+	want, err := spec.complete()
+	if err != nil {
+		return nil, err
+	}
+	found, err := describe(ctx, db, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(spec.Name)})
+	if err != nil {
+		return nil, fmt.Errorf("table: time to live of %s: %w", spec.Name, err)
+	}
+	problems := append(checkStatus(found), checkKeys(found, want)...)
+	problems = append(problems, checkTTL(ttl.TimeToLiveDescription, want)...)
+	return append(problems, checkReplicas(found)...), nil
+}
+
+func describe(ctx context.Context, db DB, name string) (*types.TableDescription, error) {
+	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)})
+	if none := (*types.ResourceNotFoundException)(nil); errors.As(err, &none) {
+		return nil, fmt.Errorf("table: %s: %w: %w", name, leasehold.ErrTableNotFound, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("table: describe %s: %w", name, err)
+	}
+	return out.Table, nil
+}
+
+func checkStatus(t *types.TableDescription) []Problem {
+	switch t.TableStatus {
+	case types.TableStatusActive, types.TableStatusUpdating:
+		return nil
+	}
+	return []Problem{{Fatal: true, What: fmt.Sprintf("the table's status is %s: wait until it is ACTIVE", t.TableStatus)}}
+}
+
+func checkKeys(t *types.TableDescription, want keys) []Problem {
+	var have keys
+	for _, k := range t.KeySchema {
+		if k.KeyType == types.KeyTypeHash {
+			have.partition = aws.ToString(k.AttributeName)
+		} else {
+			have.sort = aws.ToString(k.AttributeName)
+		}
+	}
+	var problems []Problem
+	fatal := func(format string, args ...any) {
+		problems = append(problems, Problem{Fatal: true, What: fmt.Sprintf(format, args...)})
+	}
+	if have.partition != want.partition {
+		fatal("the partition key is %q, the layout's is %q: name it in the layout, or use another table", have.partition, want.partition)
+	}
+	switch {
+	case have.sort == want.sort:
+	case have.sort == "":
+		fatal("the table has no sort key, the layout's is %q: leave it out of the layout, or use another table", want.sort)
+	case want.sort == "":
+		fatal("the table has the sort key %q, the layout has none: name it in the layout, or use another table", have.sort)
+	default:
+		fatal("the sort key is %q, the layout's is %q: name it in the layout, or use another table", have.sort, want.sort)
+	}
+	for _, a := range t.AttributeDefinitions {
+		name := aws.ToString(a.AttributeName)
+		if (name == have.partition || name == have.sort) && a.AttributeType != types.ScalarAttributeTypeS {
+			fatal("the key attribute %q is of type %s, it should be a string (S): use another table", name, a.AttributeType)
+		}
+	}
+	return problems
+}
+
+// ttlIsOn also counts a change that DynamoDB is still making.
+func ttlIsOn(ttl *types.TimeToLiveDescription) bool {
+	return ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+}
+
+func checkTTL(ttl *types.TimeToLiveDescription, want keys) []Problem {
+	on := ttlIsOn(ttl)
+	switch {
+	case !on && want.ttl != "":
+		return []Problem{{What: fmt.Sprintf("TTL is off: released records stay until somebody deletes them: turn it on for the attribute %q", want.ttl)}}
+	case on && want.ttl == "":
+		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: no lock may carry it, or it is deleted while held",
+			aws.ToString(ttl.AttributeName))}}
+	case on && aws.ToString(ttl.AttributeName) != want.ttl:
+		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, the layout's is %q: released records stay until somebody deletes them: name it in the layout",
+			aws.ToString(ttl.AttributeName), want.ttl)}}
+	}
+	return nil
+}
+
+// checkReplicas finds what makes two regions able to grant one key (Developer
+// Guide, "Global tables: multi-Region eventual consistency").
+func checkReplicas(t *types.TableDescription) []Problem {
+	if len(t.Replicas) == 0 || t.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
+		return nil
+	}
+	return []Problem{{What: fmt.Sprintf(
+		"the table has %d replicas with eventual consistency: two regions can grant one key at a time: use it from one region only, or give it strong consistency",
+		len(t.Replicas))}}
+}

@@ -1,0 +1,128 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// longestCreation bounds the wait for a new table; DynamoDB takes seconds.
+const longestCreation = 5 * time.Minute
+
+// Create creates the table, waits until it is active and turns TTL on. A table
+// that is there and fits is left alone; one that does not fit is an error that
+// lists the problems. It changes nothing but TTL of an existing table. Two
+// callers may create one table at the same time.
+func Create(ctx context.Context, db DB, spec Spec) error {
+	want, err := spec.complete()
+	if err != nil {
+		return err
+	}
+	found, err := describe(ctx, db, spec.Name)
+	if errors.Is(err, leasehold.ErrTableNotFound) {
+		_, err = db.CreateTable(ctx, spec.request(want))
+		// Somebody else may have created it since it was described.
+		if there := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &there) {
+			return fmt.Errorf("table: create %s: %w", spec.Name, err)
+		}
+	} else if err != nil {
+		return err
+	}
+	if found == nil || found.TableStatus == types.TableStatusCreating {
+		if err := wait(ctx, db, spec.Name); err != nil {
+			return err
+		}
+	}
+	if want.ttl != "" {
+		if err := turnTTLOn(ctx, db, spec.Name, want.ttl); err != nil {
+			return err
+		}
+	}
+	problems, err := Check(ctx, db, spec)
+	if err != nil {
+		return err
+	}
+	var fatal []string
+	for _, p := range problems {
+		if p.Fatal {
+			fatal = append(fatal, p.What)
+		}
+	}
+	if len(fatal) > 0 {
+		return fmt.Errorf("table: %s does not fit: %s", spec.Name, strings.Join(fatal, "; "))
+	}
+	return nil
+}
+
+func (s Spec) request(want keys) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:            aws.String(s.Name),
+		BillingMode:          types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(want.partition), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(want.partition), AttributeType: types.ScalarAttributeTypeS}},
+	}
+	if want.sort != "" {
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(want.sort), KeyType: types.KeyTypeRange})
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: aws.String(want.sort), AttributeType: types.ScalarAttributeTypeS})
+	}
+	if s.ReadUnits > 0 {
+		in.BillingMode = types.BillingModeProvisioned
+		in.ProvisionedThroughput = &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(s.ReadUnits), WriteCapacityUnits: aws.Int64(s.WriteUnits)}
+	}
+	if s.DeletionProtection {
+		in.DeletionProtectionEnabled = aws.Bool(true)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
+	}
+	return in
+}
+
+func wait(ctx context.Context, db DB, name string) error {
+	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 250*time.Millisecond, 5*time.Second
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, longestCreation); err != nil {
+		return fmt.Errorf("table: %s has not become active: %w", name, err)
+	}
+	return nil
+}
+
+// turnTTLOn leaves TTL on another attribute as it is: Check reports it.
+func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
+	is := func() (bool, error) {
+		out, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)})
+		if err != nil {
+			return false, fmt.Errorf("table: time to live of %s: %w", name, err)
+		}
+		return ttlIsOn(out.TimeToLiveDescription), nil
+	}
+	if on, err := is(); on || err != nil {
+		return err
+	}
+	_, refused := db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: aws.String(name),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(attribute), Enabled: aws.Bool(true),
+		},
+	})
+	if refused == nil {
+		return nil
+	}
+	// That it is on already is an error: somebody else may have been faster.
+	if on, err := is(); on && err == nil {
+		return nil
+	}
+	return fmt.Errorf("table: turn on TTL of %s for %q: %w", name, attribute, refused)
+}

@@ -1,0 +1,208 @@
+package table_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newDB(t *testing.T) *dynamodb.Client {
+	engine := localdynamo.New()
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine.Client()
+}
+
+func TestALockIsGrantedInACreatedTable(t *testing.T) {
+	for name, l := range map[string]layout.Layout{
+		"native":          layout.Native{},
+		"with sort key":   layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
+		"without TTL":     layout.Native{TTL: "-"},
+		"TTL elsewhere":   layout.Native{TTL: "gone"},
+		"layout left out": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, ctx := newDB(t), t.Context()
+			spec := table.Spec{Name: "locks", Layout: l}
+			if err := table.Create(ctx, db, spec); err != nil {
+				t.Fatal(err)
+			}
+			if problems, err := table.Check(ctx, db, spec); err != nil || len(problems) > 0 {
+				t.Fatalf("check: %v, %v", problems, err)
+			}
+			locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: l})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock, err := locks.Acquire(ctx, "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := locks.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestCreateTurnsOnTTLAndPaysPerRequest(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("locks")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := aws.ToString(ttl.TimeToLiveDescription.AttributeName); got != "expiresAt" {
+		t.Errorf("TTL is on %q", got)
+	}
+	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Table.BillingModeSummary == nil || out.Table.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
+		t.Errorf("billing is %+v", out.Table.BillingModeSummary)
+	}
+}
+
+func TestManyMayCreateOneTableAtOnce(t *testing.T) {
+	db := newDB(t)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCreateRefusesATableThatDoesNotFitAndLeavesItAlone(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	if err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}); err != nil {
+		t.Fatal(err)
+	}
+	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})
+	if err == nil || !strings.Contains(err.Error(), `the partition key is "id", the layout's is "key"`) {
+		t.Errorf("create: %v", err)
+	}
+}
+
+func TestASpecWithoutNameOrHalfACapacityIsRefusedUnsent(t *testing.T) {
+	for want, spec := range map[string]table.Spec{
+		"Spec.Name is empty": {},
+		"ReadUnits is 5":     {Name: "locks", ReadUnits: 5},
+		"is the":             {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
+	} {
+		if err := table.Create(t.Context(), nil, spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// describing answers with a description of its own.
+type describing struct {
+	*dynamodb.Client
+	table *types.TableDescription
+	ttl   *types.TimeToLiveDescription
+}
+
+func (d describing) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return &dynamodb.DescribeTableOutput{Table: d.table}, nil
+}
+
+func (d describing) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: d.ttl}, nil
+}
+
+func key(name string, kind types.KeyType) types.KeySchemaElement {
+	return types.KeySchemaElement{AttributeName: aws.String(name), KeyType: kind}
+}
+
+func attribute(name string, kind types.ScalarAttributeType) types.AttributeDefinition {
+	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: kind}
+}
+
+func TestCheckSaysWhatDoesNotFit(t *testing.T) {
+	fitting := func() describing {
+		return describing{
+			table: &types.TableDescription{
+				TableStatus:          types.TableStatusActive,
+				KeySchema:            []types.KeySchemaElement{key("key", types.KeyTypeHash)},
+				AttributeDefinitions: []types.AttributeDefinition{attribute("key", types.ScalarAttributeTypeS)},
+			},
+			ttl: &types.TimeToLiveDescription{AttributeName: aws.String("expiresAt"), TimeToLiveStatus: types.TimeToLiveStatusEnabled},
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		spoil  func(*describing)
+		layout layout.Layout
+		fatal  bool
+		want   string // empty: fits
+	}{
+		{name: "nothing", spoil: func(*describing) {}},
+		{name: "TTL just turned on", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusEnabling }},
+		{name: "another partition key", fatal: true, want: `the partition key is "id"`,
+			spoil: func(d *describing) { d.table.KeySchema[0] = key("id", types.KeyTypeHash) }},
+		{name: "a number as key", fatal: true, want: `"key" is of type N`,
+			spoil: func(d *describing) { d.table.AttributeDefinitions[0] = attribute("key", types.ScalarAttributeTypeN) }},
+		{name: "a sort key too many", fatal: true, want: `the table has the sort key "range", the layout has none`,
+			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("range", types.KeyTypeRange)) }},
+		{name: "no sort key", fatal: true, want: `the table has no sort key, the layout's is "range"`,
+			layout: layout.Native{SortKey: "range"}, spoil: func(*describing) {}},
+		{name: "another sort key", fatal: true, want: `the sort key is "other", the layout's is "range"`, layout: layout.Native{SortKey: "range"},
+			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("other", types.KeyTypeRange)) }},
+		{name: "being deleted", fatal: true, want: "status is DELETING",
+			spoil: func(d *describing) { d.table.TableStatus = types.TableStatusDeleting }},
+		{name: "no TTL", want: "TTL is off", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled }},
+		{name: "TTL elsewhere", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
+		{name: "TTL unasked", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
+		{name: "a global table", want: "1 replicas with eventual consistency",
+			spoil: func(d *describing) {
+				d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
+			}},
+		{name: "a strong global table", spoil: func(d *describing) {
+			d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
+			d.table.MultiRegionConsistency = types.MultiRegionConsistencyStrong
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := fitting()
+			c.spoil(&db)
+			problems, err := table.Check(t.Context(), db, table.Spec{Name: "locks", Layout: c.layout})
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case c.want == "" && len(problems) == 0:
+			case len(problems) != 1 || c.want == "" || problems[0].Fatal != c.fatal || !strings.Contains(problems[0].What, c.want):
+				t.Errorf("problems: %+v", problems)
+			}
+		})
+	}
+}
+
+func TestCheckOfNoTableIsErrTableNotFound(t *testing.T) {
+	_, err := table.Check(t.Context(), newDB(t), table.Spec{Name: "locks"})
+	if !errors.Is(err, leasehold.ErrTableNotFound) || !strings.Contains(err.Error(), "locks") {
+		t.Errorf("check: %v", err)
+	}
+}

@@ -1,0 +1,11 @@
+// Command leasehold is distributed locks on Amazon DynamoDB, for shells and
+// operators: leasehold --help.
+package main
+
+import (
+	"os"
+
+	"github.com/leasehold-go/leasehold/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(cli.FromOS())) }

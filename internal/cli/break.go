@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+type breakFlags struct {
+	token   int64
+	yes     bool
+	sortKey string
+}
+
+func (a *app) newBreak() *cobra.Command {
+	var f breakFlags
+	cmd := &cobra.Command{
+		Use:   "break KEY [flags]",
+		Short: "Break one grant that is stuck",
+		Long: `Free KEY, whoever holds it.
+
+Shows the record, observes whether the holder still renews, and asks. Breaks
+that grant only: if another was made meanwhile, nothing happens (exit code 1).
+A live holder may work on for some seconds: only fenced writes are safe then.`,
+		Example: `  leasehold break import/7
+  leasehold break import/7 --token 1764230400000042 --yes`,
+		Args: oneKey,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.yes && f.token == 0:
+				return usageOf(cmd, "--yes needs --token, so that no other grant is broken")
+			case !f.yes && !(isTerminal(a.Stdin) && isTerminal(a.Stderr)):
+				return usageOf(cmd, "it asks at a terminal only: give --token and --yes")
+			}
+			s, err := a.open(cmd, "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return no(a.breakGrant(cmd.Context(), s, leasehold.Key{Partition: args[0], Sort: f.sortKey}, f))
+		},
+	}
+	fl := cmd.Flags()
+	fl.Int64Var(&f.token, "token", 0, "break only the grant with this `TOKEN`; needed with --yes")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not observe, do not ask")
+	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	return cmd
+}
+
+func (a *app) breakGrant(ctx context.Context, s *store, key leasehold.Key, f breakFlags) error {
+	locks, err := s.locks(leasehold.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeLocks(locks)
+	signals := catchSignals()
+	defer signals.release()
+	ctx, cancel := signals.bind(ctx)
+	defer cancel()
+
+	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	switch {
+	case err != nil:
+		return cause(ctx, err)
+	case r.Released:
+		return exit(codeNo, usagef("nobody holds %s: nothing to break", printable(key.String())))
+	case f.token != 0 && f.token != r.Token:
+		return &leasehold.ChangedError{Now: r}
+	}
+	var opts []leasehold.BreakOption
+	if !f.yes {
+		o, err := a.confirmBreak(ctx, s, locks, r)
+		if err != nil {
+			return err
+		}
+		if o.found == dead {
+			opts = append(opts, leasehold.IfUnrenewed())
+		}
+		r = o.record
+	}
+	if err := locks.Break(ctx, r, opts...); err != nil {
+		return cause(ctx, err)
+	}
+	if a.flags.json {
+		return json.NewEncoder(a.Stdout).Encode(recordJSON{Table: s.table, Record: r})
+	}
+	token := ""
+	if r.Token != 0 {
+		token = fmt.Sprintf(" (token %d)", r.Token)
+	}
+	_, err = fmt.Fprintf(a.Stdout, "broke the grant of %s to %s%s\n", printable(key.String()), shortOwner(r.Owner), token)
+	return err
+}
+
+// confirmBreak shows the record, observes it for its lease and asks.
+func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Client, r leasehold.Record) (observation, error) {
+	if err := a.showRecord(a.Stderr, s, row{record: r}); err != nil {
+		return observation{}, err
+	}
+	o := a.observeAloud(ctx, locks, []leasehold.Record{r}, "the holder")[0]
+	switch {
+	case o.err != nil:
+		return o, o.err
+	case o.gone:
+		return o, fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(r.Key.String()), s.table)
+	case o.record.Released, o.record.Grant != r.Grant:
+		return o, &leasehold.ChangedError{Now: o.record}
+	case o.found == live:
+		fmt.Fprintln(a.Stderr, "The holder lives: it has just renewed, and may work on for some seconds after a break.")
+	default:
+		fmt.Fprintf(a.Stderr, "The holder has not renewed for a lease (%s): it is dead, or stuck.\n", shortDuration(o.record.Lease))
+	}
+	fmt.Fprintf(a.Stderr, "Break the grant of %s? [y/N] ", printable(r.Key.String()))
+	answers := make(chan string, 1)
+	go func() { // a read cannot be interrupted; it ends with the process
+		line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case answer := <-answers:
+		if answer != "y" && answer != "yes" {
+			return o, exit(codeNo, errors.New("nothing was broken"))
+		}
+		return o, nil
+	case <-ctx.Done():
+		fmt.Fprintln(a.Stderr)
+		return o, context.Cause(ctx)
+	}
+}

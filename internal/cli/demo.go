@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Clients of the demo have one letter each.
+const (
+	leastClients = 3
+	mostClients  = 26
+)
+
+type demoFlags struct {
+	clients int
+	lease   time.Duration
+}
+
+func (a *app) newDemo() *cobra.Command {
+	f := demoFlags{lease: 2 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "demo [flags]",
+		Short: "Watch a lock change hands on this machine",
+		Long: `Watch processes contend for one lock, one of them killed with kill -9 and one
+stopped past its lease: who holds it, with which token, and how the stopped
+one's late write is refused. About 20 seconds, no AWS.`,
+		Example: `  leasehold demo
+  leasehold demo --table locks      # the same on your table`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.clients < leastClients || f.clients > mostClients {
+				return usageOf(cmd, "-c %d: from %d to %d", f.clients, leastClients, mostClients)
+			}
+			return a.demo(cmd.Context(), f)
+		},
+	}
+	cmd.Flags().IntVarP(&f.clients, "clients", "c", leastClients, "`N` processes contend")
+	cmd.Flags().VarP(durationFlag{d: &f.lease, min: time.Second}, "lease", "l", "lease `DURATION`")
+	return cmd
+}
+
+// demo is one course of the demonstration.
+type demo struct {
+	app       *app
+	lease     time.Duration
+	began     time.Time
+	processes []*demoProcess
+	events    chan demoEvent
+}
+
+func (a *app) demo(ctx context.Context, f demoFlags) error {
+	where, clean, err := a.demoPlace()
+	if err != nil {
+		return err
+	}
+	defer clean()
+	ctx, done := a.untilSignal(ctx)
+	defer done()
+
+	key := "leasehold-demo/" + strings.ToLower(rand.Text()[:8])
+	d := &demo{app: a, lease: f.lease, events: make(chan demoEvent)}
+	defer d.end()
+	for i := range f.clients {
+		args := append([]string{"demo-process", string(rune('a' + i)), key, "--lease", f.lease.String()}, where...)
+		p, err := d.start(args)
+		if err != nil {
+			return err
+		}
+		d.processes = append(d.processes, p)
+	}
+	if err := d.play(ctx); err != nil {
+		return no(err)
+	}
+	return nil
+}
+
+// demoPlace returns the flags that say where the lock is: where the user said
+// on the command line, else in a store that is removed afterwards.
+func (a *app) demoPlace() (flags []string, clean func(), err error) {
+	f := a.flags
+	if f.file == "" && f.table == "" && awsFlag(f) == "" {
+		dir, err := os.MkdirTemp("", "leasehold-demo-")
+		if err != nil {
+			return nil, nil, err
+		}
+		return []string{"--file", filepath.Join(dir, "locks.db")}, func() { _ = os.RemoveAll(dir) }, nil
+	}
+	for _, pair := range [][2]string{
+		{"--table", f.table}, {"--file", f.file}, {"--region", f.region}, {"--profile", f.profile}, {"--endpoint-url", f.endpoint},
+		{"--layout", f.layout}, {"--attr", f.attr.String()},
+	} {
+		if pair[1] != "" {
+			flags = append(flags, pair[0], pair[1])
+		}
+	}
+	return flags, func() {}, nil
+}
+
+// play plays the demonstration's three acts: a holder is killed, the next is
+// stopped, and goes on when it has been replaced.
+func (d *demo) play(ctx context.Context) error {
+	for range d.processes {
+		if _, err := d.next(ctx, demoReady); err != nil {
+			return err
+		}
+	}
+	first, second := d.processes[0], d.processes[1]
+	first.tell(demoAcquire)
+	granted, err := d.next(ctx, demoGranted)
+	if err != nil {
+		return err
+	}
+	d.began = time.Now()
+	d.say(demoEvent{Process: first.name, Event: demoGranted, Token: granted.Token}, "granted  token %d", granted.Token)
+	second.tell(demoAcquire)
+	waits, err := d.next(ctx, demoWaiting)
+	if err != nil {
+		return err
+	}
+	d.say(waits, "waits for %s", waits.Holder)
+
+	if !sleep(ctx, d.lease/2-time.Since(d.began)) {
+		return context.Cause(ctx)
+	}
+	first.child.signal(syscall.SIGKILL)
+	killed := time.Now()
+	d.say(demoEvent{Process: first.name, Event: "killed"}, "killed (kill -9)")
+	granted, err = d.next(ctx, demoGranted)
+	if err != nil {
+		return err
+	}
+	blocked := time.Since(killed)
+	d.say(granted, "took over, token %d", granted.Token)
+
+	for _, p := range d.processes[2:] {
+		p.tell(demoAcquire)
+		if _, err := d.next(ctx, demoWaiting); err != nil {
+			return err
+		}
+	}
+	if !sleep(ctx, d.lease/2) {
+		return context.Cause(ctx)
+	}
+	second.child.signal(stopSignal)
+	d.say(demoEvent{Process: second.name, Event: "stopped"}, "stopped (SIGSTOP) past its lease")
+	granted, err = d.next(ctx, demoGranted)
+	if err != nil {
+		return err
+	}
+	d.say(granted, "took over, token %d", granted.Token)
+
+	if !sleep(ctx, d.lease*3/4) {
+		return context.Cause(ctx)
+	}
+	second.tell(demoWrite) // read when it goes on
+	second.child.signal(continueSignal)
+	wrote, err := d.next(ctx, demoWrote)
+	if err != nil {
+		return err
+	}
+	d.say(wrote, "continued: its write was %s, its context had %sended", map[bool]string{true: "refused", false: "NOT refused"}[wrote.Refused],
+		map[bool]string{true: "", false: "NOT "}[wrote.Lost])
+	d.byName(granted.Process).tell(demoClean)
+	if _, err := d.next(ctx, demoCleaned); err != nil {
+		return err
+	}
+	return d.sum(blocked, wrote)
+}
+
+// sum says what was seen.
+func (d *demo) sum(blocked time.Duration, wrote demoEvent) error {
+	if !wrote.Refused || !wrote.Lost {
+		return errors.New("the demo has failed: a stale holder was believed: please report this")
+	}
+	if d.app.flags.json {
+		return nil
+	}
+	lasted := "one lease"
+	if blocked > d.lease+time.Second { // a slow machine or table: say what was
+		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
+	}
+	_, err := fmt.Fprintf(d.app.Stdout, "A dead holder blocked the key for %s (%g s). No write of a stale holder landed.\n"+
+		"Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.\n", lasted, d.lease.Seconds())
+	return err
+}
+
+// say writes a line of the course.
+func (d *demo) say(e demoEvent, format string, args ...any) {
+	elapsed := time.Since(d.began)
+	if d.app.flags.json {
+		ms := elapsed.Milliseconds()
+		e.ElapsedMs = &ms
+		_ = json.NewEncoder(d.app.Stdout).Encode(e) // a reader who has left ends the demo with SIGPIPE
+		return
+	}
+	fmt.Fprintf(d.app.Stdout, "%5.1fs  %s  %s\n", elapsed.Seconds(), e.Process, fmt.Sprintf(format, args...))
+}
+
+// next returns the next event of that kind, past others that do not matter.
+func (d *demo) next(ctx context.Context, kind string) (demoEvent, error) {
+	// Nothing in the course takes longer than a lease and a slow table.
+	limit := time.NewTimer(d.lease + 30*time.Second)
+	defer limit.Stop()
+	for {
+		select {
+		case e := <-d.events:
+			switch e.Event {
+			case kind:
+				return e, nil
+			case demoFailed:
+				return e, exit(codeTrouble, fmt.Errorf("process %s of the demo: %s", e.Process, e.Error))
+			}
+		case <-limit.C:
+			return demoEvent{}, fmt.Errorf("the demo waited in vain for a process that is %s", kind)
+		case <-ctx.Done():
+			return demoEvent{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (d *demo) byName(name string) *demoProcess {
+	for _, p := range d.processes {
+		if p.name == name {
+			return p
+		}
+	}
+	return d.processes[0]
+}
+
+// end kills whatever still runs.
+func (d *demo) end() {
+	go func() { // so that no process waits to be heard
+		for range d.events { //nolint:revive // they do not matter any more
+		}
+	}()
+	for _, p := range d.processes {
+		p.end()
+	}
+	close(d.events)
+}

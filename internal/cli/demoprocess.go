@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// What the demo tells its processes.
+const (
+	demoAcquire = "acquire"
+	demoWrite   = "write"
+	demoClean   = "clean"
+)
+
+// What they answer.
+const (
+	demoReady   = "ready"
+	demoWaiting = "waiting"
+	demoGranted = "granted"
+	demoWrote   = "wrote"
+	demoCleaned = "cleaned"
+	demoFailed  = "failed"
+)
+
+// demoEvent is one line of a process of the demo, and of the demo's own JSON.
+type demoEvent struct {
+	ElapsedMs *int64 `json:"elapsedMs,omitempty"`
+	Process   string `json:"process"`
+	Event     string `json:"event"`
+	Token     int64  `json:"token,omitempty"`
+	Holder    string `json:"holder,omitempty"`
+	Refused   bool   `json:"refused,omitempty"`
+	Lost      bool   `json:"lost,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// demoProcess is the demo's side of a process.
+type demoProcess struct {
+	name  string
+	child *child
+	in    io.WriteCloser
+	heard chan struct{} // closed when it has said its last
+}
+
+// start starts a process, whose events come to d.events.
+func (d *demo) start(args []string) (*demoProcess, error) {
+	self, err := d.app.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &demoProcess{name: args[1], heard: make(chan struct{})}
+	cmd := &exec.Cmd{Path: self, Args: append([]string{"leasehold"}, args...), Env: d.app.Environ, Stderr: d.app.Stderr}
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.child, err = startChild(cmd); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.heard)
+		for lines := json.NewDecoder(out); ; {
+			var e demoEvent
+			if lines.Decode(&e) != nil {
+				return
+			}
+			d.events <- e
+		}
+	}()
+	return p, nil
+}
+
+func (p *demoProcess) tell(what string) { _, _ = fmt.Fprintln(p.in, what) }
+
+func (p *demoProcess) end() {
+	p.child.signal(syscall.SIGKILL)
+	<-p.child.exited
+	<-p.heard
+	p.child.reap()
+}
+
+// newDemoProcess is the command that the demo starts.
+func (a *app) newDemoProcess() *cobra.Command {
+	lease := defaultLease
+	cmd := &cobra.Command{
+		Use: "demo-process NAME KEY", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := &contender{app: a, name: args[0], key: args[1]}
+			if err := c.run(cmd, lease); err != nil {
+				c.tell(demoEvent{Event: demoFailed, Error: words(err, a.flags.table)})
+				return exit(codeTrouble, nil)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().Var(durationFlag{d: &lease}, "lease", "lease")
+	return cmd
+}
+
+// contender is the process's own side.
+type contender struct {
+	app       *app
+	name, key string
+	store     *store
+	lock      *leasehold.Lock
+}
+
+func (c *contender) tell(e demoEvent) {
+	e.Process = c.name
+	_ = json.NewEncoder(c.app.Stdout).Encode(e) // a demo that has ended kills its processes
+}
+
+// run obeys orders until they end.
+func (c *contender) run(cmd *cobra.Command, lease time.Duration) error {
+	var err error
+	if c.store, err = c.app.open(cmd, ""); err != nil {
+		return err
+	}
+	defer c.store.close()
+	locks, err := c.store.locks(leasehold.Config{Owner: c.name, Lease: lease, PollMax: lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
+		if e.Kind == leasehold.EventWaiting {
+			c.tell(demoEvent{Event: demoWaiting, Holder: withoutID(e.Holder.Owner)})
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	c.tell(demoEvent{Event: demoReady})
+	ctx := cmd.Context()
+	for orders := bufio.NewScanner(c.app.Stdin); orders.Scan(); {
+		switch orders.Text() {
+		case demoAcquire:
+			var opts []leasehold.AcquireOption
+			if locks.Capabilities().SortKey {
+				opts = append(opts, leasehold.WithSortKey("demo"))
+			}
+			if c.lock, err = locks.Acquire(ctx, c.key, opts...); err != nil {
+				return err
+			}
+			if _, err := c.write(ctx); err != nil {
+				return err
+			}
+			c.tell(demoEvent{Event: demoGranted, Token: c.lock.Token()})
+		case demoWrite:
+			refused, err := c.write(ctx)
+			if err != nil {
+				return err
+			}
+			c.tell(demoEvent{Event: demoWrote, Refused: refused, Lost: errors.Is(c.lock.Err(), leasehold.ErrLost)})
+		case demoClean:
+			if err := c.clean(ctx); err != nil {
+				return err
+			}
+			c.tell(demoEvent{Event: demoCleaned})
+		}
+	}
+	return nil
+}
+
+// fence is the target's attribute with the greatest token that wrote to it.
+const fence = "fence"
+
+// write does the fenced work, as a holder that does not look at its lock
+// would: the target takes no write with a token below one it has seen.
+func (c *contender) write(ctx context.Context) (refused bool, err error) {
+	target, err := c.target()
+	if err != nil {
+		return false, err
+	}
+	_, err = c.store.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(c.store.table),
+		Key:       target,
+		// The target stands in the lock table. A released record is what
+		// leasehold ls can read and leaves alone.
+		UpdateExpression:         aws.String("SET #fence = :token, #writer = :name, isReleased = :one"),
+		ConditionExpression:      aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
+		ExpressionAttributeNames: map[string]string{"#fence": fence, "#writer": "writer"},
+		ExpressionAttributeValues: protocol.Item{
+			":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(c.lock.Token(), 10)},
+			":name":  &types.AttributeValueMemberS{Value: c.name},
+			":one":   &types.AttributeValueMemberS{Value: "1"},
+		},
+	})
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return true, nil
+	}
+	return false, err
+}
+
+// target is the key of the row that the work is done on.
+func (c *contender) target() (protocol.Item, error) {
+	proto, err := c.store.layout.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	return proto.Key(protocol.Key{Partition: c.key + "/target", Sort: c.lock.Key().Sort})
+}
+
+// clean leaves nothing of the demo in the table.
+func (c *contender) clean(ctx context.Context) error {
+	target, err := c.target()
+	if err != nil {
+		return err
+	}
+	_, err = c.store.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(c.store.table), Key: target})
+	return errors.Join(err, c.lock.Release(ctx, leasehold.DeleteOnRelease()))
+}

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Exit codes. Those of what runs a CMD are timeout(1)'s, the others grep(1)'s.
+const (
+	codeNo      = 1 // held, lost, not found, changed, does not fit
+	codeTrouble = 2 // usage, AWS, network
+
+	codeLost       = 123 // the lock was lost and CMD stopped
+	codeNotGranted = 124
+	codeNotRun     = 125 // leasehold failed, CMD was not run
+	codeNotExec    = 126 // CMD is not executable
+	codeNoCommand  = 127 // CMD was not found
+	codeSignal     = 128 // + the signal's number
+)
+
+// exitError ends the command with a code. Without an error all has been said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exit ends the command with a code.
+func exit(code int, err error) error { return &exitError{code, err} }
+
+// usageError is a mistake in the command line or the environment.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// usageOf is usagef for a mistake that the help of cmd would have prevented.
+func usageOf(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...) + ": see " + cmd.CommandPath() + " --help"}
+}
+
+// signalError is a wait that a signal ended.
+type signalError struct{ signal syscall.Signal }
+
+func (e *signalError) Error() string {
+	return "ended by " + signalName(e.signal)
+}
+
+// waitedError is a wait that came to the end set for it.
+type waitedError struct{ wait time.Duration }
+
+func (e *waitedError) Error() string { return "waited " + shortDuration(e.wait) }
+
+// notGranted reports whether err says that somebody else has the key, or that
+// the time to wait for it is over, rather than that something is wrong.
+func notGranted(err error) bool {
+	var waited *waitedError
+	var op *leasehold.OpError
+	return interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || errors.As(err, &waited) && !errors.As(err, &op))
+}
+
+// no ends the command with the exit code for "no" if err is an answer rather
+// than trouble.
+func no(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case interrupted(err) != nil:
+		return interrupted(err)
+	case notGranted(err), errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrNotFound),
+		errors.Is(err, leasehold.ErrChanged):
+		return exit(codeNo, err)
+	}
+	return err
+}
+
+// interrupted returns the error to exit with if err is the end of a wait by a
+// signal, else nil.
+func interrupted(err error) error {
+	if s := (*signalError)(nil); errors.As(err, &s) {
+		return exit(codeSignal+int(s.signal), nil)
+	}
+	return nil
+}
+
+// configError is what leasehold.New found wrong with the flags it was given.
+type configError struct{ err error }
+
+func (e *configError) Error() string {
+	return strings.ReplaceAll(e.err.Error(), "leasehold: config: ", "")
+}
+
+func (e *configError) Unwrap() error { return e.err }
+
+// kindOf is the value of "error" in an error's JSON.
+func kindOf(err error) string {
+	var usage *usageError
+	var config *configError
+	var op *leasehold.OpError
+	var api smithy.APIError
+	var sdk *smithy.OperationError
+	switch {
+	case errors.As(err, &usage), errors.As(err, &config):
+		return "usage"
+	case notGranted(err):
+		return "held"
+	case errors.Is(err, leasehold.ErrLost):
+		return "lost"
+	case errors.Is(err, leasehold.ErrNotFound):
+		return "not_found"
+	case errors.Is(err, leasehold.ErrChanged):
+		return "changed"
+	case errors.Is(err, leasehold.ErrBadRecord):
+		return "bad_record"
+	case errors.Is(err, leasehold.ErrTableNotFound):
+		return "no_table"
+	case errors.Is(err, errors.ErrUnsupported):
+		return "unsupported"
+	case errors.Is(err, leasehold.ErrUnknownOutcome):
+		return "unknown"
+	case errors.As(err, &op), errors.As(err, &api), errors.As(err, &sdk):
+		return "aws"
+	}
+	return "unknown"
+}
+
+// recordIn is the record that an error shows, nil for none.
+func recordIn(err error) *leasehold.Record {
+	var held *leasehold.HeldError
+	var changed *leasehold.ChangedError
+	var lost *leasehold.LostError
+	switch {
+	case errors.As(err, &held):
+		return &held.Holder
+	case errors.As(err, &changed):
+		return &changed.Now
+	case errors.As(err, &lost):
+		return lost.By
+	}
+	return nil
+}
+
+// words is an error as one line for a person, without leasehold's own name:
+// what failed, at which key and table, and what to do next. Of the SDK's
+// errors it keeps what AWS said.
+func words(err error, where string) string {
+	var op *leasehold.OpError
+	var sdk *smithy.OperationError
+	switch {
+	case errors.As(err, &op):
+		what := op.Op
+		if op.Key != (leasehold.Key{}) {
+			what += " " + printable(op.Key.String())
+		}
+		what += " in table " + where + ": "
+		if errors.Is(err, leasehold.ErrTableNotFound) {
+			return what + "there is no such table: create it with leasehold table create, or check region and endpoint"
+		}
+		if errors.Is(err, leasehold.ErrUnknownOutcome) {
+			what += "it is not known whether this was done: "
+		}
+		return what + reason(op.Err)
+	case errors.Is(err, leasehold.ErrTableNotFound):
+		return "there is no table " + where + ": create it with leasehold table create, or check region and endpoint"
+	case errors.As(err, &sdk):
+		return sdk.Operation() + " of " + where + ": " + reason(sdk)
+	}
+	return oneLine(strings.TrimPrefix(err.Error(), "leasehold: "))
+}
+
+// reason is what to do about a failed request, and what was answered.
+func reason(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		said := api.ErrorCode()
+		if api.ErrorMessage() != "" {
+			said += ": " + api.ErrorMessage()
+		}
+		return oneLine(advice(api) + said)
+	}
+	text := err.Error()
+	var address *net.OpError
+	var link *url.Error
+	switch {
+	case errors.As(err, &address) && errors.As(err, &link):
+		return oneLine(fmt.Sprintf("no connection to %s: %v", link.URL, address.Err))
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case strings.Contains(text, "get identity: "), strings.Contains(text, "failed to refresh cached credentials"):
+		return "no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile"
+	case strings.Contains(text, "Missing Region"), strings.Contains(text, "not a valid host label"), strings.Contains(text, "Invalid Configuration"):
+		return "no region: set AWS_REGION or use --region"
+	}
+	return oneLine(text)
+}
+
+// advice says what to do about an error code of DynamoDB.
+func advice(api smithy.APIError) string {
+	switch api.ErrorCode() {
+	case "AccessDeniedException", "AccessDenied":
+		return "access denied: allow it in the caller's IAM policy: "
+	case "ExpiredTokenException", "ExpiredToken":
+		return "the credentials have expired: renew them: "
+	case "UnrecognizedClientException", "InvalidSignatureException", "IncompleteSignatureException", "MissingAuthenticationTokenException":
+		return "the credentials were refused: check them, the region and this machine's clock: "
+	case "ValidationException":
+		if strings.Contains(api.ErrorMessage(), "schema") {
+			return "the table's key is not the layout's: leasehold table check compares them: "
+		}
+	}
+	return ""
+}
+
+// oneLine is text without its line ends; errors.Join makes one per error.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

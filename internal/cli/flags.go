@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// durationFlag reads what time.ParseDuration does and, as timeout(1) and
+// flock(1), a bare number of seconds.
+type durationFlag struct {
+	d   *time.Duration
+	min time.Duration
+}
+
+func (f durationFlag) String() string {
+	if f.d == nil || *f.d == 0 {
+		return ""
+	}
+	return shortDuration(*f.d)
+}
+
+func (durationFlag) Type() string { return "duration" }
+
+func (f durationFlag) Set(s string) error {
+	d, err := parseDuration(s)
+	if err != nil {
+		return err
+	}
+	if d < f.min {
+		return fmt.Errorf("at least %s", shortDuration(f.min))
+	}
+	*f.d = d
+	return nil
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds >= 0 && seconds < 1e9 {
+		return time.Duration(seconds * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is no duration such as 90s, 10m or 2h", s)
+	}
+	return d, nil
+}
+
+// shortDuration is a duration as people write it: 10m, not 10m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// attributeNames are the attribute names given by --attr.
+type attributeNames struct{ key, sort, ttl string }
+
+func (n *attributeNames) String() string {
+	var pairs []string
+	for _, p := range [][2]string{{"key", n.key}, {"sort", n.sort}, {"ttl", n.ttl}} {
+		if p[1] != "" {
+			pairs = append(pairs, p[0]+"="+p[1])
+		}
+	}
+	return strings.Join(pairs, ",")
+}
+
+func (*attributeNames) Type() string { return "ROLE=NAME" }
+
+func (n *attributeNames) Set(s string) error {
+	for _, pair := range strings.Split(s, ",") {
+		role, name, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("%q is not ROLE=NAME", pair)
+		}
+		switch role {
+		case "key":
+			n.key = name
+		case "sort":
+			n.sort = name
+		case "ttl":
+			n.ttl = name
+		default:
+			return fmt.Errorf("there is no role %q: use key, sort or ttl", role)
+		}
+	}
+	return nil
+}
+
+// dataFlag is --data: the text itself, or @FILE.
+type dataFlag struct {
+	text  string
+	given bool
+}
+
+// option returns the record option, nil if the flag was not given.
+func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
+	if !f.given {
+		return nil, nil
+	}
+	path, isFile := strings.CutPrefix(f.text, "@")
+	if !isFile {
+		return leasehold.WithData([]byte(f.text)), nil
+	}
+	var b []byte
+	var err error
+	if path == "-" {
+		b, err = io.ReadAll(stdin)
+	} else {
+		b, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, usagef("--data: %v", err)
+	}
+	return leasehold.WithData(b), nil
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func (a *app) newGet() *cobra.Command {
+	var check, data bool
+	var sortKey string
+	cmd := &cobra.Command{
+		Use:   "get KEY [flags]",
+		Short: "Show one record",
+		Long:  "Show the record of KEY. Exit code 1: there is none.",
+		Example: `  leasehold get deploy/prod
+  leasehold get deploy/prod --data > state.json`,
+		Args: oneKey,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if check && data {
+				return usageOf(cmd, "--check and --data: use one of them")
+			}
+			s, err := a.open(cmd, "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return no(a.getRecord(cmd, s, leasehold.Key{Partition: args[0], Sort: sortKey}, check, data))
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&check, "check", false, "observe and tell whether the holder lives")
+	fl.BoolVar(&data, "data", false, "print the data alone, byte for byte")
+	fl.StringVar(&sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	return cmd
+}
+
+func (a *app) getRecord(cmd *cobra.Command, s *store, key leasehold.Key, check, data bool) error {
+	locks, err := s.locks(leasehold.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeLocks(locks)
+	signals := catchSignals()
+	defer signals.release()
+	ctx, cancel := signals.bind(cmd.Context())
+	defer cancel()
+	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	if data {
+		_, err := a.Stdout.Write(r.Data)
+		return err
+	}
+	shown := row{record: r}
+	if check && !r.Released {
+		o := a.observeAloud(ctx, locks, []leasehold.Record{r}, "the holder")[0]
+		switch {
+		case o.err != nil:
+			return o.err
+		case o.gone:
+			return fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(key.String()), s.table)
+		}
+		shown = row{o.record, o.found}
+	}
+	return a.showRecord(a.Stdout, s, shown)
+}
+
+// showRecord writes one record, a line for each of its parts.
+func (a *app) showRecord(w io.Writer, s *store, r row) error {
+	if a.flags.json {
+		return json.NewEncoder(w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.found})
+	}
+	terminal := isTerminal(w)
+	out := w
+	var tw *tabwriter.Writer
+	if terminal {
+		tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		out = tw
+	}
+	for _, part := range a.parts(r, terminal) {
+		if part[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "%s\t%s\n", part[0], part[1]); err != nil {
+			return err
+		}
+	}
+	if tw != nil {
+		return tw.Flush()
+	}
+	return nil
+}
+
+// parts are what a record shows, by the names of its JSON; empty: not shown.
+func (a *app) parts(r row, terminal bool) [][2]string {
+	rec := r.record
+	owner, granted, held := printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), ""
+	if terminal {
+		owner, held = shortOwner(rec.Owner), heldFor(rec, a.Now())
+		if !rec.GrantedAt.IsZero() {
+			granted = rec.GrantedAt.Local().Format("2006-01-02 15:04:05")
+		}
+	}
+	parts := [][2]string{
+		{"key", printable(rec.Key.Partition)},
+		{"sortKey", printableOrEmpty(rec.Key.Sort)},
+		{"state", state(rec)},
+		{"holder", listing{colour: terminal && a.get("NO_COLOR") == ""}.paint(string(r.found))},
+		{"owner", owner},
+		{"token", tokenText(rec)},
+		{"version", printableOrEmpty(rec.Version)},
+		{"lease", shortDuration(rec.Lease)},
+		{"grantedAt", granted},
+		{"held", held},
+		{"expiresAt", timeText(rec.ExpiresAt)},
+		{"data", dataText(rec.Data)},
+	}
+	if len(rec.Attributes) > 0 {
+		var shown struct {
+			Attributes json.RawMessage `json:"attributes"`
+		}
+		if b, err := json.Marshal(rec); err == nil && json.Unmarshal(b, &shown) == nil {
+			parts = append(parts, [2]string{"attributes", string(shown.Attributes)})
+		}
+	}
+	return parts
+}
+
+// dataText is data for people: text as it is, bytes by their number.
+func dataText(b []byte) string {
+	const longest = 200
+	switch {
+	case len(b) == 0:
+		return ""
+	case len(b) > longest || !utf8.Valid(b):
+		return fmt.Sprintf("%d bytes (see --data)", len(b))
+	}
+	return printable(string(b))
+}

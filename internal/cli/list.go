@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// watchEvery is the pause between two listings of ls --watch, each of which
+// reads the whole table.
+const watchEvery = 2 * time.Second
+
+type listFlags struct {
+	all, check, watch bool
+	partition, prefix string
+}
+
+func (a *app) newList() *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX] [flags]",
+		Short: "List who holds what",
+		Long: `List held locks whose key begins with PREFIX.
+
+Reads the whole table, unless --partition is given. A record alone does not
+show whether its holder lives: --check observes each for one lease.`,
+		Example: `  leasehold ls import/
+  leasehold ls --check
+  leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageOf(cmd, "one PREFIX at a time: %s is too many", printable(args[1]))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.prefix = args[0]
+			}
+			switch {
+			case f.prefix != "" && f.partition != "":
+				return usageOf(cmd, "PREFIX and --partition: use one of them")
+			case f.watch && f.check:
+				return usageOf(cmd, "--watch and --check: use one of them")
+			}
+			return a.list(cmd, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVarP(&f.all, "all", "a", false, "released records too")
+	fl.BoolVar(&f.check, "check", false, "observe and tell live holders from dead ones")
+	fl.StringVar(&f.partition, "partition", "", "only this partition `KEY`, with all its sort keys")
+	fl.BoolVar(&f.watch, "watch", false, "keep the list on screen up to date")
+	return cmd
+}
+
+func (a *app) list(cmd *cobra.Command, f listFlags) error {
+	s, err := a.open(cmd, "")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	locks, err := s.locks(leasehold.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeLocks(locks)
+	signals := catchSignals()
+	defer signals.release()
+	ctx, cancel := signals.bind(cmd.Context())
+	defer cancel()
+
+	out := a.newListing(s, locks)
+	out.states, out.checked = f.all, f.check
+	if f.watch {
+		return no(a.watchList(ctx, locks, f, out))
+	}
+	records, damaged, err := a.records(ctx, locks, f)
+	if err != nil {
+		return no(cause(ctx, err))
+	}
+	rows := make([]row, len(records))
+	for i, r := range records {
+		rows[i].record = r
+	}
+	if f.check {
+		if rows, err = a.checkRows(ctx, locks, f, records); err != nil {
+			return no(err)
+		}
+	}
+	if err := out.write(a.Stdout, rows, a.Now()); err != nil {
+		return err
+	}
+	if damaged {
+		return exit(codeTrouble, nil)
+	}
+	if len(rows) == 0 && out.terminal && !out.json {
+		a.say.text("nobody holds a lock in %s", s.table)
+	}
+	return nil
+}
+
+// newListing is how records are written to standard output.
+func (a *app) newListing(s *store, locks *leasehold.Client) listing {
+	terminal := isTerminal(a.Stdout)
+	return listing{
+		table: s.table, json: a.flags.json, terminal: terminal, colour: terminal && a.get("NO_COLOR") == "",
+		sortKeys: locks.Capabilities().SortKey,
+	}
+}
+
+// records reads what is to be listed, in order of key. A record that does not
+// read is said on stderr.
+func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags) (found []leasehold.Record, damaged bool, err error) {
+	var opts []leasehold.ListOption
+	switch {
+	case f.partition != "":
+		opts = append(opts, leasehold.Partition(f.partition))
+	case f.prefix != "":
+		opts = append(opts, leasehold.Prefix(f.prefix))
+	}
+	for r, err := range locks.List(ctx, opts...) {
+		switch {
+		case errors.Is(err, leasehold.ErrBadRecord):
+			a.say.fail(err)
+			damaged = true
+		case err != nil:
+			return nil, damaged, err
+		case f.all || !r.Released:
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(x, y leasehold.Record) int {
+		return cmp.Or(cmp.Compare(x.Key.Partition, y.Key.Partition), cmp.Compare(x.Key.Sort, y.Key.Sort))
+	})
+	return found, damaged, nil
+}
+
+// checkRows tells live holders from dead ones.
+func (a *app) checkRows(ctx context.Context, locks *leasehold.Client, f listFlags, records []leasehold.Record) ([]row, error) {
+	held := 0
+	for _, r := range records {
+		if !r.Released {
+			held++
+		}
+	}
+	what := fmt.Sprintf("%d holders", held)
+	if held == 1 {
+		what = "1 holder"
+	}
+	var rows []row
+	for _, o := range a.observeAloud(ctx, locks, records, what) {
+		switch {
+		case o.err != nil && ctx.Err() == nil && errors.Is(o.err, leasehold.ErrBadRecord):
+			a.say.fail(o.err)
+		case o.err != nil:
+			return nil, o.err
+		case o.gone, o.record.Released && !f.all:
+		default:
+			rows = append(rows, row{o.record, o.found})
+		}
+	}
+	return rows, nil
+}
+
+// watchList lists again and again until a signal ends it: on a terminal in
+// place, elsewhere what has changed.
+func (a *app) watchList(ctx context.Context, locks *leasehold.Client, f listFlags, out listing) error {
+	f.all = f.all || !out.terminal || out.json // a release is a change as well
+	out.states = f.all
+	before := map[leasehold.Key]string{}
+	for {
+		records, _, err := a.records(ctx, locks, f)
+		if err != nil {
+			return cause(ctx, err)
+		}
+		var rows []row
+		for _, r := range records {
+			is := r.Grant + state(r)
+			if out.terminal && !out.json || before[r.Key] != is {
+				rows = append(rows, row{record: r})
+			}
+			before[r.Key] = is
+		}
+		if out.terminal && !out.json {
+			err = a.repaint(out, rows)
+		} else {
+			err = out.write(a.Stdout, rows, a.Now())
+		}
+		if err != nil {
+			return err
+		}
+		if !sleep(ctx, watchEvery) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// repaint puts the list in place of the screen.
+func (a *app) repaint(out listing, rows []row) error {
+	const home, clear = "\x1b[H", "\x1b[2J"
+	var b bytes.Buffer
+	b.WriteString(home + clear)
+	if len(rows) == 0 {
+		fmt.Fprintf(&b, "nobody holds a lock in %s\n", out.table)
+	}
+	if err := out.write(&b, rows, a.Now()); err != nil {
+		return err
+	}
+	_, err := io.Copy(a.Stdout, &b)
+	return err
+}
+
+// cause is why ctx ended if that is what err is about.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

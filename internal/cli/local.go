@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+func (a *app) newLocal() *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "local [flags] [-- CMD [ARG...]]",
+		Short: "Serve the embedded engine on loopback",
+		Long: `Serve the DynamoDB API on loopback, for tests and for clients in other
+languages; any credentials do. Tables are in memory, or in --file PATH.
+With CMD, runs it with AWS_ENDPOINT_URL_DYNAMODB set and ends when it ends.`,
+		Example: `  leasehold local
+  aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000
+  leasehold local --addr 127.0.0.1:0 -- pytest`,
+		Annotations: map[string]string{runsCMD: afterDashes},
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash < 0 && len(args) > 0, dash > 0:
+				return usageOf(cmd, "%s is too many: put -- before CMD", printable(args[0]))
+			case dash == 0 && len(args) == 0:
+				return usageOf(cmd, "name the CMD after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.local(cmd.Context(), addr, args) },
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "loopback `ADDRESS` to listen on; port 0: any free one")
+	return cmd
+}
+
+func (a *app) local(ctx context.Context, addr string, command []string) error {
+	var path string
+	if len(command) > 0 {
+		var err error
+		if path, err = findCommand(command[0]); err != nil {
+			return err
+		}
+	}
+	listener, err := listenLoopback(ctx, addr)
+	if err != nil {
+		return err
+	}
+	var opts []localdynamo.Option
+	where := "in memory"
+	if file := cmpFile(a.flags, a.Env); file != "" {
+		store, err := boltstore.Open(file)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		opts, where = append(opts, localdynamo.WithStore(store)), "in "+file
+	}
+	engine := localdynamo.New(opts...)
+	defer engine.Close()
+	server := &http.Server{Handler: engine, ReadHeaderTimeout: 10 * time.Second}
+	signals := catchSignals()
+	defer signals.release()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	defer server.Close()
+	url := "http://" + listener.Addr().String()
+
+	if len(command) > 0 {
+		return a.runLocal(&exec.Cmd{
+			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.localEnv(url),
+		}, signals)
+	}
+	if err := a.sayServing(url, where); err != nil {
+		return err
+	}
+	ctx, cancel := signals.bind(ctx)
+	defer cancel()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return nil // a signal is how it is meant to end
+	}
+}
+
+// cmpFile is the file of --file or LEASEHOLD_FILE, empty for none.
+func cmpFile(f globalFlags, env Env) string {
+	if f.file != "" || f.table != "" {
+		return f.file
+	}
+	return env.get("LEASEHOLD_FILE")
+}
+
+// sayServing writes the URL: alone where a program reads it.
+func (a *app) sayServing(url, where string) error {
+	var err error
+	switch {
+	case a.flags.json:
+		err = json.NewEncoder(a.Stdout).Encode(map[string]string{"endpointUrl": url})
+	case isTerminal(a.Stdout):
+		_, err = fmt.Fprintf(a.Stdout, "serving the DynamoDB API on %s, tables are %s; Ctrl-C ends it\n", url, where)
+	default:
+		_, err = fmt.Fprintln(a.Stdout, url)
+	}
+	return err
+}
+
+// listenLoopback refuses to serve to others: whoever reaches the engine can
+// read and write all that is in it.
+func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, usagef("--addr %s: it is HOST:PORT, such as 127.0.0.1:8000", addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, usagef("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, usagef("%s is in use: choose another with --addr, such as 127.0.0.1:0 for any that is free", addr)
+	}
+	if err != nil {
+		return nil, usagef("--addr %s: %v", addr, err)
+	}
+	return listener, nil
+}
+
+// localEnv is the environment of a CMD that uses the engine: real credentials
+// are left alone, made-up ones stand in for none.
+func (a *app) localEnv(url string) []string {
+	var env []string
+	for _, kv := range a.Environ {
+		if !strings.HasPrefix(kv, "AWS_ENDPOINT_URL_DYNAMODB=") {
+			env = append(env, kv)
+		}
+	}
+	env = append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url)
+	if a.get("AWS_REGION") == "" && a.get("AWS_DEFAULT_REGION") == "" {
+		env = append(env, "AWS_REGION="+madeUp, "AWS_DEFAULT_REGION="+madeUp)
+	}
+	if a.get("AWS_ACCESS_KEY_ID") == "" && a.get("AWS_PROFILE") == "" {
+		env = append(env, "AWS_ACCESS_KEY_ID="+madeUp, "AWS_SECRET_ACCESS_KEY="+madeUp)
+	}
+	return env
+}
+
+// runLocal runs CMD, passes signals on, and ends with its exit code.
+func (a *app) runLocal(cmd *exec.Cmd, signals *signals) error {
+	c, err := startChild(cmd)
+	if err != nil {
+		return startError(cmd.Args[0], err)
+	}
+	for {
+		select {
+		case sig := <-signals.c:
+			c.passOn(sig)
+		case <-c.exited:
+			if code := c.reap(); code != 0 {
+				return exit(code, nil)
+			}
+			return nil
+		}
+	}
+}

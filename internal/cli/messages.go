@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// messages is what is said on stderr. It is safe for concurrent use.
+type messages struct {
+	w        io.Writer
+	terminal bool
+	width    int
+
+	mu          sync.Mutex
+	quiet, json bool
+	table       string // that errors are about
+	location    string // of the table
+	line        bool   // a line that will be rewritten is on the screen
+}
+
+func newMessages(env Env) *messages {
+	return &messages{w: env.Stderr, terminal: isTerminal(env.Stderr), width: width(env.Stderr)}
+}
+
+func (m *messages) configure(f globalFlags) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.quiet, m.json = f.quiet, f.json
+}
+
+// at names the table that later errors are about.
+func (m *messages) at(table, location string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.table, m.location = table, location
+}
+
+// rewrites reports whether a line may be rewritten in place.
+func (m *messages) rewrites() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.terminal && !m.quiet && !m.json
+}
+
+// note says something that is no error.
+func (m *messages) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case m.quiet:
+	case m.json:
+		m.object(map[string]string{"note": text})
+	default:
+		m.print("leasehold: " + text + "\n")
+	}
+}
+
+// text is note for what JSON says by an event.
+func (m *messages) text(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.quiet && !m.json {
+		m.print("leasehold: " + fmt.Sprintf(format, args...) + "\n")
+	}
+}
+
+// rewrite puts a line on the terminal that the next message replaces.
+func (m *messages) rewrite(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text = "leasehold: " + text
+	if r := []rune(text); len(r) >= m.width { // a line that wraps cannot be rewritten
+		text = string(r[:m.width-1])
+	}
+	m.print(text)
+	m.line = true
+}
+
+// clear removes a line that would be rewritten.
+func (m *messages) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.print("")
+}
+
+// event writes an event if events were asked for.
+func (m *messages) event(e any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.json && !m.quiet {
+		m.object(e)
+	}
+}
+
+// print writes text in place of a line that is there to be rewritten. m.mu is held.
+func (m *messages) print(text string) {
+	if m.line {
+		m.line = false
+		text = "\r\x1b[K" + text
+	}
+	_, _ = io.WriteString(m.w, text)
+}
+
+func (m *messages) object(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"error": "unknown", "message": err.Error()})
+	}
+	m.print(string(b) + "\n")
+}
+
+// errorJSON is an error on stderr under --json.
+type errorJSON struct {
+	Error   string      `json:"error"`
+	Message string      `json:"message"`
+	Record  *recordJSON `json:"record,omitempty"`
+}
+
+// fail says an error, whatever was asked for.
+func (m *messages) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := words(err, m.table+" in "+m.location)
+	if !m.json {
+		m.print("leasehold: " + text + "\n")
+		return
+	}
+	e := errorJSON{Error: kindOf(err), Message: text}
+	if r := recordIn(err); r != nil {
+		e.Record = &recordJSON{Table: m.table, Record: *r}
+	}
+	m.object(e)
+}
+
+// report says what ended the command. That a key is held answers -n and -w
+// rather than being an error: -q leaves it to the exit code.
+func (a *app) report(err error) {
+	var code *exitError
+	if errors.As(err, &code) && code.err == nil {
+		return
+	}
+	if a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
+		return
+	}
+	a.say.fail(err)
+}
+
+// printable is s for a terminal and for tab-separated lines: what would
+// disturb either is quoted.
+func printable(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// age is a duration for people: 12s, 3m12s, 5h3m, 6d5h.
+func age(d time.Duration) string {
+	d = max(d, 0)
+	s := int64(d / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+}
+
+// jsonTime is how every time is written: RFC 3339 in UTC with milliseconds.
+const jsonTime = "2006-01-02T15:04:05.000Z07:00"
+
+func timeJSON(t time.Time) string { return t.UTC().Format(jsonTime) }

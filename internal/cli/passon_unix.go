@@ -1,0 +1,26 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// passOn sends CMD's group a signal that this process was sent.
+func (c *child) passOn(sig os.Signal) {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return
+	}
+	switch number {
+	case unix.SIGPIPE: // of this process's own stderr
+	case unix.SIGTSTP:
+		c.signal(unix.SIGTSTP)
+		pauseSelf(sig)
+	default:
+		c.signal(number)
+	}
+}

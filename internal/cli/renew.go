@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func (a *app) newRenew() *cobra.Command {
+	var path string
+	var lease time.Duration
+	var data dataFlag
+	cmd := &cobra.Command{
+		Use:   "renew [flags]",
+		Short: "Renew a grant of acquire",
+		Long:  "Renew the grant read from FILE or standard input, and write the new one back.",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			data.given = cmd.Flags().Changed("data")
+			var opts []leasehold.RenewOption
+			if lease != 0 {
+				opts = append(opts, leasehold.WithLease(lease))
+			}
+			changed, err := data.option(a.Stdin)
+			if err != nil {
+				return err
+			}
+			if changed != nil {
+				opts = append(opts, changed)
+			}
+			r, err := a.resume(cmd, path, opts...)
+			if err != nil {
+				return no(err)
+			}
+			defer r.close()
+			grant, err := r.lock.Detach()
+			if err != nil {
+				return no(err)
+			}
+			return a.writeGrant(path, grant)
+		},
+	}
+	fl := cmd.Flags()
+	grantFlag(fl, &path, "`FILE` with the grant")
+	fl.VarP(durationFlag{d: &lease, min: time.Second}, "lease", "l", "new lease `DURATION` (default: as before)")
+	fl.StringVar(&data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
+	return cmd
+}

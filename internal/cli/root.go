@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// globalFlags are the flags of every command.
+type globalFlags struct {
+	table, file               string
+	layout                    string
+	attr                      attributeNames
+	region, profile, endpoint string
+	json, quiet, verbose      bool
+}
+
+// newRoot builds the command tree.
+func (a *app) newRoot() *cobra.Command {
+	cobra.EnableCommandSorting = false // the order below is the order of the help
+	root := &cobra.Command{
+		Use:   "leasehold COMMAND [flags]",
+		Short: "Distributed locks on Amazon DynamoDB, for shells and operators",
+		Long: `Distributed locks on Amazon DynamoDB, for shells and operators.
+New here? leasehold demo needs no AWS and no set-up.`,
+		Example: `  leasehold run nightly-report -- ./report.sh
+  leasehold ls`,
+		Version:           version(),
+		Args:              cobra.ArbitraryArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			a.say.configure(a.flags)
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usageOf(cmd, "there is no command %s%s", printable(args[0]), suggestion(cmd, args[0]))
+		},
+	}
+	root.SetHelpFunc(printHelp)
+	root.SetHelpCommand(newHelp(root))
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageOf(cmd, "%v", err) })
+	root.SetVersionTemplate("leasehold {{.Version}}\n")
+	root.Flags().SortFlags = false
+	root.Flags().Bool("version", false, "print the version")
+
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.StringVarP(&a.flags.table, "table", "t", "", "lock table, `NAME` or ARN")
+	f.StringVar(&a.flags.file, "file", "", "use the local store in `PATH` instead of DynamoDB: locks for this machine only")
+	f.StringVar(&a.flags.layout, "layout", layout.Native{}.Name(), "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
+	f.Var(&a.flags.attr, "attr", "attribute names that differ from the layout's, `ROLE=NAME`: key, sort, ttl")
+	f.StringVar(&a.flags.region, "region", "", "AWS `REGION`")
+	f.StringVar(&a.flags.profile, "profile", "", "AWS `PROFILE`")
+	f.StringVar(&a.flags.endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
+	f.BoolVar(&a.flags.json, "json", false, "print JSON")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "no messages but errors")
+	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log every request")
+
+	root.AddGroup(
+		&cobra.Group{ID: "hold", Title: "Hold:"},
+		&cobra.Group{ID: "look", Title: "Look and mend:"},
+		&cobra.Group{ID: "setup", Title: "Set up:"},
+	)
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, cmd := range cmds {
+			cmd.GroupID = group
+			cmd.Flags().SortFlags = false
+			root.AddCommand(cmd)
+		}
+	}
+	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease())
+	add("look", a.newList(), a.newGet(), a.newBreak())
+	add("setup", a.newTable(), a.newLocal(), a.newDemo())
+	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newDemoProcess())
+	return root
+}
+
+func suggestion(cmd *cobra.Command, arg string) string {
+	names := cmd.SuggestionsFor(arg)
+	if len(names) == 0 {
+		return ""
+	}
+	return ", do you mean " + strings.Join(names, " or ") + "?"
+}
+
+// oneKey accepts exactly one argument, the key.
+func oneKey(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usageOf(cmd, "name the KEY")
+	case len(args) > 1:
+		return usageOf(cmd, "one KEY at a time: %s is too many", printable(args[1]))
+	case args[0] == "":
+		return usageOf(cmd, "the KEY is empty")
+	}
+	return nil
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageOf(cmd, "%s is too many: %s takes no arguments", printable(args[0]), cmd.Name())
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// row is one record of a listing.
+type row struct {
+	record leasehold.Record
+	found  liveness // with --check
+}
+
+// table is how a listing is written.
+type listing struct {
+	table    string
+	json     bool
+	terminal bool
+	colour   bool
+	sortKeys bool // the table has them
+	states   bool // released records are listed too
+	checked  bool
+}
+
+// columns of a listing. On a terminal a time is an age.
+func (l listing) columns() []string {
+	c := []string{"KEY"}
+	if l.sortKeys {
+		c = append(c, "SORT KEY")
+	}
+	c = append(c, "OWNER", "HELD", "LEASE", "TOKEN")
+	if l.states {
+		c = append(c, "STATE")
+	}
+	if l.checked {
+		c = append(c, "HOLDER")
+	}
+	return c
+}
+
+func (l listing) cells(r row, now time.Time) []string {
+	rec := r.record
+	c := []string{printable(rec.Key.Partition)}
+	if l.sortKeys {
+		c = append(c, printable(rec.Key.Sort))
+	}
+	if l.terminal {
+		c = append(c, shortOwner(rec.Owner), heldFor(rec, now), shortDuration(rec.Lease))
+	} else {
+		c = append(c, printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), shortDuration(rec.Lease))
+	}
+	c = append(c, tokenText(rec))
+	if l.states {
+		c = append(c, state(rec))
+	}
+	if l.checked {
+		c = append(c, l.paint(string(r.found)))
+	}
+	return c
+}
+
+// paint marks dead holders. They stand in the last column, so that the colour
+// does not disturb the alignment.
+func (l listing) paint(s string) string {
+	const red, plain = "\x1b[31m", "\x1b[0m"
+	if l.colour && s == string(dead) {
+		return red + s + plain
+	}
+	return s
+}
+
+// write writes the rows: an aligned table on a terminal, tab-separated values
+// in a pipe, one object a line as JSON.
+func (l listing) write(w io.Writer, rows []row, now time.Time) error {
+	if l.json {
+		out := json.NewEncoder(w)
+		for _, r := range rows {
+			if err := out.Encode(recordJSON{Table: l.table, Record: r.record, Holder: r.found}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !l.terminal {
+		for _, r := range rows {
+			if _, err := fmt.Fprintln(w, strings.Join(l.cells(r, now), "\t")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, strings.Join(l.columns(), "\t"))
+	for _, r := range rows {
+		fmt.Fprintln(tw, strings.Join(l.cells(r, now), "\t"))
+	}
+	return tw.Flush()
+}
+
+func printableOrEmpty(s string) string {
+	if s == "" {
+		return ""
+	}
+	return printable(s)
+}

@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// defaultLease is the library's.
+const defaultLease = 20 * time.Second
+
+// defaultGrace is for leases of four seconds and more; below it is a quarter.
+const defaultGrace = time.Second
+
+// acquireFlags are what run and acquire ask of a lock.
+type acquireFlags struct {
+	nonblock bool
+	wait     time.Duration
+	lease    time.Duration
+	sortKey  string
+	data     dataFlag
+	owner    string
+}
+
+type runFlags struct {
+	acquireFlags
+	conflictCode int
+	signal       string
+	grace        time.Duration
+}
+
+func (a *app) newRun() *cobra.Command {
+	f := runFlags{acquireFlags: acquireFlags{lease: defaultLease}, grace: defaultGrace}
+	cmd := &cobra.Command{
+		Use:   "run KEY [flags] -- CMD [ARG...]",
+		Short: "Hold KEY while CMD runs",
+		Long: `Hold KEY while CMD runs.
+
+Waits for KEY, saying who holds it, runs CMD and renews the lease until CMD
+ends. If the lease cannot be renewed in time, CMD and its process group are
+stopped before anybody else can be granted KEY. Signals are passed on to CMD,
+and its exit code is given back. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
+LEASEHOLD_TOKEN, the fencing token.`,
+		Example: `  leasehold run nightly-report -- ./report.sh
+  leasehold run -n nightly-report -- ./report.sh      # skip it if held
+  leasehold run -w 30s deploy/prod -- make deploy`,
+		Annotations: map[string]string{runsCMD: always},
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			if dash < 0 {
+				return usageOf(cmd, "put -- between KEY and CMD")
+			}
+			if err := oneKey(cmd, args[:dash]); err != nil {
+				return err
+			}
+			if dash == len(args) {
+				return usageOf(cmd, "name the CMD after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
+	}
+	fl := cmd.Flags()
+	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
+	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: for ever)")
+	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", codeNotGranted, "exit `CODE` if KEY was not granted")
+	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
+	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	fl.StringVar(&f.data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
+	fl.StringVarP(&f.signal, "signal", "s", "TERM", "`SIGNAL` that tells CMD the lock is lost")
+	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", "`DURATION` CMD has from the signal to KILL; both come before trust ends")
+	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string) error {
+	if err := a.completeAcquire(cmd, &f.acquireFlags); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("grace") {
+		f.grace = min(f.grace, f.lease/4)
+	}
+	if f.grace >= f.lease/2 {
+		return usageOf(cmd, "--grace %s: it must be below half the lease, %s", shortDuration(f.grace), shortDuration(f.lease/2))
+	}
+	if f.conflictCode < 0 || f.conflictCode > 255 {
+		return usageOf(cmd, "-E %d: an exit code is from 0 to 255", f.conflictCode)
+	}
+	stop, err := parseSignal(f.signal)
+	if err != nil {
+		return usageOf(cmd, "--signal: %v", err)
+	}
+	path, err := findCommand(command[0])
+	if err != nil {
+		return err
+	}
+	s, err := a.open(cmd, "")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := a.refuseNested(s, key, f.sortKey); err != nil {
+		return err
+	}
+
+	signals := catchSignals()
+	defer signals.release()
+	renewed := make(chan struct{}, 1)
+	trouble := false // renewals fail; all events of a held lock come from one goroutine at a time
+	g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, func(e leasehold.Event) {
+		a.libraryEvent(s, e)
+		switch e.Kind {
+		case leasehold.EventRenewed:
+			if trouble {
+				a.say.text("renewed %s", printable(e.Key.String()))
+			}
+			trouble = false
+			select {
+			case renewed <- struct{}{}:
+			default:
+			}
+		case leasehold.EventRenewError:
+			if !trouble {
+				a.say.text("%s could not be renewed, %s of trust is left: still trying: %s",
+					printable(e.Key.String()), age(e.Remaining), words(e.Err, s.table+" in "+s.location))
+			}
+			trouble = true
+		}
+	})
+	if err != nil {
+		if notGranted(err) {
+			return exit(f.conflictCode, err)
+		}
+		return no(err)
+	}
+	defer closeLocks(g.locks)
+
+	run := &supervision{
+		app: a, store: s, lock: g.lock, signals: signals, renewed: renewed, stop: stop, grace: f.grace,
+		cmd: &exec.Cmd{
+			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
+			Env: a.commandEnv(s, g.lock),
+		},
+	}
+	return run.run()
+}
+
+// completeAcquire settles what the environment may say, and what cannot be asked.
+func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
+	var err error
+	if f.lease, err = chooseLease(f.lease, cmd.Flags().Changed("lease"), a.Env); err != nil {
+		return err
+	}
+	if f.lease < time.Second {
+		return usageOf(cmd, "a lease of %s: at least 1s", shortDuration(f.lease))
+	}
+	f.data.given = cmd.Flags().Changed("data")
+	waits := cmd.Flags().Changed("wait")
+	if f.nonblock && waits {
+		return usageOf(cmd, "--nonblock and --wait: use one of them")
+	}
+	f.nonblock = f.nonblock || waits && f.wait == 0
+	f.owner = chooseOwner(f.owner, a.Env)
+	return nil
+}
+
+// findCommand finds CMD before anybody waits for its sake.
+func findCommand(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", startError(name, err)
+	}
+	return path, nil
+}
+
+// startError is why CMD could not be started, with its exit code.
+func startError(name string, err error) error {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exit(codeNoCommand, usagef("%s: command not found", printable(name)))
+	case errors.Is(err, exec.ErrDot):
+		return exit(codeNoCommand, usagef("%s is only in the current directory: call it ./%s", printable(name), name))
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	var look *exec.Error
+	if errors.As(err, &look) {
+		err = look.Err
+	}
+	return exit(codeNotExec, usagef("%s cannot be executed: %v", printable(name), err))
+}
+
+// refuseNested refuses to wait for the lock that this very process runs under.
+func (a *app) refuseNested(s *store, key, sortKey string) error {
+	held, under := a.LookupEnv("LEASEHOLD_KEY")
+	if !under || held != key || a.get("LEASEHOLD_SORT_KEY") != sortKey {
+		return nil
+	}
+	if s.file != a.get("LEASEHOLD_FILE") || s.file == "" && s.table != a.get("LEASEHOLD_TABLE") {
+		return nil
+	}
+	return usagef("%s is held by the leasehold run that this runs under: waiting for it would never end", printable(key))
+}
+
+// commandEnv is CMD's environment: what is held, by whom, and where.
+func (a *app) commandEnv(s *store, lock *leasehold.Lock) []string {
+	env := make([]string, 0, len(a.Environ)+6)
+	for _, kv := range a.Environ {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE":
+			continue
+		}
+		env = append(env, kv)
+	}
+	set := func(name, value string) { env = append(env, name+"="+value) }
+	set("LEASEHOLD_KEY", lock.Key().Partition)
+	if lock.Key().Sort != "" {
+		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
+	}
+	set("LEASEHOLD_OWNER", lock.Record().Owner)
+	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
+	if s.file != "" {
+		set("LEASEHOLD_FILE", s.file)
+	}
+	if s.file == "" || s.table != defaultTable {
+		set("LEASEHOLD_TABLE", s.table)
+	}
+	return env
+}
+
+// granted is a lock and the client that holds it.
+type granted struct {
+	locks *leasehold.Client
+	lock  *leasehold.Lock
+}
+
+// acquireFor acquires key and says who is waited for. A signal ends the wait.
+func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFlags, signals *signals,
+	onEvent func(leasehold.Event), more ...leasehold.AcquireOption,
+) (granted, error) {
+	opts := more
+	if f.nonblock {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if f.sortKey != "" {
+		opts = append(opts, leasehold.WithSortKey(f.sortKey))
+	}
+	data, err := f.data.option(a.Stdin)
+	if err != nil {
+		return granted{}, err
+	}
+	if data != nil {
+		opts = append(opts, data)
+	}
+
+	var w *waiting
+	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, OnEvent: func(_ context.Context, e leasehold.Event) {
+		if e.Kind == leasehold.EventWaiting && !f.nonblock {
+			w.heldBy(*e.Holder)
+		}
+		if e.Kind != leasehold.EventWaiting || !f.nonblock {
+			onEvent(e)
+		}
+	}})
+	if err != nil {
+		return granted{}, err
+	}
+	short := f.nonblock || f.wait > 0
+	var seen *seenFile
+	if short {
+		seen = a.loadSeen(s, locks, leasehold.Key{Partition: key, Sort: f.sortKey})
+	}
+
+	ctx, cancel := signals.bind(ctx)
+	defer cancel()
+	if f.wait > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, f.wait, &waitedError{f.wait})
+		defer stop()
+	}
+	w = a.watchWait(leasehold.Key{Partition: key, Sort: f.sortKey}, s.health)
+	began := time.Now()
+	lock, err := locks.Acquire(ctx, key, opts...)
+	w.end()
+	if seen != nil {
+		seen.save(locks)
+	}
+	if err != nil {
+		closeLocks(locks)
+		if cause := context.Cause(ctx); cause != nil && interrupted(cause) != nil {
+			return granted{}, cause
+		}
+		return granted{}, err
+	}
+	if w.waited() {
+		a.say.text("granted %s after %s, token %d", printable(lock.Key().String()), age(time.Since(began)), lock.Token())
+	}
+	return granted{locks, lock}, nil
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// forgetAfter is how long an observation is kept: longer than the pauses of a
+// cron line that is worth a memory.
+const forgetAfter = 8 * 24 * time.Hour
+
+// mostSeen bounds the file.
+const mostSeen = 10_000
+
+// seenFile is seen.json, what short-lived processes have observed: a line of
+// cron that asks once a minute and never waits takes over a dead holder's lock
+// because an earlier run has seen the same version, a lease ago or more. It
+// holds for this machine until it boots again; other observations in it are
+// of no use.
+type seenFile struct {
+	path  string
+	store string
+	key   leasehold.Key
+	now   func() time.Time
+	had   bool // the file knows the key
+	say   *messages
+}
+
+// seenJSON is the file's content.
+type seenJSON struct {
+	Seen []seenEntry `json:"seen"`
+}
+
+type seenEntry struct {
+	Store       string                `json:"store"`
+	Observation leasehold.Observation `json:"observation"`
+}
+
+// loadSeen gives locks what was observed of key before. That nothing can be
+// remembered keeps nobody from trying: the lock is only taken over later.
+func (a *app) loadSeen(s *store, locks *leasehold.Client, key leasehold.Key) *seenFile {
+	dir, err := stateDir(a.Env)
+	if err != nil {
+		return nil
+	}
+	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), key: key, now: a.Now, say: a.say}
+	for _, e := range f.read().Seen {
+		if e.Store == f.store && e.Observation.Key == key {
+			f.had = true
+			_ = locks.ImportObservations(0, e.Observation) // what is damaged is as good as not seen
+		}
+	}
+	return f
+}
+
+// save keeps what locks has observed of the key by now.
+func (f *seenFile) save(locks *leasehold.Client) {
+	var now []seenEntry
+	for _, o := range locks.Observations() {
+		if o.Key == f.key {
+			now = append(now, seenEntry{f.store, o})
+		}
+	}
+	if len(now) == 0 && !f.had {
+		return
+	}
+	if err := f.update(now); err != nil {
+		f.say.note("what was observed could not be kept, so a dead holder may block %s for longer: %v", printable(f.key.String()), err)
+	}
+}
+
+// update replaces what the file has of the key.
+func (f *seenFile) update(entries []seenEntry) error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	unlock, err := lockFile(f.path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	content := f.read()
+	oldest := f.now().Add(-forgetAfter)
+	content.Seen = slices.DeleteFunc(content.Seen, func(e seenEntry) bool {
+		return e.Store == f.store && e.Observation.Key == f.key || e.Observation.Since.Before(oldest)
+	})
+	content.Seen = append(content.Seen, entries...)
+	if extra := len(content.Seen) - mostSeen; extra > 0 {
+		content.Seen = slices.Delete(content.Seen, 0, extra)
+	}
+	b, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return writeFile(f.path, append(b, '\n'))
+}
+
+// read returns what the file has; a file that does not read is as good as none.
+func (f *seenFile) read() seenJSON {
+	var content seenJSON
+	b, err := os.ReadFile(f.path)
+	if err != nil || json.Unmarshal(b, &content) != nil {
+		return seenJSON{}
+	}
+	return content
+}
+
+// writeFile replaces a file as a whole or not at all, readable by its owner alone.
+func writeFile(path string, b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // gone if all went well
+	if _, err := tmp.Write(b); err != nil {
+		_ = tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

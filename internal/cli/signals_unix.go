@@ -1,0 +1,43 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// caughtSignals are passed on to CMD, apart from PIPE: a closed stderr must
+// not take the supervisor away from CMD.
+var caughtSignals = []os.Signal{
+	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
+}
+
+// ends reports whether a signal ends a wait.
+func ends(sig syscall.Signal) bool {
+	switch sig {
+	case unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE:
+		return false
+	}
+	return true
+}
+
+// pauseSelf stops this process, as the terminal asked, until it is continued.
+func pauseSelf(sig os.Signal) {
+	if sig == unix.SIGTSTP {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	}
+}
+
+func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
+
+func signalName(sig syscall.Signal) string { return unix.SignalName(sig) }
+
+// What the demo stops a process with, and lets it go on.
+const (
+	stopSignal     = unix.SIGSTOP
+	continueSignal = unix.SIGCONT
+)

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// releaseLimit bounds the release after CMD has ended; after it the lease
+// frees the key.
+const releaseLimit = 5 * time.Second
+
+// supervision is CMD running under a lock.
+type supervision struct {
+	app     *app
+	store   *store
+	lock    *leasehold.Lock
+	signals *signals
+	renewed <-chan struct{} // a renewal has landed
+	stop    syscall.Signal
+	grace   time.Duration
+	cmd     *exec.Cmd
+
+	guard    *guard
+	stopping bool // the lock is lost, or is about to be: CMD was told to stop
+}
+
+// run runs CMD and returns how it ended: the error carries the exit code.
+func (s *supervision) run() error {
+	var err error
+	if s.guard, err = s.app.startGuard(s.stop, s.grace); err != nil {
+		s.app.say.note("no watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
+		s.guard = guardHere(s.stop, s.grace)
+	}
+	s.tellTrust()
+	c, err := startChild(s.cmd)
+	if err != nil {
+		s.guard.end()
+		s.release()
+		return startError(s.cmd.Args[0], err)
+	}
+	s.guard.order(orderGroup, int64(c.group()))
+	s.supervise(c)
+	if s.stopping {
+		// What is left of the group must not work on without the lock. Its id
+		// is in use until CMD is reaped.
+		c.signal(syscall.SIGKILL)
+	}
+	s.guard.end()
+	code := c.reap()
+	return s.finish(code)
+}
+
+// supervise passes signals on and watches the lock until CMD has ended.
+func (s *supervision) supervise(c *child) {
+	lost := s.lock.Context().Done()
+	reports := s.guard.reports
+	for {
+		select {
+		case <-c.exited:
+			return
+		case sig := <-s.signals.c:
+			// Who was stopped and goes on looks at the lock first: if it was
+			// lost, the watchdog has killed CMD or is about to be told to.
+			if s.lock.Err() == nil {
+				c.passOn(sig)
+			}
+		case <-s.renewed:
+			s.tellTrust()
+		case <-lost:
+			lost = nil
+			s.guard.order(orderLost, 0)
+		case report, ok := <-reports:
+			switch {
+			case !ok:
+				s.app.say.note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
+				s.guard.end()
+				s.guard = guardHere(s.stop, s.grace)
+				s.tellTrust()
+				s.guard.order(orderGroup, int64(c.group()))
+				if lost == nil {
+					s.guard.order(orderLost, 0)
+				}
+				reports = s.guard.reports
+			case report == reportSignalled, report == reportKilled:
+				s.sayStopping()
+			}
+		}
+	}
+}
+
+// tellTrust gives the watchdog the time when trust ends. Its own clock is read
+// first: what passes in between makes the time earlier, never later.
+func (s *supervision) tellTrust() {
+	now := bootClock()
+	s.guard.order(orderTrust, int64(now+time.Until(s.lock.TrustedUntil())))
+}
+
+func (s *supervision) sayStopping() {
+	if s.stopping {
+		return
+	}
+	s.stopping = true
+	s.app.say.event(s.app.event(eventStopping, s.lock.Key(), s.lock.Token()))
+}
+
+// finish releases the lock and settles the exit code.
+func (s *supervision) finish(code int) error {
+	e := s.app.event(eventExited, s.lock.Key(), s.lock.Token())
+	e.ExitCode = &code
+	s.app.say.event(e)
+	lost := s.lock.Err()
+	released := s.release()
+	switch {
+	case lost == nil && errors.Is(released, leasehold.ErrLost):
+		lost = released
+	case lost == nil && released != nil:
+		s.app.say.text("%s could not be released, it is free after its lease: %s",
+			printable(s.lock.Key().String()), words(released, s.store.table+" in "+s.store.location))
+	}
+	switch {
+	case s.stopping && lost == nil:
+		return exit(codeLost, &lateError{s.lock.Key()})
+	case lost != nil:
+		return exit(codeLost, &stoppedError{lost, s.stopping})
+	case code != 0:
+		return exit(code, nil)
+	}
+	return nil
+}
+
+// release frees the key. A signal does not interrupt it: it is bounded, and
+// saves others the lease.
+func (s *supervision) release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+	defer cancel()
+	return s.lock.Release(ctx)
+}
+
+// stoppedError is a lock that was lost, and what that meant for CMD.
+type stoppedError struct {
+	lost    error
+	stopped bool
+}
+
+func (e *stoppedError) Error() string {
+	if e.stopped {
+		return e.lost.Error() + "; CMD was stopped"
+	}
+	return e.lost.Error() + "; CMD had ended by itself"
+}
+
+func (e *stoppedError) Unwrap() error { return e.lost }
+
+// lateError is a renewal that came through after CMD had been told to stop.
+type lateError struct{ key leasehold.Key }
+
+func (e *lateError) Error() string {
+	return printable(e.key.String()) + " could not be renewed until trust was about to end; CMD was stopped"
+}
+
+// Is reports whether target is leasehold.ErrLost: CMD was stopped all the same.
+func (e *lateError) Is(target error) bool { return target == leasehold.ErrLost }

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func (a *app) newTable() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "table COMMAND [flags]",
+		Short: "Create or check the lock table",
+		Long:  "Create or check the lock table.",
+		Example: `  leasehold table create --table locks
+  leasehold table check --table locks`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usageOf(cmd, "there is no command %s", printable(args[0]))
+		},
+	}
+	cmd.AddCommand(a.newTableCreate(), a.newTableCheck())
+	return cmd
+}
+
+func (a *app) newTableCreate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "create [flags]",
+		Short: "Create the table, wait for it, turn TTL on; fine if it is there",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.open(cmd, "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			ctx, done := a.untilSignal(cmd.Context())
+			defer done()
+			spec := table.Spec{Name: s.table, Layout: s.layout}
+			_, err = table.Check(ctx, s.db, spec)
+			fresh := s.created || errors.Is(err, leasehold.ErrTableNotFound)
+			if err := table.Create(ctx, s.db, spec); err != nil {
+				return no(cause(ctx, err))
+			}
+			return a.sayCreated(s, fresh)
+		},
+	}
+}
+
+// sayCreated writes what was made, or that nothing had to be.
+func (a *app) sayCreated(s *store, fresh bool) error {
+	proto, err := s.layout.Protocol()
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return json.NewEncoder(a.Stdout).Encode(struct {
+			Table   string `json:"table"`
+			In      string `json:"in"`
+			Created bool   `json:"created"`
+		}{s.table, s.location, fresh})
+	}
+	if !fresh {
+		_, err = fmt.Fprintf(a.Stdout, "%s in %s is there and fits\n", s.table, s.location)
+		return err
+	}
+	ttl := "no TTL"
+	if name := proto.TTLName(); name != "" {
+		ttl = "TTL on " + name
+	}
+	_, err = fmt.Fprintf(a.Stdout, "created %s in %s: pay per request, %s\n", s.table, s.location, ttl)
+	return err
+}
+
+func (a *app) newTableCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [flags]",
+		Short: "Check keys, TTL, replicas and permissions; exit code 1: it does not fit",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.open(cmd, "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			ctx, done := a.untilSignal(cmd.Context())
+			defer done()
+			problems, err := table.Check(ctx, s.db, table.Spec{Name: s.table, Layout: s.layout})
+			if err != nil {
+				return no(cause(ctx, err))
+			}
+			fits := true
+			for _, p := range problems {
+				fits = fits && !p.Fatal
+			}
+			if fits { // else the requests would be refused for other reasons
+				refused, err := checkPermissions(ctx, s)
+				if err != nil {
+					return no(cause(ctx, err))
+				}
+				problems = append(problems, refused...)
+			}
+			return a.sayProblems(s, problems)
+		},
+	}
+}
+
+// untilSignal returns a context that a signal ends.
+func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
+	signals := catchSignals()
+	ctx, cancel := signals.bind(ctx)
+	return ctx, func() {
+		cancel()
+		signals.release()
+	}
+}
+
+func (a *app) sayProblems(s *store, problems []table.Problem) error {
+	terminal := isTerminal(a.Stdout)
+	for _, p := range problems {
+		var err error
+		kind := "warning"
+		if p.Fatal {
+			kind = "fatal"
+		}
+		switch {
+		case a.flags.json:
+			err = json.NewEncoder(a.Stdout).Encode(struct {
+				Fatal bool   `json:"fatal"`
+				What  string `json:"what"`
+			}{p.Fatal, p.What})
+		case terminal:
+			_, err = fmt.Fprintf(a.Stdout, "%s: %s\n", kind, p.What)
+		default:
+			_, err = fmt.Fprintf(a.Stdout, "%s\t%s\n", kind, p.What)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(problems) > 0 {
+		return exit(codeNo, nil)
+	}
+	if terminal && !a.flags.json {
+		_, err := fmt.Fprintf(a.Stdout, "%s in %s fits\n", s.table, s.location)
+		return err
+	}
+	return nil
+}
+
+// checkPermissions tries every operation that the command and a lock client
+// send, in a way that changes nothing.
+func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
+	proto, err := s.layout.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	partition, sort := proto.KeyNames()
+	const nobody = "leasehold-table-check" // never written
+	key := protocol.Item{partition: &types.AttributeValueMemberS{Value: nobody}}
+	if sort != "" {
+		key[sort] = &types.AttributeValueMemberS{Value: nobody}
+	}
+	name, names := aws.String(s.table), map[string]string{"#k": partition}
+	never := aws.String("attribute_exists(#k) AND attribute_not_exists(#k)")
+	tries := []struct {
+		operation string
+		try       func() error
+	}{
+		{"dynamodb:GetItem", func() error {
+			_, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: name, Key: key, ConsistentRead: aws.Bool(true)})
+			return err
+		}},
+		{"dynamodb:UpdateItem", func() error {
+			_, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		}},
+		{"dynamodb:DeleteItem", func() error {
+			_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		}},
+		{"dynamodb:Query", func() error {
+			_, err := s.db.Query(ctx, &dynamodb.QueryInput{TableName: name, Limit: aws.Int32(1),
+				KeyConditionExpression: aws.String("#k = :k"), ExpressionAttributeNames: names,
+				ExpressionAttributeValues: protocol.Item{":k": key[partition]}})
+			return err
+		}},
+		{"dynamodb:Scan", func() error {
+			_, err := s.db.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})
+			return err
+		}},
+	}
+	var problems []table.Problem
+	for _, t := range tries {
+		err := t.try()
+		var failed *types.ConditionalCheckFailedException
+		var api smithy.APIError
+		switch {
+		case err == nil, errors.As(err, &failed):
+		case errors.As(err, &api) && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied"):
+			problems = append(problems, table.Problem{
+				// Listing is for operators: locks are held without it.
+				Fatal: t.operation != "dynamodb:Query" && t.operation != "dynamodb:Scan" && t.operation != "dynamodb:DeleteItem",
+				What:  fmt.Sprintf("%s is denied to these credentials: allow it in their IAM policy", t.operation),
+			})
+		default:
+			return nil, err
+		}
+	}
+	return problems, nil
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// trace watches every request: for -v, and to know how long DynamoDB has not
+// answered.
+func (a *app) trace(h *health) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		o.HTTPClient = &tracer{next: o.HTTPClient, health: h, say: a.say, verbose: a.flags.verbose}
+	}
+}
+
+type tracer struct {
+	next    aws.HTTPClient
+	health  *health
+	say     *messages
+	verbose bool
+}
+
+func (t *tracer) Do(r *http.Request) (*http.Response, error) {
+	began := time.Now()
+	response, err := t.next.Do(r)
+	took := time.Since(began).Round(100 * time.Microsecond)
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	switch {
+	case err != nil:
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			t.health.failed("no answer in time", began)
+		case r.Context().Err() == nil: // else it was given up, which says nothing
+			t.health.failed(err.Error(), began)
+		}
+		t.log("%s: %v in %v", operation, oneLine(err.Error()), took)
+	case response.StatusCode >= http.StatusInternalServerError:
+		t.health.failed(response.Status, began)
+		t.log("%s: %s in %v", operation, response.Status, took)
+	case response.StatusCode >= http.StatusBadRequest:
+		t.health.answered()
+		if t.verbose {
+			t.log("%s: %s in %v", operation, errorCode(response), took)
+		}
+	default:
+		t.health.answered()
+		t.log("%s: %d in %v", operation, response.StatusCode, took)
+	}
+	return response, err
+}
+
+func (t *tracer) log(format string, args ...any) {
+	if t.verbose {
+		t.say.note(format, args...)
+	}
+}
+
+// errorCode reads DynamoDB's error code and leaves the body as it was.
+func errorCode(r *http.Response) string {
+	const longest = 64 << 10
+	head, err := io.ReadAll(io.LimitReader(r.Body, longest))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
+	var body struct {
+		Type string `json:"__type"`
+	}
+	if err != nil || json.Unmarshal(head, &body) != nil || body.Type == "" {
+		return r.Status
+	}
+	_, code, found := strings.Cut(body.Type, "#")
+	if !found {
+		code = body.Type
+	}
+	return code
+}
+
+// health is since when DynamoDB has not answered. It is safe for concurrent use.
+type health struct {
+	mu    sync.Mutex
+	since time.Time // zero: the last request was answered
+	why   string
+}
+
+func (h *health) failed(why string, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.since.IsZero() {
+		h.since = at
+	}
+	h.why = oneLine(why)
+}
+
+func (h *health) answered() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.since = time.Time{}
+}
+
+// trouble returns for how long and why there has been no answer; 0: there was one.
+func (h *health) trouble() (time.Duration, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.since.IsZero() {
+		return 0, ""
+	}
+	return time.Since(h.since), h.why
+}

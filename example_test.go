@@ -1,0 +1,146 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// openDB stands for dynamodb.NewFromConfig(cfg) and a lock table: the embedded
+// engine answers, in this process.
+func openDB(ctx context.Context) *dynamodb.Client {
+	db := localdynamo.New().Client()
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		log.Fatal(err)
+	}
+	return db
+}
+
+func Example() {
+	ctx := context.Background()
+	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
+
+	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+
+	err = locks.Do(ctx, "nightly-report", func(ctx context.Context, lock *leasehold.Lock) error {
+		// Nobody else works on this key. ctx ends if the lock is lost.
+		return report(ctx, lock.Token())
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// Output: reported
+}
+
+func report(ctx context.Context, token int64) error {
+	if token > 0 && ctx.Err() == nil {
+		fmt.Println("reported")
+	}
+	return ctx.Err()
+}
+
+// A cron job that starts on every host, and must do its work on one.
+func ExampleNoWait() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	first, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	second, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	defer first.Close(ctx)
+	defer second.Close(ctx)
+
+	err := first.Do(ctx, "nightly-report", func(ctx context.Context, _ *leasehold.Lock) error {
+		err := second.Do(ctx, "nightly-report", func(context.Context, *leasehold.Lock) error { return nil }, leasehold.NoWait())
+		fmt.Println("skipped:", errors.Is(err, leasehold.ErrHeld) && errors.Is(err, leasehold.ErrNotRun))
+		return nil
+	})
+	fmt.Println("error:", err)
+
+	// Output:
+	// skipped: true
+	// error: <nil>
+}
+
+// A bounded wait for unbounded work: the timeout ends the waiting, not the lock.
+func ExampleClient_Acquire() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	lock, err := locks.Acquire(wait, "reindex")
+	cancel()
+	if err != nil {
+		log.Fatal(err) // is ErrHeld and context.DeadlineExceeded
+	}
+	err = lock.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
+		fmt.Println("reindexing")
+		return ctx.Err()
+	})
+	fmt.Println("error:", err)
+
+	// Output:
+	// reindexing
+	// error: <nil>
+}
+
+// Two functions of one workflow: the first acquires, the last releases.
+func ExampleLock_Detach() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	begin, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	finish, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+
+	lock, err := begin.Acquire(ctx, "deploy/prod", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	grant, err := lock.Detach() // as JSON in the workflow's state
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	resumed, err := finish.Resume(ctx, grant)
+	if err != nil {
+		log.Fatal(err) // ErrLost: the workflow took too long
+	}
+	fmt.Println("same token:", resumed.Token() == lock.Token())
+	fmt.Println("error:", resumed.Release(ctx))
+
+	// Output:
+	// same token: true
+	// error: <nil>
+}
+
+// The record keeps a little state from holder to holder.
+func ExampleWithData() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	for range 2 {
+		err := locks.Do(ctx, "migrations/shop", func(ctx context.Context, lock *leasehold.Lock) error {
+			fmt.Printf("was at %q\n", lock.Data())
+			return lock.Renew(ctx, leasehold.WithData([]byte("version 7")))
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	// Output:
+	// was at ""
+	// was at "version 7"
+}

@@ -2,6 +2,7 @@ package localdynamo
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strconv"
 )
 
@@ -155,4 +156,13 @@ func appendJSONReason(b []byte, why reason) []byte {
 		r.text("Message", why.message)
 	}
 	return append(b, r.end()...)
+}
+
+// encode writes a reply that is made of maps, slices and plain values.
+func encode(v any) []byte {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // no such value fails
+	}
+	return body
 }

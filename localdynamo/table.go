@@ -32,6 +32,14 @@ func parseTable(stored string) (*table, error) {
 	return t, json.Unmarshal([]byte(stored), t)
 }
 
+func (t *table) save(tx Tx) error {
+	stored, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	return tx.Put(tableKey(t.Name), stored)
+}
+
 // table returns the description of the table of that name.
 func (e *Engine) table(tx Tx, name string) (*table, error) {
 	stored := tx.Get(tableKey(name))

@@ -1,10 +1,7 @@
 package localdynamo
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"strconv"
 	"strings"
@@ -14,8 +11,6 @@ import (
 const (
 	maxTransact     = 100
 	maxTransactSize = 4 << 20
-	maxToken        = 36
-	tokenLife       = 10 * time.Minute
 )
 
 // kind returns the one member an action of a transaction has.
@@ -44,8 +39,8 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	if err := checkActions(len(req.actions)); err != nil {
 		return nil, err
 	}
-	if len(req.token) > maxToken {
-		return nil, invalidf("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", req.token, maxToken)
+	if err := checkToken(req.token); err != nil {
+		return nil, err
 	}
 	writes := make([]*write, len(req.actions))
 	for i := range req.actions {
@@ -198,72 +193,6 @@ func canceled(reasons []reason) error {
 	e := newError(typeCanceled, "Transaction cancelled, please refer cancellation reasons for specific reasons ["+strings.Join(codes, ", ")+"]")
 	e.reasons = reasons
 	return e
-}
-
-// fingerprint is the same for requests that ask for the same writes. Attributes
-// are in order, so that the order of the body's members does not matter much;
-// that of placeholders does, as it does to the service.
-func fingerprint(req *request) []byte {
-	sum := sha256.New()
-	for i := range req.actions {
-		a := &req.actions[i]
-		b := []byte(a.kinds[0])
-		for _, s := range []string{a.request.table, a.request.condition.value, a.request.update.value, a.request.returnsOld} {
-			b = appendText(append(b, 0), s)
-		}
-		b = appendItem(append(b, 0), a.request.key.value)
-		b = appendItem(b, a.request.item.value)
-		for _, name := range a.request.names.value {
-			b = appendText(appendText(b, name.placeholder), name.name)
-		}
-		for _, v := range a.request.values.value {
-			b = appendValue(appendText(b, v.placeholder), v.value)
-		}
-		_, _ = sum.Write(b)
-	}
-	return sum.Sum(nil)
-}
-
-// remember notes that the request with this token is carried out now, and says
-// whether it has been within the last ten minutes. One token for two different
-// requests is refused. Without a token nothing is noted.
-func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
-	if token == "" {
-		return false, nil
-	}
-	if err := forget(tx, now); err != nil {
-		return false, err
-	}
-	key := append([]byte{prefixToken}, token...)
-	if known := tx.Get(key); known != nil {
-		if !bytes.Equal(known, print) {
-			return false, newError(typeMismatch, "The provided client token is already used with other request parameters: use a new ClientRequestToken for a new request")
-		}
-		return true, nil
-	}
-	if err := tx.Put(key, print); err != nil {
-		return false, err
-	}
-	due := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.Add(tokenLife).UnixNano()))
-	return false, tx.Put(append(due, token...), []byte{1})
-}
-
-// forget drops the tokens whose time is over.
-func forget(tx Tx, now time.Time) error {
-	var due [][]byte
-	end := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.UnixNano())+1)
-	for key := range tx.Range([]byte{prefixForget}, end) {
-		due = append(due, bytes.Clone(key))
-	}
-	for _, key := range due {
-		if err := tx.Delete(key); err != nil {
-			return err
-		}
-		if err := tx.Delete(append([]byte{prefixToken}, key[9:]...)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // transactGetItems is the call TransactGetItems.

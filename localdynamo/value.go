@@ -41,9 +41,6 @@ func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
 // element returns the kind of a set's elements.
 func (k kind) element() kind { return k - kindSS + kindS }
 
-// set returns the kind of the set of elements of this kind.
-func (k kind) set() kind { return k - kindS + kindSS }
-
 // value is an attribute's value. Values are never changed once they are built:
 // parts of them are shared between an item's old and new state.
 type value struct {
@@ -94,8 +91,6 @@ func (it item) with(name string, v value) item {
 		return slices.Concat(it[:i], item{{name, v}}, it[i:])
 	}
 }
-
-func text(s string) value { return value{kind: kindS, text: s} }
 
 func integer(n int) value { return value{kind: kindN, text: strconv.Itoa(n)} }
 

@@ -1,0 +1,132 @@
+package localdynamo_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+// eachStore runs a test on an engine in memory and on one in a file.
+func eachStore(t *testing.T, test func(*testing.T, *localdynamo.Engine)) {
+	t.Run("memory", func(t *testing.T) { test(t, localdynamo.New()) })
+	t.Run("file", func(t *testing.T) {
+		store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, localdynamo.New(localdynamo.WithStore(store)))
+	})
+}
+
+// newTable returns a client of the engine with a table "locks" whose key is the
+// string "id". The engine is closed when the test ends.
+func newTable(tb testing.TB, e *localdynamo.Engine) *dynamodb.Client {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	client := e.Client()
+	createTable(tb, client)
+	return client
+}
+
+func createTable(tb testing.TB, client *dynamodb.Client) {
+	tb.Helper()
+	_, err := client.CreateTable(context.Background(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("locks"),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		BillingMode:          types.BillingModePayPerRequest,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func key(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"id": text(id)}
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
+}
+
+// numberIn returns the number an item has under name, or -1.
+func numberIn(item map[string]types.AttributeValue, name string) int {
+	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
+		if n, err := strconv.Atoi(v.Value); err == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+func increment(ctx context.Context, client *dynamodb.Client, id string) error {
+	_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String("locks"),
+		Key:                       key(id),
+		UpdateExpression:          aws.String("SET n = if_not_exists(n, :zero) + :one"),
+		ConditionExpression:       aws.String("attribute_not_exists(id) OR n >= :zero"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":zero": number(0), ":one": number(1)},
+	})
+	return err
+}
+
+func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.AttributeValue {
+	t.Helper()
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item
+}
+
+// call sends a request as it is and returns the reply's status and body.
+func call(t *testing.T, e *localdynamo.Engine, operation, body string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", strings.NewReader(body))
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	reply, err := e.RoundTrip(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", operation, body, err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	answer, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, string(answer)
+}
+
+// want calls and fails the test unless the reply is that JSON.
+func want(t *testing.T, e *localdynamo.Engine, operation, body, reply string) {
+	t.Helper()
+	_, got := call(t, e, operation, body)
+	var a, b any
+	if err := json.Unmarshal([]byte(got), &a); err != nil {
+		t.Fatalf("%s %s\n got %s: %v", operation, body, got, err)
+	}
+	if err := json.Unmarshal([]byte(reply), &b); err != nil {
+		t.Fatalf("%s: %v", reply, err)
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("%s %s\n got %s\nwant %s", operation, body, got, reply)
+	}
+}

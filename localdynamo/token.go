@@ -1,0 +1,87 @@
+package localdynamo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
+
+const (
+	maxToken  = 36               // bytes of a ClientRequestToken
+	tokenLife = 10 * time.Minute // how long one is remembered
+)
+
+// checkToken refuses a token that is too long.
+func checkToken(token string) error {
+	if len(token) > maxToken {
+		return invalidf("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token, maxToken)
+	}
+	return nil
+}
+
+// fingerprint is the same for requests that ask for the same writes. Attributes
+// are in order, so that the order of the body's members does not matter much;
+// that of placeholders does, as it does to the service.
+func fingerprint(req *request) []byte {
+	sum := sha256.New()
+	for i := range req.actions {
+		a := &req.actions[i]
+		b := []byte(a.kinds[0])
+		for _, s := range []string{a.request.table, a.request.condition.value, a.request.update.value, a.request.returnsOld} {
+			b = appendText(append(b, 0), s)
+		}
+		b = appendItem(append(b, 0), a.request.key.value)
+		b = appendItem(b, a.request.item.value)
+		for _, name := range a.request.names.value {
+			b = appendText(appendText(b, name.placeholder), name.name)
+		}
+		for _, v := range a.request.values.value {
+			b = appendValue(appendText(b, v.placeholder), v.value)
+		}
+		_, _ = sum.Write(b)
+	}
+	return sum.Sum(nil)
+}
+
+// remember notes that the request with this token is carried out now, and says
+// whether it has been within the last ten minutes. One token for two different
+// requests is refused. Without a token nothing is noted.
+func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
+	if token == "" {
+		return false, nil
+	}
+	if err := forget(tx, now); err != nil {
+		return false, err
+	}
+	key := append([]byte{prefixToken}, token...)
+	if known := tx.Get(key); known != nil {
+		if !bytes.Equal(known, print) {
+			return false, newError(typeMismatch, "The provided client token is already used with other request parameters: use a new ClientRequestToken for a new request")
+		}
+		return true, nil
+	}
+	if err := tx.Put(key, print); err != nil {
+		return false, err
+	}
+	due := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.Add(tokenLife).UnixNano()))
+	return false, tx.Put(append(due, token...), []byte{1})
+}
+
+// forget drops the tokens whose time is over.
+func forget(tx Tx, now time.Time) error {
+	var due [][]byte
+	end := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.UnixNano())+1)
+	for key := range tx.Range([]byte{prefixForget}, end) {
+		due = append(due, bytes.Clone(key))
+	}
+	for _, key := range due {
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+		if err := tx.Delete(append([]byte{prefixToken}, key[9:]...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -107,6 +107,21 @@ func Run(t *testing.T, e Engine) {
 	}
 }
 
+// Send sends a request to one of the engine's tables.
+func (e Engine) Send(ctx context.Context, table string, r Request) Reply {
+	reply, err := r.send(ctx, target{client: e.Client, table: table})
+	if err != nil {
+		return Reply{Err: fault(err)}
+	}
+	return reply
+}
+
+// CreateTable makes a table with the string keys "pk" and "sk".
+func (e Engine) CreateTable(ctx context.Context, table string) error {
+	_, err := e.Client.CreateTable(ctx, creation(table, rangeKey))
+	return err
+}
+
 func (c Case) run(ctx context.Context, t *testing.T, known *Difference, to target) {
 	schema := c.Table
 	if schema == nil {
@@ -138,10 +153,7 @@ func (c Case) run(ctx context.Context, t *testing.T, known *Difference, to targe
 		t.Logf("known difference: %s", known.Why)
 		want, then = known.of(c)
 	}
-	got, err := c.When.send(ctx, to)
-	if err != nil {
-		got = Reply{Err: fault(err)}
-	}
+	got := Engine{Client: to.client}.Send(ctx, to.table, c.When)
 	if !want.matches(got, to.table) {
 		t.Errorf("reply\n got %s\nwant %s", got, want)
 	}
@@ -260,6 +272,18 @@ func (r Reply) String() string {
 		}
 	}
 	return text
+}
+
+// Outcome is the reply without the words of its errors.
+func (r Reply) Outcome() string {
+	if r.Err == nil {
+		return r.String()
+	}
+	bare := Fault{Code: r.Err.Code, Item: r.Err.Item}
+	for _, reason := range r.Err.Reasons {
+		bare.Reasons = append(bare.Reasons, Reason{Code: reason.Code, Item: reason.Item})
+	}
+	return Reply{Err: &bare}.String()
 }
 
 func showItems(items []Item) string {

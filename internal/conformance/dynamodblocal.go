@@ -86,6 +86,12 @@ func dynamoDBLocalBehaviour() map[string]*Difference {
 		"items/UpdateItem with UPDATED_OLD returns of a map only what it changed": {
 			Why: whole, want: Reply{Item: Item{"m": dict(Item{"x": num("1"), "y": num("2")})}},
 		},
+		"items/UpdateItem with UPDATED_OLD returns of a list only the element it changed": {
+			Why: whole, want: Reply{Item: Item{"l": list(num("1"), num("2"), num("3"))}},
+		},
+		"items/UpdateItem with UPDATED_NEW returns of a list only the element it changed": {
+			Why: whole, want: Reply{Item: Item{"l": list(num("1"), num("9"), num("3"))}},
+		},
 		"numbers/an update returns the number it stored": {
 			Why: "it returns the number as it was sent", want: Reply{Item: Item{"n": num("01.50")}},
 		},

@@ -99,6 +99,21 @@ func expressionErrorCases() []Case {
 			Want: invalid("Invalid ConditionExpression: The IN operator is provided with too many operands; number of operands: 101"),
 		},
 		Case{
+			Name: "no order among booleans",
+			When: Put{If: "x < :v", Values: Item{":v": boolean(true)}},
+			Want: invalid("Invalid ConditionExpression: Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"),
+		},
+		Case{
+			Name: "no order among nulls",
+			When: Put{If: "x >= :v", Values: Item{":v": null}},
+			Want: invalid("Invalid ConditionExpression: Incorrect operand type for operator or function; operator or function: >=, operand type: NULL"),
+		},
+		Case{
+			Name: "no order among lists",
+			When: Put{If: "x >= :v", Values: Item{":v": list()}},
+			Want: invalid("Invalid ConditionExpression: Incorrect operand type for operator or function; operator or function: >=, operand type: L"),
+		},
+		Case{
 			Name: "BETWEEN takes its bounds in order",
 			When: Put{If: "x BETWEEN :v AND :w", Values: Item{":v": num("2"), ":w": num("1")}},
 			Want: invalid("Invalid ConditionExpression: The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {N:2}, upper bound operand: AttributeValue: {N:1}"),

@@ -173,6 +173,18 @@ func itemCases() []Case {
 			Want:  Reply{Item: Item{"m": dict(Item{"x": num("1")})}},
 		},
 		{
+			Name:  "UpdateItem with UPDATED_OLD returns of a list only the element it changed",
+			Given: []Item{item(Item{"l": list(num("1"), num("2"), num("3"))})},
+			When:  Update{Do: "SET l[1] = :n", Values: Item{":n": num("9")}, Return: types.ReturnValueUpdatedOld},
+			Want:  Reply{Item: Item{"l": list(num("2"))}},
+		},
+		{
+			Name:  "UpdateItem with UPDATED_NEW returns of a list only the element it changed",
+			Given: []Item{item(Item{"l": list(num("1"), num("2"), num("3"))})},
+			When:  Update{Do: "SET l[1] = :n", Values: Item{":n": num("9")}, Return: types.ReturnValueUpdatedNew},
+			Want:  Reply{Item: Item{"l": list(num("9"))}},
+		},
+		{
 			Name:  "a failed condition changes nothing and says only that it failed",
 			Given: []Item{one},
 			When:  Put{Item: item(nil), If: "attribute_not_exists(pk)", Return: types.ReturnValueAllOld},

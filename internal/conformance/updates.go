@@ -85,6 +85,8 @@ func pathCases() []Case {
 		update("if_not_exists looks inside a map", Item{"m": dict(Item{"x": one})}, "SET m.x = if_not_exists(m.x, :v)", Item{":v": nine}, Item{"m": dict(Item{"x": one})}),
 		updateFails("SET inside a map that is not there", nil, "SET m.x = :v", Item{":v": one}, missing),
 		updateFails("SET inside what is no map", Item{"m": str("s")}, "SET m.x = :v", Item{":v": one}, missing),
+		updateFails("SET inside null", Item{"m": null}, "SET m.x = :v", Item{":v": one}, missing),
+		updateFails("SET an element of null", Item{"l": null}, "SET l[0] = :v", Item{":v": one}, missing),
 		updateFails("SET an element of what is no list", Item{"l": dict(nil)}, "SET l[0] = :v", Item{":v": one}, missing),
 		updateFails("SET an element of a list that is not there", nil, "SET l[0] = :v", Item{":v": one}, missing),
 		updateFails("REMOVE inside a map that is not there", nil, "REMOVE m.x", nil, missing),

@@ -1,0 +1,32 @@
+package conformance_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/conformance"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+func TestLocaldynamoConformsInMemory(t *testing.T) {
+	conform(t, localdynamo.New())
+}
+
+func TestLocaldynamoConformsInAFile(t *testing.T) {
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "tables.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conform(t, localdynamo.New(localdynamo.WithStore(store)))
+}
+
+func conform(t *testing.T, engine *localdynamo.Engine) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	conformance.Run(t, conformance.Engine{Name: "localdynamo", Client: engine.Client()})
+}

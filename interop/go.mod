@@ -9,6 +9,7 @@ require (
 	github.com/leasehold-go/leasehold v0.0.0-00010101000000-000000000000
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.45.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (
@@ -17,6 +18,8 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
+	github.com/cockroachdb/apd/v3 v3.2.3 // indirect
+	github.com/google/btree v1.1.3 // indirect
 )
 
 replace github.com/leasehold-go/leasehold => ../

@@ -1,0 +1,44 @@
+# make help lists what there is. Go 1.25 or newer; the real servers of check and
+# bench install themselves and need Linux, Node 20 (npm), Java 17 and Maven.
+
+STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.engines/*' | sort)))
+OTHERS  := $(filter-out .,$(MODULES))
+
+FUZZTIME   ?= 30s
+SOAKCHECKS ?= 20000
+
+.PHONY: help test check lint fuzz soak bench engines
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+test: ## Test the library, the engine and the command with the race detector
+	go test -race ./...
+
+check: lint test ## Lint and test every module, the real servers included
+	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race ./...) || exit 1; done
+
+lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these:"; echo "$$unformatted"; exit 1; }
+	@for m in $(MODULES); do echo "== lint $$m"; (cd $$m && \
+		go vet ./... && \
+		go run $(STATICCHECK) ./... && \
+		go run $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
+
+fuzz: ## Fuzz each target for FUZZTIME (30s)
+	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed 's/:func / /' | while read -r file target; do \
+		echo "== $$target"; \
+		(cd $$(dirname $$file) && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; done
+
+soak: ## Compare the engine with dynoxide over SOAKCHECKS (20000) random sequences
+	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
+
+bench: ## Compare the engine's conditional updates with dynoxide's, five runs
+	cd interop && go run ./cmd/engines run dynoxide \
+		go -C .. test -run '^$$' -bench '^BenchmarkConditionalUpdate$$' -count 5 ./localdynamo | go run ./cmd/benchratio
+
+engines: ## Install the real servers into .engines
+	cd interop && go run ./cmd/engines install

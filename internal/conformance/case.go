@@ -202,18 +202,18 @@ func fault(err error) *Fault {
 	return f
 }
 
-// matches reports whether a reply is the wanted one.
-func (want Reply) matches(got Reply, table string) bool {
-	if want.Err == nil || got.Err == nil {
-		return want.String() == got.String()
+// matches reports whether got is r, the reply wanted.
+func (r Reply) matches(got Reply, table string) bool {
+	if r.Err == nil || got.Err == nil {
+		return r.String() == got.String()
 	}
-	w, g := *want.Err, *got.Err
+	w, g := *r.Err, *got.Err
 	if !textMatches(w.Text, g.Text, table) || len(w.Reasons) != len(g.Reasons) {
 		return false
 	}
-	for i, r := range w.Reasons {
-		if !textMatches(r.Text, g.Reasons[i].Text, table) || r.Code != g.Reasons[i].Code ||
-			showItem(r.Item) != showItem(g.Reasons[i].Item) {
+	for i, reason := range w.Reasons {
+		if !textMatches(reason.Text, g.Reasons[i].Text, table) || reason.Code != g.Reasons[i].Code ||
+			showItem(reason.Item) != showItem(g.Reasons[i].Item) {
 			return false
 		}
 	}

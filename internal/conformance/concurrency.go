@@ -55,7 +55,7 @@ func concurrencyCases() []Case {
 		},
 		{
 			Name: "of 64 transactions on one item one wins",
-			When: atOnce(func(i int) Request {
+			When: atOnce(func(int) Request {
 				return TransactWrite{Writes: []Request{
 					Put{If: "attribute_not_exists(pk)"},
 					Put{Item: keyedHash("other", Item{"n": num("1")})},

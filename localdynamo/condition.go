@@ -261,7 +261,7 @@ func checkBetween(c expr.Between, s *scope) error {
 		return nil
 	}
 	from, to := s.value(low), s.value(high)
-	rule := ""
+	var rule string
 	switch {
 	case from.kind != to.kind:
 		rule = "same data type for lower and upper bounds"

@@ -257,10 +257,16 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 			t.Errorf("%d records in the partition", n)
 		}
 		var all, rest []leasehold.Key
-		for r := range c.List(t.Context()) {
+		for r, err := range c.List(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			all = append(all, r.Key)
 		}
-		for r := range c.List(t.Context(), leasehold.After(all[0])) {
+		for r, err := range c.List(t.Context(), leasehold.After(all[0])) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			rest = append(rest, r.Key)
 		}
 		if len(all) != 4 || len(rest) != 3 || rest[0] != all[1] {

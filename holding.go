@@ -171,7 +171,7 @@ func (h *holding) lose(reason LostReason, by *Record, err error) {
 func (h *holding) warn(w *warning) {
 	h.mu.Lock()
 	lost := false
-	if _, ok := h.cause.(*LostError); ok { //nolint:errorlint // set by lose, never wrapped
+	if _, ok := h.cause.(*LostError); ok { // set by lose, never wrapped
 		lost = true
 	}
 	remaining := h.c.now().Remaining(h.until)

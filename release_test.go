@@ -406,6 +406,8 @@ func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		close(stop)
-		<-running
+		if err := <-running; err != nil {
+			t.Errorf("Do returned %v though the lock was ours until its lease ended", err)
+		}
 	})
 }

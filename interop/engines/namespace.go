@@ -58,7 +58,7 @@ func beNamespace(server []string) error {
 	if err != nil {
 		return fmt.Errorf("take over the listener: %w", err)
 	}
-	cmd := exec.Command(server[0], server[1:]...) //nolint:gosec // the arguments are startDynamoDBLocal's
+	cmd := exec.Command(server[0], server[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

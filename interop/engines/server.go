@@ -87,7 +87,7 @@ type command struct {
 
 // launch starts a process that dies when this one does.
 func launch(c command) (*Server, error) {
-	cmd := exec.Command(c.path, c.args...) //nolint:gosec // callers pass what they installed
+	cmd := exec.Command(c.path, c.args...)
 	if c.name != "" {
 		cmd.Args[0] = c.name
 	}

@@ -50,13 +50,13 @@ func do(ctx context.Context, args []string) error {
 		})
 	case len(args) >= 3 && args[0] == "run":
 		return with(ctx, args[1], func(s *engines.Server) error {
-			cmd := exec.CommandContext(ctx, args[2], args[3:]...) //nolint:gosec // running what it is given is what it is for
+			cmd := exec.CommandContext(ctx, args[2], args[3:]...)
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 			cmd.Env = append(os.Environ(), variable(s.Name)+"="+s.Endpoint)
 			return cmd.Run()
 		})
 	}
-	return errors.New("usage: engines install | engines serve NAME | engines run NAME COMMAND...")
+	return errors.New("usage: engines install | engines serve NAME | engines run NAME COMMAND ARGUMENTS")
 }
 
 func install(ctx context.Context) error {

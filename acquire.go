@@ -93,8 +93,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		return nil, c.waitEnded(want, holder, ended, nil)
 	}
 	if h := given.granted; h != nil {
-		c.granted(ctx, h, began, 0, true)
-		return h.handles[0], nil
+		return c.granted(ctx, h, began, 0, true)
 	}
 
 	s := newSeeker(ctx, c, want, given)
@@ -123,8 +122,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	c.granted(ctx, s.granted, began, s.requests, false)
-	return s.granted.handles[0], nil
+	return c.granted(ctx, s.granted, began, s.requests, false)
 }
 
 // refuse passes on a turn whose caller has left.
@@ -148,9 +146,16 @@ func (c *Client) waitEnded(want *request, holder *Record, ended error, last *err
 	return fmt.Errorf("leasehold: acquire %v: %w", want.key, ended)
 }
 
-func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, requests int, local bool) {
+// granted ends an Acquire that was granted h. A grant that Close may have come
+// too early to see is given back.
+func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, requests int, local bool) (*Lock, error) {
+	if c.isClosing() {
+		c.detach(h.abandon)
+		return nil, ErrClosed
+	}
 	c.emit(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
 		Requests: requests, TookOver: h.took != nil, Local: local})
+	return h.first, nil
 }
 
 // grantLimit is the deadline of an attempt to be granted: a reply that comes

@@ -148,12 +148,22 @@ func (c *Client) emit(ctx context.Context, e Event) {
 func (c *Client) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.isClosing() {
+		return false
+	}
+	c.running++
+	return true
+}
+
+// isClosing reports whether Close has been called. Whatever is held before that
+// is found and released by Close, whatever comes to be held after it is given
+// back by the call that got it.
+func (c *Client) isClosing() bool {
 	select {
 	case <-c.closing:
-		return false
-	default:
-		c.running++
 		return true
+	default:
+		return false
 	}
 }
 
@@ -185,12 +195,10 @@ func (c *Client) detach(fn func()) {
 // A second Close returns what the first did.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
-	select {
-	case <-c.closing:
+	if c.isClosing() {
 		c.mu.Unlock()
 		<-c.closed
 		return c.result
-	default:
 	}
 	close(c.closing)
 	c.mu.Unlock()

@@ -127,7 +127,11 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		if res.err != nil {
 			return nil, res.err
 		}
-		return res.h.handles[0], nil
+		if c.isClosing() {
+			c.detach(res.h.abandon)
+			return nil, ErrClosed
+		}
+		return res.h.first, nil
 	case <-ctx.Done():
 	}
 	c.detach(func() {

@@ -25,6 +25,7 @@ type holding struct {
 	want    *request
 	granted decide.Instant
 	took    *Record // the dead holder's record, if it was taken over
+	first   *Lock   // the handle of the call that was granted
 
 	over    chan struct{} // closed when trust has ended
 	writing chan struct{} // one place: renewals exclude each other
@@ -66,7 +67,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
-	h.newHandle(ctx)
+	h.first = h.newHandle(ctx)
 	for _, n := range want.notices {
 		h.warnings = append(h.warnings, &warning{notice: n})
 	}

@@ -411,3 +411,31 @@ func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
 		}
 	})
 }
+
+func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
+	// Which comes first is the scheduler's choice, so there are many.
+	for range 2 {
+		inBubble(t, func(t *testing.T, w *world) {
+			c, wire := w.client(config())
+			wire.setFault(slow(time.Second))
+			const n = 200
+			got := make(chan *leasehold.Lock, n)
+			for i := range n {
+				go func() { l, _ := c.Acquire(t.Context(), fmt.Sprintf("job/%d", i)); got <- l }()
+			}
+			time.Sleep(time.Second)
+			_ = c.Close(t.Context())
+			for range n {
+				if l := <-got; l != nil && l.Err() == nil {
+					t.Error("a lock is live after Close")
+					_ = l.Release(t.Context())
+				}
+			}
+			for i := range n {
+				if item := w.item(fmt.Sprintf("job/%d", i)); item != nil && textOf(item, "isReleased") != "1" {
+					t.Errorf("left held: %v", item)
+				}
+			}
+		})
+	}
+}

@@ -505,3 +505,52 @@ func TestAnEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 		}
 	})
 }
+
+func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		n := 0
+		var late func() (*http.Response, error)
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if !c.renews() {
+				return next()
+			}
+			n++
+			switch n {
+			case 1:
+				_, _ = next()
+			case 50:
+				late = next
+			}
+			return nil, errReset
+		})
+		renew := func(opts ...leasehold.RenewOption) {
+			before := n
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { _ = lock.Renew(ctx, opts...); close(done) }()
+			synctest.Wait()
+			cancel()
+			<-done
+			synctest.Wait()
+			if n != before+1 {
+				t.Fatalf("%d attempts", n-before)
+			}
+		}
+		for range 49 {
+			renew()
+		}
+		renew(leasehold.WithLease(2 * time.Second))
+		renew(leasehold.WithLease(time.Hour))
+		left := time.Until(lock.TrustedUntil())
+		_, _ = late() // the shorter lease lands
+		if got := textOf(w.item("job"), "leaseDuration"); got != "2000" {
+			t.Fatalf("lease %s", got)
+		}
+		if left > 2*time.Second {
+			t.Errorf("trusted for %v under a lease of 2s", left)
+		}
+		_ = lock.Release(t.Context())
+	})
+}

@@ -244,6 +244,10 @@ func (h *holding) confirm(a attempt, r Record) {
 	if i := slices.IndexFunc(h.tried, func(t attempt) bool { return t.version == a.version }); i >= 0 {
 		h.tried = slices.Delete(h.tried, 0, i+1)
 	}
+	for _, t := range h.tried { // what was tried after it may land yet, with a shorter lease
+		timing := h.timing.scaled(t.lease)
+		h.until = h.until.Earlier(decide.TrustedUntil(t.sent, timing.lease, timing.margin))
+	}
 	h.begun, h.lastErr = false, nil
 	remaining := now.Remaining(h.until)
 	h.expiry.Reset(max(remaining, 0))

@@ -379,7 +379,7 @@ func TestAnObservationOutlivesItsProcess(t *testing.T) {
 			{"just now", 0, leasehold.ErrHeld},
 		} {
 			second, _ := w.client(config())
-			if err := second.ImportObservations(0, leasehold.BootObservation(seen[0], tc.ago)); err != nil {
+			if err := second.ImportObservations(0, leasehold.BootObservation(second, seen[0], tc.ago)); err != nil {
 				t.Fatal(err)
 			}
 			lock, err := second.TryAcquire(t.Context(), "job")

@@ -15,9 +15,16 @@ func SetClocks(c *Client, now func() (mono, boot time.Duration)) {
 	}
 }
 
+// VirtualClocks lets both clocks of a client go on with the time of a synctest
+// bubble: however long a test takes really, none of its leases runs out by it.
+func VirtualClocks(c *Client) {
+	start, began := readClocks(), time.Now()
+	c.now = func() decide.Instant { return start.Add(time.Since(began)) }
+}
+
 // BootObservation is an observation that another process of this boot of this
-// machine made that long ago.
-func BootObservation(o Observation, ago time.Duration) Observation {
-	o.boot, o.sinceBoot = bootID(), sinceBoot()-ago
+// machine made that long ago by the clock of c.
+func BootObservation(c *Client, o Observation, ago time.Duration) Observation {
+	o.boot, o.sinceBoot = bootID(), c.now().Boot-ago
 	return o
 }

@@ -69,6 +69,7 @@ func (w *world) client(cfg leasehold.Config) (*leasehold.Client, *wire) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	leasehold.VirtualClocks(c)
 	return c, wire
 }
 

@@ -554,3 +554,52 @@ func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
 		_ = lock.Release(t.Context())
 	})
 }
+
+func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job")
+		elapse(6 * time.Second)
+		if err := lock.Renew(t.Context(), leasehold.WithLease(2*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		elapse(time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Errorf("lost: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAShorterLeaseThatMayHaveLandedIsRenewedInItsOwnTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		elapse(6 * time.Second)
+		wire.setFault(once(call.renews, loseReply))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		_ = lock.Renew(ctx, leasehold.WithLease(2*time.Second))
+		elapse(time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Errorf("lost: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestANoticeComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		var noticed int
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour), leasehold.WithNotice(time.Minute, func(*leasehold.Lock) { noticed++ }))
+		if err := lock.Renew(t.Context(), leasehold.WithLease(30*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		elapse(time.Second)
+		if noticed != 1 {
+			t.Errorf("noticed %d times", noticed)
+		}
+		_ = lock.Release(t.Context())
+	})
+}

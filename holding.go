@@ -249,12 +249,22 @@ func (h *holding) confirm(a attempt, r Record) {
 		h.until = h.until.Earlier(decide.TrustedUntil(t.sent, timing.lease, timing.margin))
 	}
 	h.begun, h.lastErr = false, nil
+	h.rearm(now)
+}
+
+// rearm sets every timer by what is trusted now. h.mu is held, and trust lasts.
+func (h *holding) rearm(now decide.Instant) {
 	remaining := now.Remaining(h.until)
 	h.expiry.Reset(max(remaining, 0))
+	if h.renewal != nil {
+		h.renewal.Reset(min(h.timing.every, max(remaining, 0)/3))
+	}
 	for _, w := range h.warnings {
 		if remaining > w.left {
 			w.given = false
-			w.timer.Reset(remaining - w.left)
+		}
+		if !w.given {
+			w.timer.Reset(max(remaining-w.left, 0))
 		}
 	}
 }

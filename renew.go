@@ -109,12 +109,7 @@ func (h *holding) renewInBackground() {
 		a := h.renewOnce(h.ctx, renewal{})
 		<-h.c.renewals
 		if a.Effect == decide.Applied {
-			h.mu.Lock()
-			if h.cause == nil {
-				h.renewal.Reset(h.timing.every)
-			}
-			h.mu.Unlock()
-			return
+			return // which has made the next one due
 		}
 		if a.Cause == decide.Busy && n == 0 {
 			continue // once at once: a conflict has passed as soon as it is told
@@ -144,7 +139,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	if until := decide.TrustedUntil(a.sent, timing.lease, timing.margin); until.Mono < h.until.Mono {
 		// The shorter lease may land without our knowing.
 		h.until = h.until.Earlier(until)
-		h.expiry.Reset(max(now.Remaining(h.until), 0))
+		h.rearm(now)
 	}
 	within := decide.RenewalDeadline(now.Remaining(h.until))
 	ch := r.changes.against(h.record)

@@ -70,7 +70,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 		if len(f.tried) < manyTried {
 			pause(limit.Done(), backoff(n, time.Second))
 		}
-		if limit.Err() != nil || len(f.tried) >= manyTried {
+		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(f.until) {
 			return attempt{}, Record{}, h.unknownRelease(ans.err)
 		}
 	}

@@ -149,6 +149,7 @@ type freeing struct {
 	tried   []attempt
 	unknown bool // a write has had no answer
 	sent    int
+	until   decide.Instant // when this effort is of no use: the lease has freed the key
 }
 
 // free hands the key over or releases it. A lock that was not trusted any more
@@ -160,6 +161,7 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 		h.freeing = &freeing{h: h, hold: h.asHeld(), first: trusted}
 	}
 	f := h.freeing
+	f.until = started.Add(h.timing.lease)
 	h.mu.Unlock()
 
 	if trusted && e.policy == keepRecord && e.changes.none() {
@@ -190,7 +192,6 @@ func (h *holding) reportRelease(started decide.Instant, requests int, err error)
 // release sends the release until it is answered.
 func (f *freeing) release(limit context.Context, e ending) error {
 	h := f.h
-	leaseEnds := h.c.now().Add(h.want.timing.lease)
 	for n := 0; ; n++ {
 		a := h.c.newAttempt(h.want.timing.lease)
 		w := h.c.proto.Delete(f.hold)
@@ -217,7 +218,7 @@ func (f *freeing) release(limit context.Context, e ending) error {
 		if len(f.tried) < manyTried {
 			pause(limit.Done(), backoff(n, time.Second))
 		}
-		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(leaseEnds) {
+		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(f.until) {
 			return h.unknownRelease(ans.err)
 		}
 	}

@@ -439,3 +439,29 @@ func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
 		})
 	}
 }
+
+func TestAHandOverGivesUpWithTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		lost := once(call.grants, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return nil, errReset
+		})
+		wire.setFault(func(ctx context.Context, c call, _ func() (*http.Response, error)) (*http.Response, error) {
+			return lost(ctx, c, func() (*http.Response, error) { return refusal(400, "ThrottlingException"), nil })
+		})
+		time.AfterFunc(time.Hour, func() { wire.setFault(nil) })
+		began := time.Now()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("took %v", took)
+		}
+		wire.setFault(nil)
+		w.release(<-granted)
+	})
+}

@@ -23,9 +23,9 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 			return false, nil
 		}
 		a, r, err := f.grantTo(limit, t.want)
-		if err != nil {
+		if err != nil || a.version == "" {
 			var given turn
-			if !errors.Is(err, ErrLost) {
+			if err != nil && !errors.Is(err, ErrLost) {
 				// Nobody believes in what was tried: the next in line may
 				// take whatever of it the record shows.
 				h.c.orphan(h.key, f.hold.Versions)
@@ -47,7 +47,8 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 }
 
 // grantTo sends the hand-over until it is answered, and returns the attempt
-// that landed and the record it made.
+// that landed and the record it made; neither if somebody else has the key
+// by now, as after a release that worked.
 func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record, error) {
 	h := f.h
 	for n := 0; ; n++ {
@@ -89,10 +90,5 @@ func (f *freeing) landed(want *request, last attempt, ans answer) (attempt, Reco
 			}
 		}
 	}
-	if err := f.settle(ans, keepRecord); err != nil {
-		return attempt{}, Record{}, err
-	}
-	// A hand-over landed and its grant has ended since: the key is no longer
-	// ours to give.
-	return attempt{}, Record{}, f.lost(LostReplaced, nil)
+	return attempt{}, Record{}, f.settle(ans, keepRecord)
 }

@@ -465,3 +465,28 @@ func TestAHandOverGivesUpWithTheLease(t *testing.T) {
 		w.release(<-granted)
 	})
 }
+
+func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
+	for _, next := range []string{"nobody waits here", "somebody waits here"} {
+		t.Run(next, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, wire := w.client(config())
+				b, _ := w.client(config())
+				lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+				var wg sync.WaitGroup
+				if next == "somebody waits here" {
+					wg.Go(func() { w.release(w.acquire(a, "job")) })
+				}
+				foreign := make(chan *leasehold.Lock)
+				go func() { l := w.acquire(b, "job"); wire.setFault(nil); foreign <- l }()
+				elapse(15 * time.Second)
+				wire.setFault(cut) // until the lease has run out and the other is granted
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("error %v", err)
+				}
+				w.release(<-foreign)
+				wg.Wait()
+			})
+		})
+	}
+}

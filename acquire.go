@@ -96,7 +96,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		return c.granted(ctx, h, began, 0, true)
 	}
 
-	s := newSeeker(ctx, c, want, given)
+	s := newSeeker(ctx, c, want, given.skip)
 	c.detach(s.run)
 	select {
 	case <-s.done:
@@ -131,7 +131,6 @@ func (c *Client) refuse(want *request, given turn) {
 		c.detach(given.granted.abandon)
 		return
 	}
-	c.orphan(want.key, versionsOf(given.tried))
 	c.lines.pass(want.key, nil)
 }
 

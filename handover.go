@@ -24,14 +24,13 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 		}
 		a, r, err := f.grantTo(limit, t.want)
 		if err != nil || a.version == "" {
-			var given turn
 			if err != nil && !errors.Is(err, ErrLost) {
-				// Nobody believes in what was tried: the next in line may
-				// take whatever of it the record shows.
+				// Nobody believes in what was tried, the next in line neither:
+				// a release that is repeated may yet free it. It may be taken
+				// over at once.
 				h.c.orphan(h.key, f.hold.Versions)
-				given.tried = slices.Clone(f.tried)
 			}
-			if !h.c.lines.deliver(t, given) {
+			if !h.c.lines.deliver(t, turn{}) {
 				h.c.lines.pass(h.key, h)
 			}
 			return true, err

@@ -41,7 +41,6 @@ type ticket struct {
 // turn is a ticket's turn: the key itself, handed over, or the right to seek it.
 type turn struct {
 	granted *holding
-	tried   []attempt // hand-overs to this ticket whose effect is unknown
 	skip    time.Duration
 }
 

@@ -490,3 +490,42 @@ func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 		})
 	}
 }
+
+func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		granted := make(chan *leasehold.Lock, 1)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		var handOver func() (*http.Response, error)
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			switch {
+			case !c.grants():
+				return next()
+			case handOver == nil: // under way for long
+				handOver = next
+				return hang(ctx)
+			}
+			// The next in line seeks the key by itself, and just behind its
+			// refusal, by an engine that shows no record with one, comes the
+			// hand-over after all.
+			wire.setFault(nil)
+			_, _ = handOver()
+			return refusal(400, "ConditionalCheckFailedException"), nil
+		})
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := lock.Release(ended); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("first release: %v", err)
+		}
+		next := <-granted
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("second release: %v", err)
+		}
+		if textOf(w.item("job"), "isReleased") == "1" {
+			t.Errorf("the next holder's grant was released under it: %v", next.Err())
+		}
+		w.release(next)
+	})
+}

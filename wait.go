@@ -46,8 +46,8 @@ type seeker struct {
 	err     error
 }
 
-func newSeeker(ctx context.Context, c *Client, want *request, given turn) *seeker {
-	s := &seeker{c: c, want: want, tried: given.tried, skip: given.skip, done: make(chan struct{})}
+func newSeeker(ctx context.Context, c *Client, want *request, skip time.Duration) *seeker {
+	s := &seeker{c: c, want: want, skip: skip, done: make(chan struct{})}
 	s.life, s.kill = context.WithCancel(context.WithoutCancel(ctx))
 	return s
 }

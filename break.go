@@ -48,7 +48,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 	for n := 0; ; n++ {
 		version := protocol.NewVersion()
 		tried = append(tried, version)
-		w := c.proto.Break(r.protocol(), version, c.expires(ending{}, r), b.unrenewed)
+		w := c.proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)), b.unrenewed)
 		ans := c.write(ctx, w, attemptLimit)
 		switch {
 		case ans.Effect == decide.Applied:

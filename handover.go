@@ -41,6 +41,7 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 		}
 		next.end(ErrReleased)
 		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
+		f.record, f.stored = r, false
 		f.tried, f.unknown = nil, false
 	}
 }
@@ -62,6 +63,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 			return f.landed(want, a, ans)
 		case ans.Effect == decide.Unknown:
 			f.unknown = true
+			f.stored = f.stored || !want.changes.none()
 			f.note(a)
 			f.hold.Grants, f.hold.Token = append(f.hold.Grants, a.version), 0
 		case ans.Cause == decide.Refused && !f.unknown:

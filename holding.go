@@ -39,6 +39,7 @@ type holding struct {
 	begun     bool      // a renewal has been tried since the last that landed
 	lastErr   error     // of the last renewal
 	record    Record
+	stored    bool // an attempt without an answer may have stored something
 	handles   []*Lock
 	working   int           // functions in Do
 	quiet     chan struct{} // closed when there are none; Close waits for it
@@ -248,6 +249,7 @@ func (h *holding) confirm(a attempt, r Record) {
 		timing := h.timing.scaled(t.lease)
 		h.until = h.until.Earlier(decide.TrustedUntil(t.sent, timing.lease, timing.margin))
 	}
+	h.stored = h.stored && len(h.tried) > 0
 	h.begun, h.lastErr = false, nil
 	h.rearm(now)
 }

@@ -83,7 +83,7 @@ func (c *Client) releaseOrphans(ctx context.Context, want *request, versions []s
 	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: c.owner, Grants: versions, Versions: versions}
 	w := c.proto.Delete(hold)
 	if want.policy == keepRecord {
-		w = c.proto.Release(hold, protocol.NewVersion(), c.expires(ending{changes: want.changes}, Record{}), protocol.Changes{})
+		w = c.proto.Release(hold, protocol.NewVersion(), c.expires(true), protocol.Changes{})
 	}
 	c.write(ctx, w, attemptLimit)
 }

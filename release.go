@@ -145,7 +145,9 @@ func atLeast(ctx context.Context, grace time.Duration) (context.Context, context
 type freeing struct {
 	h       *holding
 	hold    protocol.Hold
-	first   bool // the first write was sent while trusted
+	record  Record // as of the last write known to have landed
+	stored  bool   // one of unknown effect may have stored something since
+	first   bool   // the first write was sent while trusted
 	tried   []attempt
 	unknown bool // a write has had no answer
 	sent    int
@@ -158,7 +160,7 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 	started := h.c.now()
 	h.mu.Lock()
 	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), first: trusted}
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted}
 	}
 	f := h.freeing
 	f.until = started.Add(h.timing.lease)
@@ -196,8 +198,7 @@ func (f *freeing) release(limit context.Context, e ending) error {
 		a := h.c.newAttempt(h.want.timing.lease)
 		w := h.c.proto.Delete(f.hold)
 		if e.policy == keepRecord {
-			r := h.currentRecord()
-			w = h.c.proto.Release(f.hold, a.version, h.c.expires(e, r), e.changes.against(r))
+			w = h.c.proto.Release(f.hold, a.version, h.c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
 		}
 		ans := h.c.write(h.ctx, w, attemptLimit)
 		f.sent++
@@ -264,20 +265,13 @@ func (f *freeing) lost(reason LostReason, by *Record) error {
 	return &LostError{Key: f.h.key, Token: f.h.token, Reason: reason, By: by, At: time.Now().Round(0)}
 }
 
-// expires is when TTL may collect a record that is released now.
-func (c *Client) expires(e ending, r Record) time.Time {
+// expires is when TTL may collect a record that is released now; with
+// something of the caller's in it, or maybe so, never unless Config says when.
+func (c *Client) expires(carries bool) time.Time {
 	retention := c.cfg.Retention
 	if retention == 0 {
 		retention = defaultRetention
-		data := r.Data != nil && !e.changes.SetData || e.changes.Data != nil
-		attributes := len(r.Attributes) > 0
-		if e.changes.replaceAttributes {
-			attributes = false
-		}
-		for _, v := range e.changes.Attributes {
-			attributes = attributes || v != nil
-		}
-		if data || attributes {
+		if carries {
 			retention = Forever
 		}
 	}
@@ -285,4 +279,20 @@ func (c *Client) expires(e ending, r Record) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(retention)
+}
+
+// leave reports whether something of the caller's is in r after the changes.
+func (ch changes) leave(r Record) bool {
+	if ch.Data != nil || r.Data != nil && !ch.SetData {
+		return true
+	}
+	if len(r.Attributes) > 0 && !ch.replaceAttributes {
+		return true
+	}
+	for _, v := range ch.Attributes {
+		if v != nil {
+			return true
+		}
+	}
+	return false
 }

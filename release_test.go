@@ -529,3 +529,64 @@ func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 		w.release(next)
 	})
 }
+
+func TestDataUnderAGrantThatWasGivenUpIsNotLeftToTTL(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		w.release(w.acquire(c, "job", leasehold.WithData([]byte("precious"))))
+		if w.item("job")["expiresAt"] != nil {
+			t.Fatal("setup")
+		}
+		wire.setFault(once(call.grants, loseReply))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		elapse(5 * time.Second)
+		item := w.item("job")
+		if textOf(item, "isReleased") != "1" || item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		wire.setFault(once(call.renews, loseReply))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		if err := lock.Renew(ctx, leasehold.WithData([]byte("precious"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("error %v", err)
+		}
+		synctest.Wait()
+		w.release(lock)
+		item := w.item("job")
+		if item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); left <- err }()
+		synctest.Wait()
+		wire.setFault(once(call.grants, func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			leave()
+			return slow(100*time.Millisecond)(ctx, c, next)
+		}))
+		w.release(lock)
+		<-left
+		item := w.item("job")
+		if item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}

@@ -135,6 +135,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	hold := h.asHeld()
 	a := h.c.newAttempt(timing.lease)
 	h.tried = append(h.tried, a)
+	h.stored = h.stored || !r.changes.none()
 	h.begun = true
 	if until := decide.TrustedUntil(a.sent, timing.lease, timing.margin); until.Mono < h.until.Mono {
 		// The shorter lease may land without our knowing.
@@ -235,6 +236,7 @@ func (h *holding) untry(a attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried = slices.DeleteFunc(h.tried, func(t attempt) bool { return t.version == a.version })
+	h.stored = h.stored && len(h.tried) > 0
 }
 
 // resolveMany reads the record when too many attempts have had no answer. A

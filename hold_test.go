@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"sync"
@@ -601,5 +602,19 @@ func TestANoticeComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 			t.Errorf("noticed %d times", noticed)
 		}
 		_ = lock.Release(t.Context())
+	})
+}
+
+func TestALeaseMayBeForEver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))
+		if err != nil {
+			t.Fatalf("%v: %v", err, textOf(w.item("job"), "leaseDuration"))
+		}
+		if lock.Err() != nil {
+			t.Error(lock.Err())
+		}
+		w.release(lock)
 	})
 }

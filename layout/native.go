@@ -296,5 +296,9 @@ func number(n int64) types.AttributeValue {
 
 // leaseMillis rounds up: a lease is never shorter than asked.
 func leaseMillis(d time.Duration) types.AttributeValue {
-	return text(strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10))
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return text(strconv.FormatInt(ms, 10))
 }

@@ -133,6 +133,12 @@ func TestALeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)
 	}
+	for _, d := range []time.Duration{time.Second, 1<<63 - 1} { // whole, and for ever
+		got, err := parseLease(leaseMillis(d).(*types.AttributeValueMemberS).Value)
+		if err != nil || got < d {
+			t.Errorf("a lease of %v reads as %v, %v", d, got, err)
+		}
+	}
 }
 
 func TestNamesThatClashAreAnErrorOfTheLayout(t *testing.T) {

@@ -510,3 +510,48 @@ func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
 		}
 	})
 }
+
+func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		w.release(w.acquire(c, "job"))
+		w.update("job", map[string]types.AttributeValue{"data": str("text")})
+		if _, err := c.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrBadRecord) {
+			t.Fatalf("error %v", err)
+		}
+		elapse(5 * time.Second)
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("left held: %v", w.item("job"))
+		}
+	})
+}
+
+func TestAnAcquireThatFailsLeavesNothing(t *testing.T) {
+	for name, opts := range map[string][]leasehold.AcquireOption{
+		"with renewal":    nil,
+		"without renewal": {leasehold.WithoutRenewal()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					switch {
+					case !c.grants():
+						return next()
+					case w.item("job") == nil:
+						return loseReply(ctx, c, next)
+					}
+					return refusal(400, "AccessDeniedException"), nil
+				})
+				var op *leasehold.OpError
+				if _, err := c.Acquire(t.Context(), "job", opts...); !errors.As(err, &op) {
+					t.Fatalf("error %v", err)
+				}
+				synctest.Wait()
+				if textOf(w.item("job"), "isReleased") != "1" {
+					t.Errorf("left behind %v", w.item("job"))
+				}
+			})
+		})
+	}
+}

@@ -74,12 +74,16 @@ func (s *seeker) run() {
 	s.finished = true
 	abandoned := s.abandoned
 	s.mu.Unlock()
+	tried := versionsOf(s.tried)
 	if h == nil {
 		s.err = err
-		s.c.orphan(s.want.key, versionsOf(s.tried))
+		s.c.orphan(s.want.key, tried)
 		s.c.lines.pass(s.want.key, nil)
-		if abandoned {
-			s.c.releaseOrphans(s.life, s.want, versionsOf(s.tried))
+		undo := func() { s.c.releaseOrphans(s.life, s.want, tried) }
+		if abandoned || s.want.manual {
+			undo()
+		} else {
+			s.c.detach(undo) // the caller need not wait for it
 		}
 		return
 	}
@@ -164,6 +168,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 	case ans.Effect == decide.Applied:
 		r, err := s.c.decode(s.want.key, ans.item)
 		if err != nil {
+			s.note(a) // it has landed, on something that a grant leaves in place
 			return nil, ans, err
 		}
 		h, err := s.hold(a, r, over)

@@ -555,3 +555,25 @@ func TestAnAcquireThatFailsLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		w.release(w.acquire(c, "job"))
+		var late func() (*http.Response, error)
+		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			late = next
+			return nil, errReset
+		}))
+		w.release(w.acquire(c, "job"))
+		_, _ = late()
+		if textOf(w.item("job"), "isReleased") == "1" {
+			t.Fatal("the delayed attempt did not land")
+		}
+		began := time.Now()
+		w.release(w.acquire(c, "job"))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
+		}
+	})
+}

@@ -87,6 +87,8 @@ func (s *seeker) run() {
 		}
 		return
 	}
+	// An earlier attempt may land yet, once the key is free again.
+	s.c.orphan(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
 	s.c.lines.hold(h)
 	if abandoned {
 		h.abandon()

@@ -577,3 +577,48 @@ func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) 
 		}
 	})
 }
+
+func TestATakeoverDeliveredTwiceSaysWhomItTookOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, bwire := w.client(config())
+		dead := w.acquire(a, "job")
+		wire.setFault(cut)
+		n := 0
+		bwire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.grants() {
+				n++
+				if n == 2 {
+					_, _ = next()
+				}
+			}
+			return next()
+		})
+		lock := w.acquire(b, "job")
+		if r, ok := lock.TookOver(); !ok || r.Token != dead.Token() {
+			t.Errorf("took over %+v %v", r, ok)
+		}
+		w.release(lock)
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestATakeoverWhoseReplyWasLostSaysWhomItTookOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, bwire := w.client(config())
+		dead := w.acquire(a, "job")
+		wire.setFault(cut)
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		elapse(20 * time.Second)
+		bwire.setFault(once(call.grants, loseReply))
+		lock := w.acquire(b, "job")
+		if r, ok := lock.TookOver(); !ok || r.Token != dead.Token() {
+			t.Errorf("took over %+v, %v", r, ok)
+		}
+		w.release(lock)
+		_ = dead.Release(t.Context())
+	})
+}

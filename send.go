@@ -21,6 +21,7 @@ type attempt struct {
 	version string
 	sent    decide.Instant
 	lease   time.Duration
+	dead    *Record // whom it takes over, if it does
 }
 
 func (c *Client) newAttempt(lease time.Duration) attempt {

@@ -160,10 +160,11 @@ func (s *seeker) look() (answer, error) {
 // take sends one grant. A holding or an error ends the seeking.
 func (s *seeker) take(over bool) (*holding, answer, error) {
 	takeable := versionsOf(s.tried)
+	a := s.c.newAttempt(s.want.timing.lease)
 	if over {
 		takeable = append(takeable, s.seen.Version)
+		a.dead = s.deadHolder()
 	}
-	a := s.c.newAttempt(s.want.timing.lease)
 	s.requests++
 	ans := s.c.write(s.life, s.c.proto.Grant(s.c.grantOf(s.want, a, takeable)), s.want.grantLimit())
 	switch {
@@ -173,7 +174,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 			s.note(a) // it has landed, on something that a grant leaves in place
 			return nil, ans, err
 		}
-		h, err := s.hold(a, r, over)
+		h, err := s.hold(a, r)
 		return h, ans, err
 	case ans.Effect == decide.Unknown:
 		s.note(a)
@@ -211,7 +212,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 		half := (s.want.timing.lease - s.want.timing.margin) / 2
 		trust := decide.TrustedUntil(a.sent, s.want.timing.lease, s.want.timing.margin)
 		if s.c.now().Remaining(trust) >= half {
-			return s.hold(a, *s.seen, false)
+			return s.hold(a, *s.seen)
 		}
 		s.view.Ours = true
 	}
@@ -261,15 +262,25 @@ func (s *seeker) note(a attempt) {
 	}
 }
 
-// hold makes a holding of a grant.
-func (s *seeker) hold(a attempt, r Record, over bool) (*holding, error) {
-	var took *Record
-	if over && s.seen != nil && !s.view.Ours {
-		took = s.seen
+// deadHolder returns whom a takeover of the record seen takes over: behind an
+// attempt of our own that landed unseen, the holder whom that one took over.
+func (s *seeker) deadHolder() *Record {
+	if !s.view.Ours {
+		return s.seen
 	}
+	for _, a := range s.tried {
+		if a.version == s.seen.Version {
+			return a.dead
+		}
+	}
+	return nil
+}
+
+// hold makes a holding of a grant.
+func (s *seeker) hold(a attempt, r Record) (*holding, error) {
 	s.c.seen.forget(s.want.key)
 	h := s.c.newHolding(s.life, s.want, a, r)
-	h.took = took
+	h.took = a.dead
 	if !s.want.changes.replaceAttributes {
 		return h, nil
 	}

@@ -68,8 +68,10 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 // before its lease runs out. It sends nothing.
 func (l *Lock) Detach() (Grant, error) {
 	h := l.h
+	if err := l.Err(); err != nil {
+		return Grant{}, err
+	}
 	until := l.TrustedUntil()
-	h.look()
 	h.mu.Lock()
 	shared := len(h.handles) > 1
 	h.mu.Unlock()

@@ -1,6 +1,7 @@
 package leasehold_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -323,5 +324,56 @@ func TestReentrant(t *testing.T) {
 		if n := len(wire.sent()); n != 1 {
 			t.Errorf("%d requests for the release", n)
 		}
+	})
+}
+
+func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		g, err := w.acquire(c, "job").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		seeker := make(chan error, 1)
+		go func() { _, err := c.Acquire(ctx, "job"); seeker <- err }()
+		synctest.Wait()
+		time.Sleep(30 * time.Millisecond)
+		lock, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan *leasehold.Lock, 1)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		wire.setFault(once(call.grants, slow(time.Second)))
+		released := make(chan error, 1)
+		go func() { released <- lock.Release(t.Context()) }()
+		time.Sleep(500 * time.Millisecond)
+		leave()
+		<-seeker
+		if err := <-released; err != nil {
+			t.Error(err)
+		}
+		w.release(<-granted)
+	})
+}
+
+func TestAReleasedHandleDetachesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job")
+		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(inner)
+		if _, err := inner.Detach(); !errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("detach of a released handle: %v", err)
+		}
+		if err := lock.Err(); err != nil {
+			t.Errorf("the other handle: %v", err)
+		}
+		_ = lock.Release(t.Context())
 	})
 }

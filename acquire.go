@@ -76,6 +76,12 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	}
 	var given turn
 	var ended error
+	var late <-chan time.Time
+	if want.noWait {
+		timer := time.NewTimer(tryFor)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case given = <-t.turn:
 	case holder := <-t.known:
@@ -84,6 +90,8 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		ended = context.Cause(ctx)
 	case <-c.closing:
 		ended = ErrClosed
+	case <-late:
+		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", tryFor)
 	}
 	if ended != nil {
 		holder := c.lines.holder(want.key)

@@ -622,3 +622,21 @@ func TestATakeoverWhoseReplyWasLostSaysWhomItTookOver(t *testing.T) {
 		_ = dead.Release(t.Context())
 	})
 }
+
+func TestATryGivesUpBehindACallThatHearsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(cut)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() { _, _ = c.Acquire(ctx, "job") }()
+		synctest.Wait()
+		began := time.Now()
+		_, err := c.TryAcquire(ctx, "job")
+		if took := time.Since(began); err == nil || took > 15*time.Second {
+			t.Errorf("error %v after %v", err, took)
+		}
+		cancel()
+		elapse(10 * time.Second)
+	})
+}

@@ -16,10 +16,10 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: ## Test the library, the engine and the command with the race detector
-	go test -race ./...
+	go test -race -timeout 30m ./...
 
 check: lint test ## Lint and test every module, the real servers included
-	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race ./...) || exit 1; done
+	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -timeout 30m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these:"; echo "$$unformatted"; exit 1; }

@@ -33,18 +33,15 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return c.breakError(key, fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx)))
+		return c.unknownOutcome("break", key, context.Cause(ctx))
 	}
-}
-
-func (c *Client) breakError(key Key, err error) error {
-	return opError("break", c.cfg.Table, key, err)
 }
 
 // breakGrant sends the break until it is answered. Each attempt has its own
 // version, so that a record it freed is known again.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 	var tried []string
+	unknown := false
 	for n := 0; ; n++ {
 		version := protocol.NewVersion()
 		tried = append(tried, version)
@@ -53,8 +50,10 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 		switch {
 		case ans.Effect == decide.Applied:
 			return nil
+		case ans.Cause == decide.Refused && !unknown:
+			return opError("break", c.cfg.Table, r.Key, ans.err)
 		case ans.Cause == decide.Refused:
-			return c.breakError(r.Key, ans.err)
+			return c.unknownOutcome("break", r.Key, ans.err)
 		case ans.Cause == decide.ConditionFailed:
 			item, ok := c.shown(ctx, r.Key, ans)
 			if !ok {
@@ -77,9 +76,10 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 				return &ChangedError{Now: now}
 			}
 		}
+		unknown = unknown || ans.Effect == decide.Unknown
 		pause(ctx.Done(), backoff(n, time.Second))
 		if ctx.Err() != nil || len(tried) >= manyTried {
-			return c.breakError(r.Key, fmt.Errorf("%w: %w", ErrUnknownOutcome, ans.err))
+			return c.unknownOutcome("break", r.Key, ans.err)
 		}
 	}
 }

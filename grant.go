@@ -145,7 +145,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 			c.resumes.add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
 		}
 	})
-	return nil, &OpError{Op: "renew", Table: c.cfg.Table, Key: key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))}
+	return nil, c.unknownOutcome("renew", key, context.Cause(ctx))
 }
 
 func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
@@ -188,14 +188,16 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 			tried = append(tried, a)
 			hold.Versions = append(hold.Versions, a.version)
 			c.resumes.add(g.ID, []string{a.version}, c.now().Mono)
-		case ans.Cause == decide.Refused:
+		case ans.Cause == decide.Refused && len(tried) == 0:
 			return nil, opError("renew", c.cfg.Table, want.key, ans.err)
+		case ans.Cause == decide.Refused:
+			return nil, c.unknownOutcome("renew", want.key, ans.err)
 		}
 		if len(tried) < manyTried {
 			pause(ctx.Done(), backoff(n, time.Second))
 		}
 		if ctx.Err() != nil || len(tried) >= manyTried {
-			return nil, &OpError{Op: "renew", Table: c.cfg.Table, Key: want.key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, ans.err)}
+			return nil, c.unknownOutcome("renew", want.key, ans.err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -374,4 +375,46 @@ func TestAReleasedHandleDetachesNothing(t *testing.T) {
 		}
 		_ = lock.Release(t.Context())
 	})
+}
+
+func TestARefusalAfterALostReplyIsAnUnknownOutcome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fits func(call) bool
+		do   func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
+	}{
+		"renew": {call.renews, func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
+			return lock.Renew(ctx, leasehold.WithData([]byte("x")))
+		}},
+		"break": {call.releases, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+			return c.Break(ctx, lock.Record())
+		}},
+		"resume": {call.renews, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+			g, err := lock.Detach()
+			if err != nil {
+				return err
+			}
+			_, err = c.Resume(ctx, g)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+				lost := false
+				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					if tc.fits(c) && !lost {
+						lost = true
+						return loseReply(ctx, c, next)
+					}
+					return refusal(400, "AccessDeniedException"), nil
+				})
+				if err := tc.do(t.Context(), c, lock); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("landed, then refused: %v", err)
+				}
+				wire.setFault(nil)
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
 }

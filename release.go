@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -113,7 +112,7 @@ func (op *releasing) unanswered() bool {
 }
 
 func (h *holding) unknownRelease(err error) error {
-	return &OpError{Op: "release", Table: h.c.cfg.Table, Key: h.key, Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, err)}
+	return h.c.unknownOutcome("release", h.key, err)
 }
 
 // abandon frees a grant that nobody wants any more.

@@ -47,8 +47,7 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 		return err
 	case <-ctx.Done():
 	}
-	return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key,
-		Err: fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))}
+	return h.c.unknownOutcome("renew", h.key, context.Cause(ctx))
 }
 
 // renewUntil renews on behalf of a caller.
@@ -69,8 +68,10 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 			return nil
 		case h.ended() != nil:
 			return h.ended()
-		case a.Cause == decide.Refused:
+		case a.Cause == decide.Refused && !unknown:
 			return opError("renew", h.c.cfg.Table, h.key, a.err)
+		case a.Cause == decide.Refused:
+			return h.c.unknownOutcome("renew", h.key, a.err)
 		}
 		unknown = unknown || a.Effect == decide.Unknown
 		pause(ctx.Done(), backoff(n, time.Second))

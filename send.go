@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -88,6 +89,12 @@ func (c *Client) classified(ctx context.Context, a answer) answer {
 		c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: request failed", slog.Any("err", a.err))
 	}
 	return a
+}
+
+// unknownOutcome is the error of an operation that gives up although one of its
+// writes may have landed or may yet, whatever the last answer was.
+func (c *Client) unknownOutcome(op string, key Key, err error) error {
+	return opError(op, c.cfg.Table, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
 }
 
 // decode reads an item as a record of key.

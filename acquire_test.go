@@ -273,14 +273,24 @@ func TestAGrantThatComesAfterItsCallerLeftIsUndone(t *testing.T) {
 func TestAnEndedContextSendsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
+		lock := w.acquire(c, "held", leasehold.WithoutRenewal())
+		defer w.release(lock)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("shutting down")
 		cancel(why)
-		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, why) {
-			t.Errorf("error %v", err)
-		}
-		if n := len(wire.sent()); n != 0 {
-			t.Errorf("%d requests", n)
+		wire.sent()
+		for name, do := range map[string]func() error{
+			"Acquire": func() error { _, err := c.Acquire(ctx, "job"); return err },
+			"Renew":   func() error { return lock.Renew(ctx) },
+			"Break":   func() error { return c.Break(ctx, lock.Record()) },
+		} {
+			if err := do(); !errors.Is(err, why) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+				t.Errorf("%s: %v", name, err)
+			}
+			synctest.Wait()
+			if n := len(wire.sent()); n != 0 {
+				t.Errorf("%s: %d requests", name, n)
+			}
 		}
 	})
 }

@@ -13,7 +13,8 @@ import (
 // Break frees the grant in r, whoever holds it; if the record shows another
 // grant by now, a *ChangedError. The holder learns at its next renewal:
 // its unfenced work may overlap with the next holder's, its Commits fail.
-// ErrUnknownOutcome if ctx ended without an answer.
+// ErrUnknownOutcome if ctx ended without an answer. With a ctx that has ended
+// before, nothing is sent.
 func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
 	var b breaking
 	for _, o := range opts {
@@ -27,6 +28,15 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	if r.Owner == "" || r.Version == "" {
 		return fmt.Errorf("leasehold: break %v: the record lacks owner or version: pass one that Get or List returned", key)
 	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("leasehold: break %v: %w", key, context.Cause(ctx))
+	}
+	if !c.enter() {
+		return ErrClosed
+	}
+	defer c.leave()
+	ctx, stop := c.untilClosing(ctx)
+	defer stop()
 	done := make(chan error, 1)
 	c.detach(func() { done <- c.breakGrant(ctx, r, b) })
 	select {

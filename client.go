@@ -167,6 +167,20 @@ func (c *Client) isClosing() bool {
 	}
 }
 
+// untilClosing returns a context that ends with ctx, and with ErrClosed when
+// Close is called: what is repeated under it does not hold Close up.
+func (c *Client) untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.closing:
+			cancel(ErrClosed)
+		case <-out.Done():
+		}
+	}()
+	return out, func() { cancel(context.Canceled) }
+}
+
 func (c *Client) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

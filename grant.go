@@ -120,6 +120,8 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		err error
 	}
 	done := make(chan result, 1)
+	ctx, stop := c.untilClosing(ctx)
+	defer stop()
 	c.detach(func() {
 		h, err := c.resume(ctx, g, want, r)
 		done <- result{h, err}

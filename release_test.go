@@ -590,3 +590,41 @@ func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
 		}
 	})
 }
+
+func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		r := lock.Record()
+		g, err := lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return refusal(400, "ThrottlingException"), nil
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := c.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("resume: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if err := c.Break(t.Context(), r); !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("break: %v", err)
+			}
+		})
+		elapse(time.Minute)
+		began := time.Now()
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("close took %v", took)
+		}
+		wg.Wait()
+		if err := c.Break(t.Context(), r); !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("break after Close: %v", err)
+		}
+	})
+}

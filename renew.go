@@ -22,7 +22,7 @@ const manyTried = 50
 // Needed only with WithoutRenewal or to store something. Failures are retried
 // until ctx or the trust ends. When ctx ends while an attempt is without an
 // answer the error is ErrUnknownOutcome: the lease may be renewed, the data
-// stored.
+// stored. With a ctx that has ended before, nothing is sent.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	h := l.h
 	var r renewal
@@ -39,6 +39,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	}
 	if err := h.c.checkChanges(h.key, &r.changes); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("leasehold: renew %v: %w", h.key, context.Cause(ctx))
 	}
 	done := make(chan error, 1)
 	h.c.detach(func() { done <- h.renewUntil(ctx, r) })

@@ -151,6 +151,9 @@ func TestElementsLeaveAndJoinAListByTheirOldIndexes(t *testing.T) {
 		want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"UpdateExpression":"`+test.update+`"`+values+`}`, `{}`)
 		want(t, e, "GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"l"}`, `{"Item":{"l":{"L":`+test.list+`}}}`)
 	}
+	e := newSeeded(t)
+	want(t, e, "PutItem", `{"TableName":"locks","Item":{"id":{"S":"b"},"l":{"L":[{"S":"1"},{"L":[{"S":"2"},{"S":"3"}]}]}}}`, `{}`)
+	want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"b"}},"UpdateExpression":"REMOVE l[0], l[1][0]","ReturnValues":"ALL_NEW"}`, `{"Attributes":{"id":{"S":"b"},"l":{"L":[{"L":[{"S":"3"}]}]}}}`)
 }
 
 func TestAnUpdateThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
@@ -238,6 +241,7 @@ func TestRequestsThatCannotBeAreRefused(t *testing.T) {
 		{"BatchGetItem", `{"RequestItems":{"locks":{"Keys":[` + strings.TrimSuffix(strings.Repeat(`{"id":{"S":"a"}},`, 101), ",") + `]}}}`, "1 validation error detected: Value '[101 keys]' at 'requestItems.locks.member.keys' failed to satisfy constraint: Member must have length less than or equal to 100"},
 		{"BatchWriteItem", `{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"b"}}}},{"DeleteRequest":{"Key":{"id":{"S":"b"}}}}]}}`, "Provided list of item keys contains duplicates"},
 		{"BatchWriteItem", `{"RequestItems":{"locks":[` + strings.TrimSuffix(strings.Repeat(`{"DeleteRequest":{"Key":{"id":{"S":"b"}}}},`, 26), ",") + `]}}`, "1 validation error detected: Value '{locks=[26 writes]}' at 'requestItems' failed to satisfy constraint: Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]"},
+		{"BatchWriteItem", `{"RequestItems":{"locks":[` + strings.TrimSuffix(strings.Repeat(`{"DeleteRequest":{"Key":{"id":{"S":"b"}}}},`, 25), ",") + `],"other":[{}]}}`, "Too many items requested for the BatchWriteItem call"},
 		{"TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"locks","Item":{"id":{"S":"b"}}}},{"Delete":{"TableName":"locks","Key":{"id":{"S":"b"}}}}]}`, "Transaction request cannot include multiple operations on one item"},
 		{"TransactWriteItems", `{"TransactItems":[` + strings.TrimSuffix(strings.Repeat(`{"Delete":{"TableName":"locks","Key":{"id":{"S":"b"}}}},`, 101), ",") + `]}`, "1 validation error detected: Value '[101 items]' at 'transactItems' failed to satisfy constraint: Member must have length less than or equal to 100"},
 		{"TransactWriteItems", `{"TransactItems":[{"Update":{"TableName":"locks","Key":{"id":{"S":"b"}},"UpdateExpression":"SET a = = b"}}]}`, `Invalid UpdateExpression: Syntax error; token: "=", near: "= = b"`},

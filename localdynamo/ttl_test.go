@@ -48,12 +48,8 @@ func TestTTLDeletesAnItemAnHourAfterItsTime(t *testing.T) {
 				t.Errorf("%s is there: %v, want %v", id, got, want)
 			}
 		}
-		// One whose place was taken again is not swept away with the old one.
 		put("free", map[string]types.AttributeValue{})
 		put("any", map[string]types.AttributeValue{})
-		if get(t, client, "free") == nil {
-			t.Error("the sweep took a new item for an expired one")
-		}
 		out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
 		if err != nil || out.Count != 5 {
 			t.Errorf("a scan sees %d items, %v", out.Count, err)
@@ -61,6 +57,43 @@ func TestTTLDeletesAnItemAnHourAfterItsTime(t *testing.T) {
 		want(t, e, "DescribeTimeToLive", `{"TableName":"locks"}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"expiresAt"}}`)
 		described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
 		if err != nil || *described.Table.ItemCount != 5 {
+			t.Errorf("after the sweep the table has %d items, %v", *described.Table.ItemCount, err)
+		}
+	})
+}
+
+func TestTheSweepDeletesWhatExpiredAndNothingThatTookItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newTable(t, localdynamo.New())
+		if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+			TableName:               aws.String("locks"),
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		put := func(i int, expires bool) {
+			item := key(strconv.Itoa(i))
+			if expires {
+				item["expiresAt"] = number(int(time.Now().Unix()) + i)
+			}
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const crowd = 90 // more than three writes sweep
+		for i := range crowd {
+			put(i, true)
+		}
+		time.Sleep(2 * time.Hour)
+		put(crowd-1, false) // while its old item still waits to be swept
+		for range 4 {
+			put(crowd, false)
+		}
+		if get(t, client, strconv.Itoa(crowd-1)) == nil {
+			t.Error("the sweep took a new item for an expired one")
+		}
+		described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
+		if err != nil || *described.Table.ItemCount != 2 {
 			t.Errorf("after the sweep the table has %d items, %v", *described.Table.ItemCount, err)
 		}
 	})

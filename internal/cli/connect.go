@@ -168,7 +168,7 @@ func (c orMadeUp) Retrieve(ctx context.Context) (aws.Credentials, error) {
 
 // locks returns a lock client on the table.
 func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
-	cfg.Table, cfg.Layout = s.table, s.layout
+	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.table, s.layout, closing
 	// What it would log is said by the command, from events and errors.
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	locks, err := leasehold.New(s.db, cfg)
@@ -179,7 +179,7 @@ func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
 }
 
 // closing is how long the command waits at its end for requests under way.
-const closing = 2 * time.Second
+const closing = time.Second
 
 // closeLocks ends a lock client.
 func closeLocks(locks *leasehold.Client) {

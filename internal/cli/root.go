@@ -43,6 +43,7 @@ New here? leasehold demo needs no AWS and no set-up.`,
 			return usageOf(cmd, "there is no command %s%s", printable(args[0]), suggestion(cmd, args[0]))
 		},
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetHelpFunc(printHelp)
 	root.SetHelpCommand(newHelp(root))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageOf(cmd, "%v", err) })

@@ -11,8 +11,11 @@ import (
 )
 
 // releaseLimit bounds the release after CMD has ended; after it the lease
-// frees the key.
-const releaseLimit = 5 * time.Second
+// frees the key. That of a lost lock is a courtesy.
+const (
+	releaseLimit     = 5 * time.Second
+	lostReleaseLimit = time.Second
+)
 
 // supervision is CMD running under a lock.
 type supervision struct {
@@ -40,17 +43,19 @@ func (s *supervision) run() error {
 	c, err := startChild(s.cmd)
 	if err != nil {
 		s.guard.end()
-		s.release()
+		_ = s.release(releaseLimit) // CMD is what matters, and the lease frees the key
 		return startError(s.cmd.Args[0], err)
 	}
 	s.guard.order(orderGroup, int64(c.group()))
 	s.supervise(c)
+	if s.guard.end() {
+		s.sayStopping()
+	}
 	if s.stopping {
 		// What is left of the group must not work on without the lock. Its id
 		// is in use until CMD is reaped.
 		c.signal(syscall.SIGKILL)
 	}
-	s.guard.end()
 	code := c.reap()
 	return s.finish(code)
 }
@@ -114,7 +119,11 @@ func (s *supervision) finish(code int) error {
 	e.ExitCode = &code
 	s.app.say.event(e)
 	lost := s.lock.Err()
-	released := s.release()
+	limit := releaseLimit
+	if lost != nil {
+		limit = lostReleaseLimit
+	}
+	released := s.release(limit)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
@@ -135,8 +144,8 @@ func (s *supervision) finish(code int) error {
 
 // release frees the key. A signal does not interrupt it: it is bounded, and
 // saves others the lease.
-func (s *supervision) release() error {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+func (s *supervision) release(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return s.lock.Release(ctx)
 }

@@ -242,11 +242,14 @@ func (g *guard) order(what string, value int64) {
 	_, _ = fmt.Fprintf(g.orders, "%s %d\n", what, value)
 }
 
-// end dismisses the watchdog and waits for its end: after that it sends no signal.
-func (g *guard) end() {
+// end dismisses the watchdog and waits for its end: after that it sends no
+// signal. It returns whether the watchdog has reported one that was not read.
+func (g *guard) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, orderDone)
 	_ = g.orders.Close()
 	g.wait()
-	for range g.reports { //nolint:revive // until its reader has ended
+	for range g.reports {
+		acted = true
 	}
+	return acted
 }

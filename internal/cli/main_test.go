@@ -1,0 +1,149 @@
+// The tests drive the command as its users do, by processes. Those that need
+// only a table run on the local store; with LEASEHOLD_TEST_ENDPOINT set to the
+// URL of a server that speaks the DynamoDB API, on that server:
+//
+//	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'Table'
+package cli_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(leakChecked{m}, map[string]func(){
+		"leasehold": func() { os.Exit(cli.Main(cli.FromOS())) },
+	})
+}
+
+// leakChecked is goleak.VerifyTestMain for a test main that exits by itself.
+type leakChecked struct{ m *testing.M }
+
+func (l leakChecked) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goleak:", err)
+		return 1
+	}
+	return code
+}
+
+// patience bounds every wait for something that is about to happen.
+const patience = 30 * time.Second
+
+// endpoint is the server to test against, empty for the local store.
+func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
+
+// bare is the environment of a user who has set nothing, at home in dir.
+func bare(dir string) []string {
+	return []string{
+		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
+		// Nobody asks the network for credentials.
+		"AWS_EC2_METADATA_DISABLED=true",
+	}
+}
+
+// withTable is bare and a lock table, fresh for each test.
+func withTable(dir string) ([]string, error) {
+	env := bare(dir)
+	if endpoint() == "" {
+		return append(env, "LEASEHOLD_FILE="+filepath.Join(dir, "store", "locks.db"), "TEST_ID=1"), nil
+	}
+	name := "test-" + strings.ToLower(rand.Text())
+	db := dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(endpoint()), Region: "local",
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
+	if err := table.Create(context.Background(), db, table.Spec{Name: name}); err != nil {
+		return nil, err
+	}
+	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, bare(e.WorkDir)...)
+			return nil
+		},
+	})
+}
+
+func TestTableScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/table", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			env, err := withTable(e.WorkDir)
+			e.Vars = append(e.Vars, env...)
+			return err
+		},
+	})
+}
+
+var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	// exits CODE COMMAND [ARG...] runs a command that ends with that exit code.
+	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+		want, err := strconv.Atoi(args[0])
+		ts.Check(err)
+		if got := exitCode(ts.Exec(args[1], args[2:]...)); (got == want) == neg {
+			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+	},
+	// eventually COMMAND [ARG...] runs a command until it ends with 0.
+	"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
+		deadline := time.Now().Add(patience)
+		for ts.Exec(args[0], args[1:]...) != nil {
+			if time.Now().After(deadline) {
+				ts.Fatalf("%s has not come true", strings.Join(args, " "))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	},
+}
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// eventually waits for something to become true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// has reports whether a file is there with content.
+func has(path string) bool {
+	b, err := os.ReadFile(path)
+	return err == nil && len(b) > 0
+}
+

@@ -1,0 +1,429 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// process is the command, running.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout bytes.Buffer // read after wait
+	stderr bytes.Buffer
+}
+
+// start starts the command in dir. It is killed when the test ends.
+func start(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command("leasehold", args...)}
+	p.cmd.Dir, p.cmd.Env = dir, env
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wait returns the exit code.
+func (p *process) wait() int {
+	p.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
+	select {
+	case err := <-done:
+		return exitCode(err)
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		<-done
+		p.t.Fatalf("%v has not ended within %v\nstderr: %s", p.cmd.Args, patience, &p.stderr)
+		return -1
+	}
+}
+
+// ends waits for the end and checks the exit code.
+func (p *process) ends(code int) {
+	p.t.Helper()
+	if got := p.wait(); got != code {
+		p.t.Fatalf("%v: exit code %d, want %d\nstdout: %s\nstderr: %s", p.cmd.Args, got, code, &p.stdout, &p.stderr)
+	}
+}
+
+// fileNumber waits for a file that a CMD has written a number to.
+func fileNumber(t *testing.T, path string) int {
+	t.Helper()
+	eventually(t, "a number in "+path, func() bool {
+		b, err := os.ReadFile(path)
+		return err == nil && strings.HasSuffix(string(b), "\n")
+	})
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// isDead reports whether there is no such process, or only its remains.
+func isDead(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
+}
+
+func tableEnv(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	env, err := withTable(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, env
+}
+
+// A CMD that says its process id and works until it is stopped. The sleep is
+// another process of its group.
+const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
+
+func TestTableSignalsArePassedOnToCMD(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "ALRM": syscall.SIGALRM,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			p := start(t, dir, env, "run", "k", "--", "sh", "-c",
+				fmt.Sprintf(`trap 'echo got %s; exit 40' %s; echo 1 >ready; while :; do sleep 0.01; done`, name, name))
+			fileNumber(t, filepath.Join(dir, "ready"))
+			p.signal(sig)
+			p.ends(40)
+			if got := p.stdout.String(); got != "got "+name+"\n" {
+				t.Errorf("CMD said %q", got)
+			}
+		})
+	}
+}
+
+func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+	child := fileNumber(t, filepath.Join(dir, "pid2"))
+	p.signal(syscall.SIGTERM)
+	p.ends(128 + int(syscall.SIGTERM))
+	if !isDead(child) {
+		t.Error("the signal did not reach CMD's group")
+	}
+}
+
+func TestTableASignalEndsTheWait(t *testing.T) {
+	dir, env := tableEnv(t)
+	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	waiting, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	p := &process{t: t, cmd: exec.Command("leasehold", "run", "k", "--", "true")}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, w
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := waiting.Read(make([]byte, 1)); err != nil { // that it waits
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGINT)
+	p.ends(128 + int(syscall.SIGINT))
+	holder.signal(syscall.SIGTERM)
+	holder.ends(128 + int(syscall.SIGTERM))
+	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
+}
+
+func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	p.signal(syscall.SIGKILL)
+	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
+	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
+}
+
+func TestTableCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
+	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	p.signal(syscall.SIGSTOP)
+	next := start(t, dir, env, "run", "k", "--", "sh", "-c",
+		fmt.Sprintf("for p in %d %d; do test -e /proc/$p/stat && cat /proc/$p/stat; done; true", cmd, child))
+	next.ends(0)
+	for _, line := range strings.Split(strings.TrimSpace(next.stdout.String()), "\n") {
+		if line != "" && !strings.Contains(line, ") Z ") {
+			t.Errorf("it still ran when the next CMD did: %s", line)
+		}
+	}
+	p.signal(syscall.SIGCONT)
+	p.ends(123)
+	if got := p.stderr.String(); !strings.Contains(got, "leasehold: lost k (token ") || !strings.Contains(got, "; CMD was stopped") {
+		t.Errorf("stderr: %s", got)
+	}
+}
+
+// proxy is a server in front of an engine that stops answering when told to.
+type proxy struct {
+	*httptest.Server
+	hang  chan struct{} // closed: accept, and never answer
+	leave chan struct{}
+}
+
+func newProxy(t *testing.T) *proxy {
+	engine := localdynamo.New()
+	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{hang: make(chan struct{}), leave: make(chan struct{})}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-p.hang:
+			<-p.leave
+		default:
+			engine.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(func() {
+		close(p.leave)
+		p.Close()
+		_ = engine.Close()
+	})
+	return p
+}
+
+// events reads what run --json writes to stderr, by kind.
+func events(t *testing.T, stderr string) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{}
+	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		kind, ok := e["event"].(string)
+		if !ok {
+			kind = fmt.Sprint("error ", e["error"])
+		}
+		out[kind] = e
+	}
+	return out
+}
+
+func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
+	dir, server := t.TempDir(), newProxy(t)
+	p := start(t, dir, bare(dir), "run", "--json", "-l", "4s", "-g", "1s", "-t", "locks", "--endpoint-url", server.URL, "k", "--",
+		"sh", "-c", `exec 2>&-; trap 'date +%s%N >told; exit 5' TERM; date +%s%N >began; while :; do sleep 0.01; done`)
+	began := fileNumber(t, filepath.Join(dir, "began"))
+	close(server.hang)
+	p.ends(123)
+	told := fileNumber(t, filepath.Join(dir, "told"))
+	// Trust ends 3.6 s after the last renewal, the signal comes 1 s before.
+	// What was renewed before the server hung can only have made it later.
+	if after := time.Duration(told - began); after < 2300*time.Millisecond || after > 3600*time.Millisecond {
+		t.Errorf("CMD was told after %v", after)
+	}
+	seen := events(t, p.stderr.String())
+	for _, kind := range []string{"granted", "renew_error", "stopping", "exited", "error lost"} {
+		if seen[kind] == nil {
+			t.Errorf("no %q among %v", kind, seen)
+		}
+	}
+}
+
+func TestACMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
+	dir, server := t.TempDir(), newProxy(t)
+	p := start(t, dir, bare(dir), "run", "-l", "2s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.URL, "k", "--",
+		"sh", "-c", `trap 'echo told' USR1; echo $$ >pid; while :; do sleep 0.01; done`)
+	cmd := fileNumber(t, filepath.Join(dir, "pid"))
+	close(server.hang)
+	p.ends(123)
+	if !isDead(cmd) {
+		t.Error("CMD lives")
+	}
+	if got := p.stdout.String(); got != "told\n" {
+		t.Errorf("CMD said %q", got)
+	}
+}
+
+func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; `+works)
+	token := fileNumber(t, filepath.Join(dir, "token"))
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
+	p.ends(123)
+	if got := p.stderr.String(); !strings.Contains(got, "somebody broke or deleted it; CMD was stopped") {
+		t.Errorf("stderr: %s", got)
+	}
+}
+
+func TestTheDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
+	dir, server := t.TempDir(), newProxy(t)
+	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.URL, "k", "--", "sh", "-c", works)
+	cmd := fileNumber(t, filepath.Join(dir, "pid"))
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	killed := false
+	for _, child := range childrenOf(t, p.cmd.Process.Pid) {
+		if child != cmd {
+			if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			killed = true
+		}
+	}
+	if !killed {
+		t.Fatal("there is no watchdog")
+	}
+	close(server.hang)
+	p.ends(123)
+	if got := p.stderr.String(); !strings.Contains(got, "the watchdog process has died") {
+		t.Errorf("stderr: %s", got)
+	}
+}
+
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []int
+	for _, path := range threads {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for _, field := range strings.Fields(string(b)) {
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			children = append(children, n)
+		}
+	}
+	return children
+}
+
+func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
+	dir, env := tableEnv(t)
+	const processes, sections = 16, 200
+	// What is created exclusively cannot be there: nobody else is inside.
+	const section = `set -C; : >inside && rm inside && echo x >>sections`
+	left := make(chan struct{}, sections)
+	for range sections {
+		left <- struct{}{}
+	}
+	close(left)
+	var wg sync.WaitGroup
+	for range processes {
+		wg.Go(func() {
+			for range left {
+				var stderr bytes.Buffer
+				cmd := exec.Command("leasehold", "run", "-q", "k", "--", "sh", "-c", section)
+				cmd.Dir, cmd.Env, cmd.Stderr = dir, env, &stderr
+				if err := cmd.Run(); err != nil {
+					t.Errorf("%v: %s", err, &stderr)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b, err := os.ReadFile(filepath.Join(dir, "sections"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), "x"); n != sections {
+		t.Errorf("%d sections of %d", n, sections)
+	}
+}
+
+func TestTableALineOfCronTakesOverADeadHoldersLock(t *testing.T) {
+	dir, env := tableEnv(t)
+	env = append(env, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	const lease = time.Second
+	start(t, dir, env, "acquire", "k", "-l", lease.String(), "-f", "grant").ends(0)
+	began := time.Now()
+	start(t, dir, env, "run", "-n", "k", "--", "true").ends(124)
+	seen := filepath.Join(dir, "state", "leasehold", "seen.json")
+	if info, err := os.Stat(seen); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("seen.json: %v, %v", info, err)
+	}
+	eventually(t, "the lock is taken over", func() bool {
+		switch code := start(t, dir, env, "run", "-n", "k", "--", "true").wait(); code {
+		case 0:
+			return true
+		case 124:
+		default:
+			t.Fatalf("exit code %d", code)
+		}
+		return false
+	})
+	if took := time.Since(began); took < lease {
+		t.Errorf("taken over after %v, which is less than its lease", took)
+	}
+	b, err := os.ReadFile(seen)
+	if err != nil || strings.Contains(string(b), `"k"`) {
+		t.Errorf("what was seen of a key that is free is still kept: %s, %v", b, err)
+	}
+}
+
+func TestTableADamagedFileOfObservationsIsNoObstacle(t *testing.T) {
+	dir, env := tableEnv(t)
+	env = append(env, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	seen := filepath.Join(dir, "state", "leasehold", "seen.json")
+	if err := os.MkdirAll(filepath.Dir(seen), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(seen, []byte(`{"seen":[{"store"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
+	start(t, dir, env, "acquire", "-n", "k").ends(1)
+	if b, err := os.ReadFile(seen); err != nil || !json.Valid(b) || !strings.Contains(string(b), `"key":"k"`) {
+		t.Errorf("seen.json: %s, %v", b, err)
+	}
+}

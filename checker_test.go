@@ -177,7 +177,7 @@ func (c *checker) applies(r *request, key, what string) {
 // check holds one change of a record against the invariants.
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
-	if c.versions[now.version] && !c.deletes {
+	if c.versions[now.version] && !now.released && !c.deletes {
 		// A late duplicate of a grant that meets a released record installs its
 		// version again, with a higher token: an orphan that nobody believes in.
 		if now.version != now.grant || c.pairs[pair] {

@@ -618,3 +618,18 @@ func TestALeaseMayBeForEver(t *testing.T) {
 		w.release(lock)
 	})
 }
+
+func TestEventsOfAHeldLockCarryItsCallersValuesWithoutTheirEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
+			if ctx.Err() != nil {
+				t.Errorf("%s: the context has ended: %v", e.Kind, ctx.Err())
+			}
+		}
+		c, _ := w.client(cfg)
+		lock := w.acquire(c, "job")
+		elapse(10 * time.Second)
+		w.release(lock)
+	})
+}

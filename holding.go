@@ -21,7 +21,7 @@ type holding struct {
 	owner   string
 	grant   string
 	token   int64
-	ctx     context.Context // the caller's, for its values
+	ctx     context.Context // the caller's values, without its end
 	want    *request
 	granted decide.Instant
 	took    *Record // the dead holder's record, if it was taken over
@@ -62,7 +62,7 @@ type warning struct {
 func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
 	c.orphans.drop(r.Version)
 	h := &holding{
-		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: ctx, want: want,
+		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: context.WithoutCancel(ctx), want: want,
 		granted: a.sent, timing: want.timing,
 		until:     decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin),
 		confirmed: r.Version, record: r,

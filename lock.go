@@ -97,13 +97,14 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 
 // begin enters a function in Do.
 func (l *Lock) begin() error {
-	if err := l.Err(); err != nil {
-		return err
-	}
 	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	l.h.working++
-	return nil
+	l.h.working++ // before the look: Close first asks to stop, then waits for who works
+	l.h.mu.Unlock()
+	err := l.Err()
+	if err != nil {
+		l.done()
+	}
+	return err
 }
 
 func (l *Lock) done() {

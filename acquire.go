@@ -50,6 +50,9 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 // Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do;
 // an error that comes before fn ran matches ErrNotRun.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
+	if fn == nil {
+		return &notRunError{fmt.Errorf("leasehold: do %v: the function is nil", key)}
+	}
 	lock, err := c.Acquire(ctx, key, opts...)
 	if err != nil {
 		return &notRunError{err}

@@ -650,3 +650,51 @@ func TestATryGivesUpBehindACallThatHearsNothing(t *testing.T) {
 		elapse(10 * time.Second)
 	})
 }
+
+func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
+			return func() error {
+				lock, err := c.Acquire(t.Context(), key, opts...)
+				if lock != nil {
+					_ = lock.Release(t.Context())
+				}
+				return err
+			}
+		}
+		list := func(opts ...leasehold.ListOption) func() error {
+			return func() error {
+				for _, err := range c.List(t.Context(), opts...) {
+					return err
+				}
+				return nil
+			}
+		}
+		for name, do := range map[string]func() error{
+			"no key":               acquire(""),
+			"a key too long":       acquire(strings.Repeat("k", 2049)),
+			"a key not UTF-8":      acquire("a\xff"),
+			"a sort key":           acquire("a", leasehold.WithSortKey("b")),
+			"a lease too short":    acquire("a", leasehold.WithLease(time.Second-1)),
+			"a negative lease":     acquire("a", leasehold.WithLease(-time.Second)),
+			"a reserved attribute": acquire("a", leasehold.WithAttributes(map[string]types.AttributeValue{"isReleased": str("1")})),
+			"a nameless attribute": acquire("a", leasehold.WithAttributes(map[string]types.AttributeValue{"": str("1")})),
+			"too much data":        acquire("a", leasehold.WithData(make([]byte, 400<<10))),
+			"a notice of nothing":  acquire("a", leasehold.WithNotice(time.Second, nil)),
+			"a notice too late":    acquire("a", leasehold.WithNotice(-time.Second, func(*leasehold.Lock) {})),
+			"no function":          func() error { return c.Do(t.Context(), "a", nil) },
+			"get no key":           func() error { _, err := c.Get(t.Context(), ""); return err },
+			"break nothing":        func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
+			"list no partition":    list(leasehold.Partition("")),
+			"list by two":          list(leasehold.Partition("a"), leasehold.Prefix("b")),
+			"list after no key":    list(leasehold.After(leasehold.Key{})),
+		} {
+			err := do()
+			synctest.Wait()
+			if n := len(wire.sent()); err == nil || n != 0 {
+				t.Errorf("%s: error %v, %d requests", name, err, n)
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -70,6 +71,10 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		o.toList(&l)
 	}
 	return func(yield func(Record, error) bool) {
+		if l.partition != nil && (*l.partition == "" || l.prefix != "") {
+			yield(Record{}, errors.New("leasehold: list: Partition needs a key, and does not go with Prefix"))
+			return
+		}
 		var start protocol.Item
 		if l.after != nil {
 			key, err := c.checkKey("list after", *l.after)
@@ -83,7 +88,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		}
 		for {
 			var items []protocol.Item
-			err := c.retryRead(ctx, "list", Key{Partition: l.partition}, func(ctx context.Context) (err error) {
+			err := c.retryRead(ctx, "list", Key{Partition: aws.ToString(l.partition)}, func(ctx context.Context) (err error) {
 				items, start, err = c.page(ctx, l, start)
 				return err
 			})
@@ -107,12 +112,12 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]protocol.Item, protocol.Item, error) {
 	partition, _ := c.proto.KeyNames()
 	names := map[string]string{"#k": partition}
-	if l.partition != "" {
+	if l.partition != nil {
 		out, err := c.db.Query(ctx, &dynamodb.QueryInput{
 			TableName: aws.String(c.cfg.Table), ExclusiveStartKey: start,
 			KeyConditionExpression:    aws.String("#k = :k"),
 			ExpressionAttributeNames:  names,
-			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: l.partition}},
+			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.partition}},
 		}, noRetries)
 		if err != nil {
 			return nil, start, err

@@ -192,8 +192,9 @@ type ListOption interface{ toList(*listing) }
 
 // listing is what a caller of List asks for.
 type listing struct {
-	partition, prefix string
-	after             *Key
+	partition *string
+	prefix    string
+	after     *Key
 }
 
 type listFunc func(*listing)
@@ -203,8 +204,8 @@ func (f listFunc) toList(l *listing) { f(l) }
 // After lists from behind k, to go on where an earlier listing stopped.
 func After(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
 
-// Partition lists the records of one partition key. A query.
-func Partition(key string) ListOption { return listFunc(func(l *listing) { l.partition = key }) }
+// Partition lists the records of one partition key. A query; not with Prefix.
+func Partition(key string) ListOption { return listFunc(func(l *listing) { l.partition = &key }) }
 
 // Prefix lists keys that begin with p. A scan: it reads the whole table.
 func Prefix(p string) ListOption { return listFunc(func(l *listing) { l.prefix = p }) }

@@ -29,6 +29,11 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
 		return r, err
 	}
+	for _, n := range r.notices {
+		if n.fn == nil || n.left < 0 {
+			return r, fmt.Errorf("leasehold: %v: a notice needs a function and a time of 0 or more, not %v", r.key, n.left)
+		}
+	}
 	return r, c.checkChanges(r.key, &r.changes)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -149,6 +150,9 @@ func keyBytes(what, s string, most int) error {
 		return fmt.Errorf("the %s is empty", what)
 	case len(s) > most:
 		return fmt.Errorf("the %s has %d bytes: DynamoDB takes %d", what, len(s), most)
+	case !utf8.ValidString(s):
+		// JSON would replace what is not, and make one key of several.
+		return fmt.Errorf("the %s is not UTF-8", what)
 	}
 	return nil
 }

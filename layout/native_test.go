@@ -158,11 +158,11 @@ func TestNamesThatClashAreAnErrorOfTheLayout(t *testing.T) {
 func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
 	p := mustProtocol(t, Native{SortKey: "shard"})
 	for _, k := range []protocol.Key{
-		{}, {Partition: "a"}, {Sort: "b"},
+		{}, {Partition: "a"}, {Sort: "b"}, {Partition: "a\xff", Sort: "b"}, {Partition: "a", Sort: "\xff"},
 		{Partition: strings.Repeat("a", 2049), Sort: "b"}, {Partition: "a", Sort: strings.Repeat("b", 1025)},
 	} {
 		if _, err := p.Key(k); err == nil {
-			t.Errorf("accepted %d/%d bytes", len(k.Partition), len(k.Sort))
+			t.Errorf("accepted %.9q/%.9q", k.Partition, k.Sort)
 		}
 	}
 	if item, err := p.Key(protocol.Key{Partition: strings.Repeat("a", 2048), Sort: strings.Repeat("b", 1024)}); err != nil || len(item) != 2 {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestAnUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
@@ -695,6 +696,26 @@ func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 			if n := len(wire.sent()); err == nil || n != 0 {
 				t.Errorf("%s: error %v, %d requests", name, err, n)
 			}
+		}
+	})
+}
+
+func TestAHeldRecordMayNotBeCollectedWhateverTheTTLIsCalledHere(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		usual, _ := w.client(config())
+		for _, name := range []string{"-", "ttl"} {
+			w.release(w.acquire(usual, "job"))
+			if w.item("job")["expiresAt"] == nil {
+				t.Fatal("a released record is kept for ever")
+			}
+			cfg := config()
+			cfg.Layout = layout.Native{TTL: name}
+			c, _ := w.client(cfg)
+			lock := w.acquire(c, "job")
+			if v := w.item("job")["expiresAt"]; v != nil {
+				t.Errorf("TTL %q: held, and to be collected at %v", name, deref(v))
+			}
+			w.release(lock)
 		}
 	})
 }

@@ -202,6 +202,11 @@ func (p native) setGrant(w *protocol.Write, g protocol.Grant) {
 	if p.ttl != "" {
 		w.Remove(p.ttl)
 	}
+	if p.ttl != attrExpiresAt && p.partition != attrExpiresAt && p.sort != attrExpiresAt {
+		// Left by a client with the default TTL name: the table's TTL may
+		// still look at it, and would delete a lock that is held.
+		w.Remove(attrExpiresAt)
+	}
 	carry(w, g.Changes)
 }
 

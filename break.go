@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,20 +51,18 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 // breakGrant sends the break until it is answered. Each attempt has its own
 // version, so that a record it freed is known again.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
-	var tried []string
-	unknown := false
+	var unanswered []string
 	for n := 0; ; n++ {
 		version := protocol.NewVersion()
-		tried = append(tried, version)
 		w := c.proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)), b.unrenewed)
 		ans := c.write(ctx, w, attemptLimit)
 		switch {
 		case ans.Effect == decide.Applied:
 			return nil
-		case ans.Cause == decide.Refused && !unknown:
-			return opError("break", c.cfg.Table, r.Key, ans.err)
+		case ans.Effect == decide.Unknown:
+			unanswered = append(unanswered, version)
 		case ans.Cause == decide.Refused:
-			return c.unknownOutcome("break", r.Key, ans.err)
+			return c.breakFailed(r.Key, unanswered, ans.err)
 		case ans.Cause == decide.ConditionFailed:
 			item, ok := c.shown(ctx, r.Key, ans)
 			if !ok {
@@ -76,7 +75,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 			switch {
 			case err != nil:
 				return err
-			case now.Released && slices.Contains(tried, now.Version):
+			case now.Released && slices.Contains(append(unanswered, version), now.Version):
 				return nil
 			case r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && !now.Released && !b.unrenewed:
 				// A foreign holder has no grant id: its owner is what stays
@@ -86,10 +85,19 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 				return &ChangedError{Now: now}
 			}
 		}
-		unknown = unknown || ans.Effect == decide.Unknown
-		pause(ctx.Done(), backoff(n, time.Second))
-		if ctx.Err() != nil || len(tried) >= manyTried {
-			return c.unknownOutcome("break", r.Key, ans.err)
+		if len(unanswered) < manyTried {
+			pause(ctx.Done(), backoff(n, time.Second))
+		}
+		if ctx.Err() != nil || len(unanswered) >= manyTried {
+			return c.breakFailed(r.Key, unanswered, errors.Join(context.Cause(ctx), ans.err))
 		}
 	}
+}
+
+// breakFailed is the error of a Break that gives up.
+func (c *Client) breakFailed(key Key, unanswered []string, err error) error {
+	if len(unanswered) > 0 {
+		return c.unknownOutcome("break", key, err)
+	}
+	return opError("break", c.cfg.Table, key, err)
 }

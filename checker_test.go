@@ -265,7 +265,7 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	grant := lock.Record().Grant
-	if s := c.records[lock.Key().Partition]; s != nil && s.grant == grant && s.token == lock.Token() && !s.released {
+	if s := c.records[lock.Key().Partition]; s != nil && !c.deletes && s.grant == grant && s.token == lock.Token() && !s.released {
 		c.note("8: Release of grant %s returned nil, and the record shows it held", grant)
 	}
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes

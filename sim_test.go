@@ -73,7 +73,7 @@ type simPlan struct {
 const (
 	simLease  = 4 * time.Second
 	simMargin = simLease / 10
-	simFaults = 15 * time.Second // while the network misbehaves
+	simFaults = 10 * time.Second // while the network misbehaves
 
 	lastClient = 99 // the id of the one that asks for every key in the end
 )

@@ -146,4 +146,3 @@ func has(path string) bool {
 	b, err := os.ReadFile(path)
 	return err == nil && len(b) > 0
 }
-

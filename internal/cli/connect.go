@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -42,7 +43,8 @@ type store struct {
 	location string // region, URL or file: for people, and to tell stores apart
 	file     string // of a local store
 	created  bool   // by this very command
-	health   *health
+	health   health
+	gate     sync.RWMutex // whoever locks it keeps requests back; a request holds it for reading
 	close    func()
 }
 
@@ -60,7 +62,7 @@ func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{table: p.table, layout: l, health: &health{}, close: func() {}}
+	s := &store{table: p.table, layout: l, close: func() {}}
 	if p.file != "" {
 		err = a.openFile(cmd.Context(), s, p)
 	} else {
@@ -82,7 +84,7 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 		return err
 	}
 	engine := localdynamo.New(localdynamo.WithStore(bolt))
-	s.db = engine.Client(a.trace(s.health))
+	s.db = engine.Client(a.trace(s))
 	s.file, s.location = p.file, tilde(a.Env, p.file)
 	s.close = func() { _ = engine.Close() }
 	if err := s.createTable(ctx); err != nil {
@@ -136,7 +138,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 			o.Region = cmp.Or(o.Region, madeUp)
 			o.Credentials = aws.NewCredentialsCache(orMadeUp{o.Credentials})
 		}
-	}, a.trace(s.health))
+	}, a.trace(s))
 	s.location = cmp.Or(aws.ToString(s.db.Options().BaseEndpoint), s.db.Options().Region)
 	if s.db.Options().Region == "" {
 		return usagef("no region: set AWS_REGION or use --region")

@@ -151,7 +151,10 @@ func (d *demo) play(ctx context.Context) error {
 	if !sleep(ctx, d.lease/2) {
 		return context.Cause(ctx)
 	}
-	second.child.signal(stopSignal)
+	second.tell(demoStop)
+	if _, err := d.next(ctx, demoStopping); err != nil {
+		return err
+	}
 	d.say(demoEvent{Process: second.name, Event: "stopped"}, "stopped (SIGSTOP) past its lease")
 	granted, err = d.next(ctx, demoGranted)
 	if err != nil {

@@ -24,18 +24,20 @@ import (
 // What the demo tells its processes.
 const (
 	demoAcquire = "acquire"
+	demoStop    = "stop"
 	demoWrite   = "write"
 	demoClean   = "clean"
 )
 
 // What they answer.
 const (
-	demoReady   = "ready"
-	demoWaiting = "waiting"
-	demoGranted = "granted"
-	demoWrote   = "wrote"
-	demoCleaned = "cleaned"
-	demoFailed  = "failed"
+	demoReady    = "ready"
+	demoWaiting  = "waiting"
+	demoGranted  = "granted"
+	demoStopping = "stopping"
+	demoWrote    = "wrote"
+	demoCleaned  = "cleaned"
+	demoFailed   = "failed"
 )
 
 // demoEvent is one line of a process of the demo, and of the demo's own JSON.
@@ -160,6 +162,13 @@ func (c *contender) run(cmd *cobra.Command, lease time.Duration) error {
 				return err
 			}
 			c.tell(demoEvent{Event: demoGranted, Token: c.lock.Token()})
+		case demoStop:
+			// Between two requests: who stands still in one to a local store
+			// keeps everybody from its file.
+			c.store.gate.Lock()
+			c.tell(demoEvent{Event: demoStopping})
+			stopSelf()
+			c.store.gate.Unlock()
 		case demoWrite:
 			refused, err := c.write(ctx)
 			if err != nil {

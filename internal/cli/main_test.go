@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,7 @@ func withTable(dir string) ([]string, error) {
 	}
 	name := "test-" + strings.ToLower(rand.Text())
 	db := dynamodb.New(dynamodb.Options{
+		HTTPClient:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		BaseEndpoint: aws.String(endpoint()), Region: "local",
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	})

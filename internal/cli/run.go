@@ -289,7 +289,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		ctx, stop = context.WithTimeoutCause(ctx, f.wait, &waitedError{f.wait})
 		defer stop()
 	}
-	w = a.watchWait(leasehold.Key{Partition: key, Sort: f.sortKey}, s.health)
+	w = a.watchWait(leasehold.Key{Partition: key, Sort: f.sortKey}, &s.health)
 	began := time.Now()
 	lock, err := locks.Acquire(ctx, key, opts...)
 	w.end()

@@ -28,16 +28,16 @@ func ends(sig syscall.Signal) bool {
 // pauseSelf stops this process, as the terminal asked, until it is continued.
 func pauseSelf(sig os.Signal) {
 	if sig == unix.SIGTSTP {
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		stopSelf()
 	}
 }
+
+// stopSelf stops this process until it is sent continueSignal.
+func stopSelf() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
+
+// continueSignal lets a stopped process go on.
+const continueSignal = unix.SIGCONT
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
 
 func signalName(sig syscall.Signal) string { return unix.SignalName(sig) }
-
-// What the demo stops a process with, and lets it go on.
-const (
-	stopSignal     = unix.SIGSTOP
-	continueSignal = unix.SIGCONT
-)

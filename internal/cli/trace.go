@@ -17,20 +17,23 @@ import (
 
 // trace watches every request: for -v, and to know how long DynamoDB has not
 // answered.
-func (a *app) trace(h *health) func(*dynamodb.Options) {
+func (a *app) trace(s *store) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
-		o.HTTPClient = &tracer{next: o.HTTPClient, health: h, say: a.say, verbose: a.flags.verbose}
+		o.HTTPClient = &tracer{next: o.HTTPClient, health: &s.health, gate: &s.gate, say: a.say, verbose: a.flags.verbose}
 	}
 }
 
 type tracer struct {
 	next    aws.HTTPClient
 	health  *health
+	gate    *sync.RWMutex
 	say     *messages
 	verbose bool
 }
 
 func (t *tracer) Do(r *http.Request) (*http.Response, error) {
+	t.gate.RLock()
+	defer t.gate.RUnlock()
 	began := time.Now()
 	response, err := t.next.Do(r)
 	took := time.Since(began).Round(100 * time.Microsecond)

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"os/exec"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,20 +16,39 @@ func bootClock() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// dieWithUs has the kernel kill CMD when the thread that started it ends
-// (prctl(2), PR_SET_PDEATHSIG).
-func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
+// ownGroup puts CMD into a process group of its own, and has the kernel kill
+// it when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+}
 
-// awaitExit returns when CMD has ended, and leaves its process id in use until
-// cmd.Wait, so that no signal to its group can reach another (waitid(2),
-// WNOWAIT).
-func awaitExit(cmd *exec.Cmd) {
+// await returns when CMD was stopped or has ended. One that has ended keeps
+// its process id until reap, so that no signal to its group can reach another
+// (waitid(2), WNOWAIT).
+func (c *child) await() (stopped bool, sig syscall.Signal) {
+	const cldStopped = 5 // siginfo's si_code, <asm-generic/siginfo.h>
 	for {
-		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			return
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || info.Code != cldStopped:
+			return false, 0
 		}
+		// The news of a stop is taken, that of the end is left to reap.
+		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
+		return true, stopSignal(&info)
 	}
+}
+
+// stopSignal reads si_status, which x/sys has no name for: it follows si_pid
+// and si_uid in the union that begins at a word's alignment.
+func stopSignal(info *unix.Siginfo) syscall.Signal {
+	const header, pidAndUID = 3 * 4, 2 * 4
+	word := unsafe.Sizeof(uintptr(0))
+	union := (uintptr(header) + word - 1) / word * word
+	return syscall.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+pidAndUID)))
 }
 
 // thisProgram is found even after its file was replaced by a newer version.

@@ -4,19 +4,37 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // bootClock is the wall clock, for want of one that all processes share,
 // nobody can set and suspend does not stop.
 func bootClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// dieWithUs has no counterpart here: the watchdog sees the supervisor end.
-func dieWithUs(*syscall.SysProcAttr) {}
+// ownGroup puts CMD into a process group of its own. That the supervisor has
+// died is for the watchdog to see.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitExit waits for CMD.
-func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
+// await returns when CMD was stopped or has ended.
+func (c *child) await() (stopped bool, sig syscall.Signal) {
+	var status unix.WaitStatus
+	for {
+		_, err := unix.Wait4(c.cmd.Process.Pid, &status, unix.WUNTRACED, nil)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return false, 0
+		case status.Stopped():
+			return true, status.StopSignal()
+		}
+		ended := syscall.WaitStatus(status)
+		c.status = &ended
+		return false, 0
+	}
+}
 
 func thisProgram() (string, error) { return os.Executable() }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -40,6 +41,9 @@ one's late write is refused. About 20 seconds, no AWS.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.clients < leastClients || f.clients > mostClients {
 				return usageOf(cmd, "-c %d: from %d to %d", f.clients, leastClients, mostClients)
+			}
+			if runtime.GOOS == "windows" {
+				return usagef("the demo stops a process and lets it go on, which Windows cannot")
 			}
 			return a.demo(cmd.Context(), f)
 		},

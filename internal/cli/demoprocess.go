@@ -95,7 +95,13 @@ func (p *demoProcess) tell(what string) { _, _ = fmt.Fprintln(p.in, what) }
 
 func (p *demoProcess) end() {
 	p.child.signal(syscall.SIGKILL)
-	<-p.child.exited
+	for ended := false; !ended; {
+		select {
+		case <-p.child.stops:
+		case <-p.child.exited:
+			ended = true
+		}
+	}
 	<-p.heard
 	p.child.reap()
 }

@@ -167,6 +167,8 @@ func (a *app) runLocal(cmd *exec.Cmd, signals *signals) error {
 		select {
 		case sig := <-signals.c:
 			c.passOn(sig)
+		case sig := <-c.stops:
+			c.wasStopped(sig)
 		case <-c.exited:
 			if code := c.reap(); code != 0 {
 				return exit(code, nil)

@@ -74,6 +74,10 @@ func (s *supervision) supervise(c *child) {
 			if s.lock.Err() == nil {
 				c.passOn(sig)
 			}
+		case sig := <-c.stops:
+			if s.lock.Err() == nil {
+				c.wasStopped(sig)
+			}
 		case <-s.renewed:
 			s.tellTrust()
 		case <-lost:

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Windows has neither process groups that can be signalled nor signals but
+// Ctrl-C: CMD alone is ended, without a grace.
+
+var caughtSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+func ends(syscall.Signal) bool { return true }
+
+func pauseSelf(os.Signal) {}
+
+func stopSelf() {}
+
+const continueSignal = syscall.Signal(0)
+
+func signalNumber(name string) syscall.Signal {
+	switch name {
+	case "SIGINT":
+		return syscall.SIGINT
+	case "SIGTERM":
+		return syscall.SIGTERM
+	case "SIGKILL":
+		return syscall.SIGKILL
+	}
+	return 0
+}
+
+func signalName(sig syscall.Signal) string { return sig.String() }
+
+func killGroup(group int, sig syscall.Signal) error {
+	if sig != syscall.SIGKILL {
+		return errors.ErrUnsupported
+	}
+	p, err := os.FindProcess(group)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Release() }()
+	return p.Kill()
+}
+
+func ownSession() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+func ownGroup() *syscall.SysProcAttr { return ownSession() }
+
+func outlive() {}
+
+func (c *child) await() (stopped bool, sig syscall.Signal) {
+	if state, err := c.cmd.Process.Wait(); err == nil {
+		status := state.Sys().(syscall.WaitStatus)
+		c.status = &status
+	}
+	return false, 0
+}
+
+// passOn ends CMD: there is no other way to tell it.
+func (c *child) passOn(os.Signal) { _ = killGroup(c.group(), syscall.SIGKILL) }
+
+func (c *child) wasStopped(syscall.Signal) {}
+
+type terminal struct{}
+
+func (*terminal) takeBack() {}
+
+func exitCode(status syscall.WaitStatus) int { return status.ExitStatus() }
+
+func bootClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
+
+func thisProgram() (string, error) { return os.Executable() }
+
+// lockFile locks nothing: what two processes observe at the same instant is
+// kept of one of them.
+func lockFile(string) (unlock func(), err error) { return func() {}, nil }

@@ -1,0 +1,209 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// screen is the command on a terminal of its own, and all that it has written
+// there.
+type screen struct {
+	*process
+	tty  *os.File
+	done chan struct{}
+
+	mu   sync.Mutex
+	text string
+}
+
+func onTerminal(t *testing.T, dir string, env []string, args ...string) *screen {
+	t.Helper()
+	s := &screen{process: &process{t: t, cmd: exec.Command("leasehold", args...)}, done: make(chan struct{})}
+	s.cmd.Dir, s.cmd.Env = dir, env
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tty = tty
+	t.Cleanup(func() {
+		if s.cmd.ProcessState == nil {
+			_ = s.cmd.Process.Kill()
+			_ = s.cmd.Wait()
+		}
+		_ = tty.Close()
+		<-s.done
+	})
+	go func() {
+		defer close(s.done)
+		b := make([]byte, 4096)
+		for {
+			n, err := tty.Read(b)
+			s.mu.Lock()
+			s.text += string(b[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return // the last of its processes has ended
+			}
+		}
+	}()
+	return s
+}
+
+func (s *screen) shown() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+// shows waits until the pattern is on the screen.
+func (s *screen) shows(pattern string) {
+	s.t.Helper()
+	re := regexp.MustCompile(pattern)
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("the screen: %q", s.shown())
+		}
+	})
+	eventually(s.t, "the screen shows "+pattern, func() bool { return re.MatchString(s.shown()) })
+}
+
+func (s *screen) types(keys string) {
+	s.t.Helper()
+	if _, err := s.tty.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+const ctrlC, ctrlZ = "\x03", "\x1a"
+
+func TestTableOnATerminalTheWaitIsOneLineRewritten(t *testing.T) {
+	dir, env := tableEnv(t)
+	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	s := onTerminal(t, dir, env, "run", "k", "--", "echo", "mine")
+	s.shows(`^leasehold: waiting for k, held by [^ ]+/[a-z2-7]{4} for \d+s\r\x1b\[Kleasehold: waiting for k, held by [^ ]+ for \d+s`)
+	holder.signal(syscall.SIGTERM)
+	s.shows(`\r\x1b\[Kleasehold: granted k after \d+s, token \d+\r\nmine\r\n`)
+	s.ends(0)
+}
+
+func TestTableCtrlCEndsTheWait(t *testing.T) {
+	dir, env := tableEnv(t)
+	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
+	s := onTerminal(t, dir, env, "run", "k", "--", "echo", "mine")
+	s.shows(`waiting for k`)
+	s.types(ctrlC)
+	s.ends(128 + int(syscall.SIGINT))
+}
+
+func TestTableCtrlCReachesCMD(t *testing.T) {
+	dir, env := tableEnv(t)
+	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
+	s.shows(`^ready\r\n`)
+	s.types(ctrlC)
+	s.shows(`told\r\n`)
+	s.ends(5)
+}
+
+func TestTableCMDCanAskAtTheTerminal(t *testing.T) {
+	dir, env := tableEnv(t)
+	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `printf 'sure? '; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
+	s.shows(`^sure\? `)
+	s.types("yes\n")
+	s.shows(`it was yes\r\n`)
+	s.types("again\n")
+	s.shows(`and again\r\n`)
+	s.ends(0)
+}
+
+func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
+	dir, env := tableEnv(t)
+	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `echo $$ >pid; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
+	cmd := fileNumber(t, filepath.Join(dir, "pid"))
+	s.types("yes\n")
+	s.shows(`it was yes\r\n`)
+	s.types(ctrlZ)
+	eventually(t, "both are stopped", func() bool { return isStopped(cmd) && isStopped(s.cmd.Process.Pid) })
+	s.signal(syscall.SIGCONT)
+	s.types("again\n")
+	s.shows(`and again\r\n`)
+	s.ends(0)
+}
+
+func isStopped(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return err == nil && strings.HasPrefix(rest, "T")
+}
+
+func TestTableOnATerminalAListingIsAligned(t *testing.T) {
+	dir, env := tableEnv(t)
+	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
+	start(t, dir, env, "acquire", "a/much/longer/key", "-l", "90s", "-f", "grant").ends(0)
+	s := onTerminal(t, dir, env, "ls")
+	s.ends(0)
+	s.shows(`^KEY                OWNER +HELD  LEASE  TOKEN\r\n` +
+		`a/much/longer/key  [^ ]+/\d+/[a-z2-7]{4}  \ds    1m30s  \d{16}\r\n` +
+		`short              [^ ]+/\d+/[a-z2-7]{4}  \ds    1s     \d{16}\r\n$`)
+
+	s = onTerminal(t, dir, env, "ls", "--check", "short")
+	s.ends(0)
+	s.shows(`observing 1 holder, \ds to go at most`)
+	s.shows(`\x1b\[31mdead\x1b\[0m\r\n$`)
+	s = onTerminal(t, dir, append(env, "NO_COLOR=1"), "ls", "--check", "short")
+	s.ends(0)
+	s.shows(` dead\r\n$`)
+	s = onTerminal(t, dir, env, "ls", "nothing/")
+	s.ends(0)
+	s.shows(`^leasehold: nobody holds a lock in `)
+	s = onTerminal(t, dir, env, "get", "a/much/longer/key")
+	s.ends(0)
+	s.shows(`key        a/much/longer/key\r\nstate      held\r\n`)
+}
+
+func TestTableBreakAsks(t *testing.T) {
+	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {
+		t.Run(strconv.Quote(answer), func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			start(t, dir, env, "acquire", "k", "-l", "1s", "-f", "grant").ends(0)
+			s := onTerminal(t, dir, env, "break", "k")
+			s.shows(`state      held\r\n`)
+			s.shows(`The holder has not renewed for a lease \(1s\): it is dead, or stuck\.\r\nBreak the grant of k\? \[y/N\] $`)
+			s.types(answer)
+			s.ends(code)
+			want := "held"
+			if code == 0 {
+				s.shows(`broke the grant of k to [^ ]+ \(token \d+\)\r\n$`)
+				want = "released"
+			}
+			get := start(t, dir, env, "get", "k")
+			get.ends(0)
+			if !strings.Contains(get.stdout.String(), "state\t"+want+"\n") {
+				t.Errorf("the record: %s", &get.stdout)
+			}
+		})
+	}
+}
+
+func TestTableTheListIsKeptUpToDate(t *testing.T) {
+	dir, env := tableEnv(t)
+	s := onTerminal(t, dir, env, "ls", "--watch")
+	s.shows(`\x1b\[H\x1b\[2Jnobody holds a lock in `)
+	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
+	s.shows(`\x1b\[H\x1b\[2JKEY  OWNER[^\n]*\r\nk    `)
+	s.types(ctrlC)
+	s.ends(130)
+}

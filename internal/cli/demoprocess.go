@@ -231,12 +231,28 @@ func (c *contender) target() (protocol.Item, error) {
 	return proto.Key(protocol.Key{Partition: c.key + "/target", Sort: c.lock.Key().Sort})
 }
 
-// clean leaves nothing of the demo in the table.
+// clean leaves nothing of the demo in the table. The keys are this demo's
+// alone, so they go whoever holds them by now.
 func (c *contender) clean(ctx context.Context) error {
+	released := c.lock.Release(ctx)
+	if errors.Is(released, leasehold.ErrLost) {
+		released = nil
+	}
+	proto, err := c.store.layout.Protocol()
+	if err != nil {
+		return err
+	}
+	lock, err := proto.Key(protocol.Key(c.lock.Key()))
+	if err != nil {
+		return err
+	}
 	target, err := c.target()
 	if err != nil {
 		return err
 	}
-	_, err = c.store.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(c.store.table), Key: target})
-	return errors.Join(err, c.lock.Release(ctx, leasehold.DeleteOnRelease()))
+	for _, key := range []protocol.Item{lock, target} {
+		_, err := c.store.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(c.store.table), Key: key})
+		released = errors.Join(released, err)
+	}
+	return released
 }

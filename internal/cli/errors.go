@@ -167,8 +167,14 @@ func recordIn(err error) *leasehold.Record {
 // errors it keeps what AWS said.
 func words(err error, where string) string {
 	var op *leasehold.OpError
+	var lost *leasehold.LostError
 	var sdk *smithy.OperationError
 	switch {
+	case errors.As(err, &lost) && lost.Err != nil:
+		// The last renewal's error belongs to it, in fewer words than its own.
+		brief := *lost
+		brief.Err = nil
+		return strings.ReplaceAll(oneLine(trim(err)), oneLine(trim(lost)), oneLine(trim(&brief))) + ": " + reason(lost.Err)
 	case errors.As(err, &op):
 		what := op.Op
 		if op.Key != (leasehold.Key{}) {
@@ -187,8 +193,11 @@ func words(err error, where string) string {
 	case errors.As(err, &sdk):
 		return sdk.Operation() + " of " + where + ": " + reason(sdk)
 	}
-	return oneLine(strings.TrimPrefix(err.Error(), "leasehold: "))
+	return oneLine(trim(err))
 }
+
+// trim is an error's text without leasehold's own name.
+func trim(err error) string { return strings.TrimPrefix(err.Error(), "leasehold: ") }
 
 // reason is what to do about a failed request, and what was answered.
 func reason(err error) string {

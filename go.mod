@@ -1,6 +1,6 @@
 module github.com/leasehold-go/leasehold
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/aws/aws-sdk-go-v2 v1.47.7
@@ -17,8 +17,8 @@ require (
 	github.com/spf13/pflag v1.0.10
 	go.etcd.io/bbolt v1.5.0
 	go.uber.org/goleak v1.3.0
-	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
+	golang.org/x/sys v0.45.0
+	golang.org/x/term v0.43.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -95,6 +95,7 @@ func (r *reader) scalar(name string) value {
 		number, err := parseNumber(s)
 		if err != nil {
 			r.refuse(err)
+			number = "0" // a set that it is in still compares it
 		}
 		return value{kind: kindN, text: number}
 	case "B":

@@ -69,6 +69,7 @@ func FuzzRequest(f *testing.F) {
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,
 		`{"TransactItems":[{"Put":{"Item":{"a":{"L":[{"M":{}},{"B":"AA=="}]}}}}],"RequestItems":{"t":[{"PutRequest":{}}],"u":{"Keys":[]}}}`,
 		`{"Expected":{"x":[1,-0.5e-3,true,null,"\u00e9"]}}`, `[]`, `{`, `null`, ``, "\xff", `{"a":1}x`, `{"Key":{"":{}}}`,
+		`{"Item":{"a":{"NS":["","0"]}}}`,
 	} {
 		f.Add(seed)
 	}

@@ -18,6 +18,7 @@ func dynamoDBLocal() map[string]*Difference {
 		"query/a start with half a key":                                     "Exclusive Start Key must have same size as table's key schema",
 		"query/a start with a key of another hash key":                      "The provided starting key does not match the range key predicate",
 		"key conditions/pk = :p AND n = :v":                                 "Query condition missed key schema element",
+		"numbers/a set of numbers has nothing else":                         "A value provided cannot be converted into a number",
 		"items/PutItem takes no other return values":                        "Return values set to invalid value",
 		"items/DeleteItem takes no other return values":                     "Return values set to invalid value",
 		"key conditions/sk = :v":                                            "Query condition missed key schema element",

@@ -95,6 +95,12 @@ func numberCases() []Case {
 			Want:  Reply{Items: numbered(digits, digits[:37]+"3")},
 		},
 		Case{
+			Name: "a set of numbers has nothing else",
+			When: Put{Item: item(Item{"s": nums("1", "x", "0")})},
+			Want: invalid("The parameter cannot be converted to a numeric value: x"),
+			Then: []Item{},
+		},
+		Case{
 			Name: "a set of numbers has each value once",
 			When: Put{Item: item(Item{"s": nums("1", "1.0")})},
 			Want: invalid("Input collection contains duplicates"),

@@ -484,6 +484,8 @@ func TestADamagedRecordIsNeverGranted(t *testing.T) {
 			"no lease":               {"leaseDuration": nil},
 			"lease of another type":  {"leaseDuration": num("20000")},
 			"token of another type":  {"fencingToken": str("1"), "isReleased": str("1")},
+			"token below zero":       {"fencingToken": num("-1"), "isReleased": str("1")},
+			"token without a next":   {"fencingToken": num("9007199254740991"), "isReleased": str("1")},
 			"another kind":           {"kind": str("rw"), "isReleased": str("1")},
 			"our owner, no grant":    {"grantId": nil},
 		} {
@@ -717,5 +719,42 @@ func TestAHeldRecordMayNotBeCollectedWhateverTheTTLIsCalledHere(t *testing.T) {
 			}
 			w.release(lock)
 		}
+	})
+}
+
+func TestALateDuplicateOfAGrantDoesNotGrantAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		var duplicate func() (*http.Response, error)
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.grants() {
+				duplicate = next
+			}
+			return next()
+		})
+		lock := w.acquire(c, "job")
+		w.release(lock)
+		before := w.item("job")
+		if _, err := duplicate(); err != nil {
+			t.Fatal(err)
+		}
+		if after := w.item("job"); textOf(after, "isReleased") != "1" || textOf(after, "recordVersionNumber") != textOf(before, "recordVersionNumber") {
+			t.Errorf("the record shows %v", after)
+		}
+	})
+}
+
+func TestARecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.put(map[string]types.AttributeValue{
+			"key": str("job"), "ownerName": str("java"), "leaseDuration": str("20000"), "recordVersionNumber": str("v"), "isReleased": str("1"),
+		})
+		c, wire := w.client(config())
+		now := time.Now().UnixMicro()
+		lock := w.acquire(c, "job")
+		if n := len(wire.sent()); lock.Token() != now+1 || n != 1 {
+			t.Errorf("token %d, want %d; %d requests", lock.Token(), now+1, n)
+		}
+		w.release(lock)
 	})
 }

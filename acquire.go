@@ -99,7 +99,9 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	if ended != nil {
 		holder := c.lines.holder(want.key)
 		if given, had := c.lines.leave(t); had {
-			c.refuse(want, given)
+			refused := make(chan struct{})
+			c.detach(func() { defer close(refused); c.refuse(want, given) })
+			c.cleanUp(want, refused)
 		}
 		return nil, c.waitEnded(want, holder, ended, nil)
 	}
@@ -117,16 +119,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		ended = ErrClosed
 	}
 	if ended != nil && s.abandon() {
-		if want.manual {
-			// Nothing may be left in the background: the process may be
-			// frozen as soon as this returns.
-			grace := time.NewTimer(c.cfg.ReleaseGrace)
-			defer grace.Stop()
-			select {
-			case <-s.done:
-			case <-grace.C:
-			}
-		}
+		c.cleanUp(want, s.done)
 		return nil, c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
 	}
 	<-s.done
@@ -139,10 +132,25 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 // refuse passes on a turn whose caller has left.
 func (c *Client) refuse(want *request, given turn) {
 	if given.granted != nil {
-		c.detach(given.granted.abandon)
+		given.granted.abandon()
 		return
 	}
 	c.lines.pass(want.key, nil)
+}
+
+// cleanUp waits within the release grace for what an ended call has to undo, if
+// nothing may be left in the background: without renewal the process may be
+// frozen as soon as the call returns.
+func (c *Client) cleanUp(want *request, done <-chan struct{}) {
+	if !want.manual {
+		return
+	}
+	grace := time.NewTimer(c.cfg.ReleaseGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+	}
 }
 
 // waitEnded is the error of a wait that was ended from outside.

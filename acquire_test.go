@@ -758,3 +758,28 @@ func TestARecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
 		w.release(lock)
 	})
 }
+
+func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.grants, slow(time.Second)))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job", leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.item("job"))
+		}
+		wire.setFault(cut)
+		began := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _ = c.Acquire(ctx, "job", leasehold.WithoutRenewal())
+		if took := time.Since(began); took > 2100*time.Millisecond {
+			t.Errorf("returned after %v, past the grace", took)
+		}
+		wire.setFault(nil)
+		elapse(10 * time.Second)
+	})
+}

@@ -206,13 +206,18 @@ func (c *Client) detach(fn func()) {
 // with cause ErrClosed; functions running in Do are waited for; then each lock
 // is released, all in parallel, and the errors are joined. When ctx ends,
 // and Config.ReleaseGrace has passed, what is still held is left to its lease.
-// A second Close returns what the first did.
+// A second Close waits for the first until its own ctx ends, and returns what
+// that did.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.isClosing() {
 		c.mu.Unlock()
-		<-c.closed
-		return c.result
+		select {
+		case <-c.closed:
+			return c.result
+		case <-ctx.Done():
+			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", context.Cause(ctx))
+		}
 	}
 	close(c.closing)
 	c.mu.Unlock()

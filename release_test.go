@@ -412,6 +412,31 @@ func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
 	})
 }
 
+func TestASecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if err := c.Close(t.Context()); err != nil {
+				t.Errorf("first: %v", err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("second: %v", err)
+		}
+		close(stop)
+		wg.Wait()
+	})
+}
+
 func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
 	// Which comes first is the scheduler's choice, so there are many.
 	for range 2 {

@@ -759,6 +759,14 @@ func TestARecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
 	})
 }
 
+func TestHeldSinceYesterdaySaysTheDay(t *testing.T) {
+	at := time.Now().Add(-25 * time.Hour)
+	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
+	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
+		t.Errorf("message %q", s)
+	}
+}
+
 func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())

@@ -40,8 +40,12 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, protocol.ShortOwner(e.Holder.Owner))
-	if !e.Holder.GrantedAt.IsZero() {
-		fmt.Fprintf(&b, " since %s", e.Holder.GrantedAt.Local().Format("15:04:05"))
+	if at := e.Holder.GrantedAt; !at.IsZero() {
+		format := "15:04:05"
+		if time.Since(at) > 12*time.Hour {
+			format = time.DateTime
+		}
+		fmt.Fprintf(&b, " since %s", at.Local().Format(format))
 	}
 	if e.Holder.Token != 0 {
 		fmt.Fprintf(&b, " (token %d)", e.Holder.Token)

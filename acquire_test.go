@@ -182,6 +182,9 @@ func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
 		if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("error %v", err)
 		}
+		if since := time.Since(held.Holder.GrantedAt); since < 0 || since > time.Second {
+			t.Errorf("granted %v ago", since)
+		}
 		if held.Holder.Token != lock.Token() || held.Holder.Owner != lock.Record().Owner || held.Observation.Version != lock.Record().Version {
 			t.Errorf("holder %+v", held.Holder)
 		}

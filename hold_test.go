@@ -210,6 +210,16 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 		"broken": {func(w *world) {
 			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "isReleased": str("1")})
 		}, leasehold.LostBroken},
+		// By hand, with the version left as it was.
+		"marked released": {func(w *world) {
+			w.update("job", map[string]types.AttributeValue{"isReleased": str("1")})
+		}, leasehold.LostBroken},
+		"given to another": {func(w *world) {
+			w.update("job", map[string]types.AttributeValue{"ownerName": str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
+		}, leasehold.LostReplaced},
+		"another grant": {func(w *world) {
+			w.update("job", map[string]types.AttributeValue{"grantId": str("x")})
+		}, leasehold.LostReplaced},
 		"deleted": {func(w *world) { w.delete("job") }, leasehold.LostBroken},
 		"damaged": {func(w *world) {
 			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": nil})

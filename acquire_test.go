@@ -794,3 +794,44 @@ func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
 		elapse(10 * time.Second)
 	})
 }
+
+func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
+	inBubble(t, func(t *testing.T, w *world) {
+		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard", SortValue: "-"}}
+		if err := table.Create(t.Context(), w.db, spec); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config()
+		cfg.Table, cfg.Layout = spec.Name, spec.Layout
+		c, _ := w.client(cfg)
+		locks := []*leasehold.Lock{
+			w.acquire(c, "a", leasehold.WithSortKey("bc")),
+			w.acquire(c, "ab", leasehold.WithSortKey("c")),
+			w.acquire(c, "a", leasehold.WithSortKey("d")),
+			w.acquire(c, "a"), // the layout's own value
+		}
+		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
+			t.Errorf("key %+v", k)
+		}
+		if _, err := c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc")); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("held: %v", err)
+		}
+		n := 0
+		for r, err := range c.List(t.Context(), leasehold.Partition("a")) {
+			if err != nil || r.Key.Partition != "a" {
+				t.Errorf("listed %+v, %v", r, err)
+			}
+			n++
+		}
+		if n != 3 {
+			t.Errorf("%d records in partition a", n)
+		}
+		w.release(locks[0])
+		for _, l := range locks[1:] {
+			if err := l.Err(); err != nil {
+				t.Errorf("%v: %v", l.Key(), err)
+			}
+			w.release(l)
+		}
+	})
+}

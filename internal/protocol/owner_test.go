@@ -1,0 +1,41 @@
+package protocol
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAnOwnerIsKnownByItsClientID(t *testing.T) {
+	a, b := NewOwner("web-7/812"), NewOwner("web-7/812")
+	if a == b || !HasClientID(a) || !HasClientID(b) || !strings.HasPrefix(a, "web-7/812/") {
+		t.Errorf("owners %q and %q", a, b)
+	}
+	if short := ShortOwner(a); short != a[:len("web-7/812/")+4] {
+		t.Errorf("%q for short is %q", a, short)
+	}
+	for _, foreign := range []string{
+		"", "java-host", "host/812", "host/ABCDEFGHIJKLMNOPQRSTUVWXYZ", "host/abcdefghijklmnopqrstuvwxy",
+		"host/abcdefghijklmnopqrstuvwxy1", "abcdefghijklmnopqrstuvwxyz", "3f9c1d2e-0b1a-4c5d-8e9f-001122334455",
+	} {
+		if HasClientID(foreign) || ShortOwner(foreign) != foreign {
+			t.Errorf("%q is taken for ours, or shortened to %q", foreign, ShortOwner(foreign))
+		}
+	}
+}
+
+func TestVersionsAreRandomUUIDs(t *testing.T) {
+	shape := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	seen := map[string]bool{}
+	for range 1000 {
+		v := NewVersion()
+		if !shape.MatchString(v) || seen[v] {
+			t.Fatalf("version %q, seen before: %v", v, seen[v])
+		}
+		seen[v] = true
+	}
+}

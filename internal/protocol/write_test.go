@@ -1,0 +1,35 @@
+package protocol
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+func TestAWriteNamesEveryAttributeByAPlaceholder(t *testing.T) {
+	w := NewUpdate(Item{"key": &types.AttributeValueMemberS{Value: "job"}})
+	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // a reserved word
+	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})       // another
+	w.Remove("isReleased")
+	w.Where(w.In("owner", []string{"a", "b"}) + " AND attribute_exists(" + w.Name("data") + ")")
+	in := w.UpdateItem("locks")
+	if got, want := aws.ToString(in.UpdateExpression), "SET #0 = :0, #1 = :1 REMOVE #2"; got != want {
+		t.Errorf("update %q, want %q", got, want)
+	}
+	if got, want := aws.ToString(in.ConditionExpression), "#1 IN (:2, :3) AND attribute_exists(#0)"; got != want {
+		t.Errorf("condition %q, want %q", got, want)
+	}
+	if len(in.ExpressionAttributeNames) != 3 || len(in.ExpressionAttributeValues) != 4 {
+		t.Errorf("names %v, values %v", in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	}
+}
+
+func TestARefusedWriteShowsTheOldItem(t *testing.T) {
+	if in := NewUpdate(nil).UpdateItem("locks"); in.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld || in.ReturnValues != types.ReturnValueAllNew {
+		t.Errorf("an update asks for %v and %v", in.ReturnValuesOnConditionCheckFailure, in.ReturnValues)
+	}
+	if in := NewDelete(nil).DeleteItem("locks"); in.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld {
+		t.Errorf("a delete asks for %v", in.ReturnValuesOnConditionCheckFailure)
+	}
+}

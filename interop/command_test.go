@@ -1,0 +1,29 @@
+//go:build linux
+
+package interop
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/interop/engines"
+)
+
+// TestTheCommandWorksOnRealEngines runs the command's own tests that need no
+// more than a table, on the tables of real servers.
+func TestTheCommandWorksOnRealEngines(t *testing.T) {
+	for _, e := range engines.All() {
+		t.Run(e.Name, func(t *testing.T) {
+			server := engines.Run(t, e)
+			cmd := exec.Command("go", "test", "-count=1", "-run", "^TestTable", "./internal/cli")
+			cmd.Dir = ".."
+			cmd.Env = append(os.Environ(), "LEASEHOLD_TEST_ENDPOINT="+server.URL)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}

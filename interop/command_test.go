@@ -18,7 +18,7 @@ func TestTheCommandWorksOnRealEngines(t *testing.T) {
 			server := engines.Run(t, e)
 			cmd := exec.Command("go", "test", "-count=1", "-run", "^TestTable", "./internal/cli")
 			cmd.Dir = ".."
-			cmd.Env = append(os.Environ(), "LEASEHOLD_TEST_ENDPOINT="+server.URL)
+			cmd.Env = append(os.Environ(), "LEASEHOLD_TEST_ENDPOINT="+server.Endpoint)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)

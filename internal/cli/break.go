@@ -36,7 +36,7 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 			switch {
 			case f.yes && f.token == 0:
 				return usageOf(cmd, "--yes needs --token, so that no other grant is broken")
-			case !f.yes && !(isTerminal(a.Stdin) && isTerminal(a.Stderr)):
+			case !f.yes && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
 				return usageOf(cmd, "it asks at a terminal only: give --token and --yes")
 			}
 			s, err := a.open(cmd, "")

@@ -48,7 +48,7 @@ func stopSignal(info *unix.Siginfo) syscall.Signal {
 	const header, pidAndUID = 3 * 4, 2 * 4
 	word := unsafe.Sizeof(uintptr(0))
 	union := (uintptr(header) + word - 1) / word * word
-	return syscall.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+pidAndUID)))
+	return syscall.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+pidAndUID))) //nolint:gosec // within the struct, which x/sys pads to the kernel's size
 }
 
 // thisProgram is found even after its file was replaced by a newer version.

@@ -44,6 +44,7 @@ type store struct {
 	file     string // of a local store
 	created  bool   // by this very command
 	health   health
+	watch    *waiting
 	gate     sync.RWMutex // whoever locks it keeps requests back; a request holds it for reading
 	close    func()
 }
@@ -72,6 +73,12 @@ func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
 		return nil, err
 	}
 	a.say.at(s.table, s.location)
+	s.watch = a.watchWait(&s.health)
+	shut := s.close
+	s.close = func() {
+		s.watch.end()
+		shut()
+	}
 	return s, nil
 }
 

@@ -247,7 +247,7 @@ func (d *demo) byName(name string) *demoProcess {
 // end kills whatever still runs.
 func (d *demo) end() {
 	go func() { // so that no process waits to be heard
-		for range d.events { //nolint:revive // they do not matter any more
+		for range d.events {
 		}
 	}()
 	for _, p := range d.processes {

@@ -81,7 +81,7 @@ func printCommands(w io.Writer, cmd *cobra.Command) {
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			about, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
 				return usageOf(root, "there is no command or topic %s", printable(strings.Join(args, " ")))

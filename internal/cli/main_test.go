@@ -142,9 +142,3 @@ func eventually(t *testing.T, what string, is func() bool) {
 		}
 	}
 }
-
-// has reports whether a file is there with content.
-func has(path string) bool {
-	b, err := os.ReadFile(path)
-	return err == nil && len(b) > 0
-}

@@ -58,11 +58,11 @@ func (p *process) signal(sig syscall.Signal) {
 // wait returns the exit code.
 func (p *process) wait() int {
 	p.t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- p.cmd.Wait() }()
+	done := make(chan int, 1)
+	go func() { done <- exitCode(p.cmd.Wait()) }()
 	select {
-	case err := <-done:
-		return exitCode(err)
+	case code := <-done:
+		return code
 	case <-time.After(patience):
 		_ = p.cmd.Process.Kill()
 		<-done

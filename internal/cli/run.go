@@ -264,10 +264,9 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		opts = append(opts, data)
 	}
 
-	var w *waiting
 	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting && !f.nonblock {
-			w.heldBy(*e.Holder)
+			s.watch.heldBy(*e.Holder)
 		}
 		if e.Kind != leasehold.EventWaiting || !f.nonblock {
 			onEvent(e)
@@ -289,10 +288,9 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		ctx, stop = context.WithTimeoutCause(ctx, f.wait, &waitedError{f.wait})
 		defer stop()
 	}
-	w = a.watchWait(leasehold.Key{Partition: key, Sort: f.sortKey}, &s.health)
 	began := time.Now()
 	lock, err := locks.Acquire(ctx, key, opts...)
-	w.end()
+	s.watch.end() // who holds the lock says by itself what fails
 	if seen != nil {
 		seen.save(locks)
 	}
@@ -303,7 +301,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		}
 		return granted{}, err
 	}
-	if w.waited() {
+	if s.watch.waited() {
 		a.say.text("granted %s after %s, token %d", printable(lock.Key().String()), age(time.Since(began)), lock.Token())
 	}
 	return granted{locks, lock}, nil

@@ -15,24 +15,28 @@ const (
 // waiting says who is waited for while a key is acquired: on a terminal one
 // line rewritten every second, elsewhere one line per holder and then one a
 // minute.
+//
+// It also says when DynamoDB does not answer: with the library's patience a
+// command may be silent for long otherwise.
 type waiting struct {
 	say    *messages
-	key    leasehold.Key
 	health *health
 	now    func() time.Time
 
 	mu      sync.Mutex
+	key     leasehold.Key
 	holder  *leasehold.Record
 	said    time.Time // when holder was last said; zero: not yet
 	trouble time.Time // when DynamoDB's silence was last said
 
+	once sync.Once
 	stop chan struct{}
 	done chan struct{}
 }
 
-// watchWait begins to say what key waits for, until end is called.
-func (a *app) watchWait(key leasehold.Key, h *health) *waiting {
-	w := &waiting{say: a.say, key: key, health: h, now: a.Now, stop: make(chan struct{}), done: make(chan struct{})}
+// watchWait begins to say what is waited for, until end is called.
+func (a *app) watchWait(h *health) *waiting {
+	w := &waiting{say: a.say, health: h, now: a.Now, stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(time.Second)
@@ -52,16 +56,18 @@ func (a *app) watchWait(key leasehold.Key, h *health) *waiting {
 }
 
 func (w *waiting) end() {
-	close(w.stop)
-	<-w.done
-	w.say.clear()
+	w.once.Do(func() {
+		close(w.stop)
+		<-w.done
+		w.say.clear()
+	})
 }
 
 // heldBy enters who holds the key.
 func (w *waiting) heldBy(r leasehold.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.holder, w.said = &r, time.Time{}
+	w.key, w.holder, w.said = r.Key, &r, time.Time{}
 	w.speak()
 }
 

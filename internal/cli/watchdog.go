@@ -76,7 +76,7 @@ func (w *watchdog) run(orders io.Reader) {
 				return
 			}
 			if line == orderDone {
-				for range lines { //nolint:revive // until the reader has ended
+				for range lines {
 				}
 				return
 			}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// kennel is a watchdog on a bubble's clock, and what it did when.
+type kennel struct {
+	orders *io.PipeWriter
+	did    []string
+	done   chan struct{}
+	began  time.Time
+}
+
+const dogGroup = 4711
+
+func newKennel(grace time.Duration) *kennel {
+	in, orders := io.Pipe()
+	k := &kennel{orders: orders, done: make(chan struct{}), began: time.Now()}
+	clock := func() time.Duration { return time.Hour + time.Since(k.began) }
+	w := &watchdog{
+		signal: syscall.SIGTERM, grace: grace, clock: clock, report: func(string) {},
+		kill: func(group int, sig syscall.Signal) error {
+			if group != dogGroup {
+				panic(fmt.Sprintf("group %d", group))
+			}
+			k.did = append(k.did, fmt.Sprintf("%v %v", time.Since(k.began), map[syscall.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGKILL: "KILL"}[sig]))
+			return nil
+		},
+	}
+	go func() {
+		defer close(k.done)
+		w.run(in)
+	}()
+	return k
+}
+
+// order writes an order; trust is given as the time left from the beginning.
+func (k *kennel) order(what string, left time.Duration) {
+	n := int64(dogGroup)
+	if what == orderTrust {
+		n = int64(time.Hour + left)
+	}
+	fmt.Fprintf(k.orders, "%s %d\n", what, n)
+}
+
+func (k *kennel) end(how string) {
+	if how != "" {
+		fmt.Fprintln(k.orders, how)
+	}
+	_ = k.orders.Close()
+	<-k.done
+}
+
+func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		play func(*kennel)
+		want []string
+	}{
+		{"trust runs out", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(30 * time.Second)
+			k.end(orderDone)
+		}, []string{"17s TERM", "18s KILL"}},
+		{"trust is renewed", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(16 * time.Second)
+			k.order(orderTrust, 34*time.Second)
+			time.Sleep(16 * time.Second)
+			k.end(orderDone)
+		}, nil},
+		{"a renewal after the signal comes too late", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(17500 * time.Millisecond)
+			k.order(orderTrust, 35*time.Second)
+			time.Sleep(30 * time.Second)
+			k.end(orderDone)
+		}, []string{"17s TERM", "18s KILL"}},
+		{"the lock is lost early", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(5 * time.Second)
+			k.order(orderLost, 0)
+			time.Sleep(30 * time.Second)
+			k.end(orderDone)
+		}, []string{"5s TERM", "6s KILL"}},
+		{"the lock is lost within the grace", func(k *kennel) {
+			k.order(orderTrust, 1500*time.Millisecond)
+			k.order(orderGroup, 0)
+			time.Sleep(400 * time.Millisecond)
+			k.order(orderLost, 0)
+			time.Sleep(250 * time.Millisecond)
+			k.order(orderLost, 0)
+			time.Sleep(30 * time.Second)
+			k.end(orderDone)
+		}, []string{"400ms TERM", "1.4s KILL"}},
+		{"CMD ends within the grace", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(17500 * time.Millisecond)
+			k.end(orderDone)
+		}, []string{"17s TERM"}},
+		{"the supervisor dies", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(2 * time.Second)
+			k.end("")
+		}, []string{"2s KILL"}},
+		{"the supervisor dies before CMD began", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			k.end("")
+		}, nil},
+		{"CMD begins when trust has ended", func(k *kennel) {
+			k.order(orderTrust, 18*time.Second)
+			time.Sleep(20 * time.Second)
+			k.order(orderGroup, 0)
+			time.Sleep(time.Second)
+			k.end(orderDone)
+		}, []string{"20s KILL"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKennel(time.Second)
+				c.play(k)
+				if !slices.Equal(k.did, c.want) {
+					t.Errorf("it did %v, not %v", k.did, c.want)
+				}
+			})
+		})
+	}
+}

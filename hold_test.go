@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"runtime"
@@ -641,5 +642,136 @@ func TestEventsOfAHeldLockCarryItsCallersValuesWithoutTheirEnd(t *testing.T) {
 		lock := w.acquire(c, "job")
 		elapse(10 * time.Second)
 		w.release(lock)
+	})
+}
+
+func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
+	for name, landed := range map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+				n := 0
+				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					if !c.renews() {
+						return next()
+					}
+					if n++; n == landed {
+						_, _ = next()
+					}
+					return nil, errReset
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("no answer: %v", err)
+				}
+				synctest.Wait()
+				if n < 110 {
+					t.Fatalf("%d attempts", n)
+				}
+				wire.setFault(nil)
+				if err := lock.Renew(t.Context()); err != nil {
+					t.Errorf("answered: %v", err)
+				}
+				w.release(lock)
+			})
+		})
+	}
+}
+
+func TestALockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "grantId": str("x"), "isReleased": str("1")})
+		var lost *leasehold.LostError
+		if err := lock.Renew(t.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced {
+			t.Errorf("error %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		var sent []time.Time
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.renews() {
+				if sent = append(sent, time.Now()); len(sent) == 1 {
+					return refusal(400, "TransactionConflictException"), nil
+				}
+			}
+			return next()
+		})
+		elapse(6 * time.Second)
+		if len(sent) < 2 || !sent[1].Equal(sent[0]) {
+			t.Errorf("sent at %v", sent)
+		}
+		w.release(lock)
+	})
+}
+
+func TestARenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		wire.setFault(once(call.renews, cut))
+		began := time.Now()
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < 2*time.Second || took > 2100*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		w.release(lock)
+	})
+}
+
+// showNothing takes the old item out of a refusal, as an engine does that does
+// not know ReturnValuesOnConditionCheckFailure.
+func showNothing(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+	res, err := next()
+	if err != nil || res.StatusCode != http.StatusBadRequest {
+		return res, err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil || !bytes.Contains(body, []byte("ConditionalCheckFailedException")) {
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		return res, err
+	}
+	return refusal(400, "ConditionalCheckFailedException"), nil
+}
+
+func TestAnEngineThatShowsNoOldItemIsAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		wire.setFault(showNothing)
+		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+		var held *leasehold.HeldError
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Holder.Token != lock.Token() {
+			t.Errorf("held: %v", err)
+		}
+		if sent := wire.sent(); len(sent) != 2 || sent[1].op != "GetItem" {
+			t.Errorf("sent %v", sent)
+		}
+		w.release(lock)
+
+		lost := w.acquire(b, "job", leasehold.WithoutRenewal())
+		w.delete("job")
+		next := w.acquire(a, "job")
+		var gone *leasehold.LostError
+		if err := lost.Renew(t.Context()); !errors.As(err, &gone) || gone.Reason != leasehold.LostReplaced || gone.By.Token != next.Token() {
+			t.Errorf("lost: %v", err)
+		}
+		_ = lost.Release(t.Context())
+		w.release(next)
+
+		if _, err := b.Acquire(t.Context(), "none", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("none: %v", err)
+		}
 	})
 }

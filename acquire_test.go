@@ -836,3 +836,90 @@ func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equ
 		}
 	})
 }
+
+func TestAnAcquireWhoseReplyIsLostIsGrantedByItsNextRequest(t *testing.T) { // in all five peers it waits out its own lease
+	for name, released := range map[string]bool{"a new record": false, "a kept one": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				if released {
+					w.release(w.acquire(c, "job"))
+				}
+				wire.sent()
+				wire.setFault(once(call.grants, loseReply))
+				began := time.Now()
+				lock := w.acquire(c, "job")
+				if sent := wire.sent(); len(sent) != 2 || time.Since(began) > 200*time.Millisecond {
+					t.Errorf("sent %v in %v", sent, time.Since(began))
+				}
+				if lock.Record().Version != textOf(w.item("job"), "recordVersionNumber") {
+					t.Error("the client does not hold what the record shows")
+				}
+				w.release(lock)
+			})
+		})
+	}
+}
+
+func TestAGrantDeliveredTwiceIsOurOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return next() // refused: it shows the first
+		}))
+		sent := time.Now()
+		lock := w.acquire(c, "job")
+		if n := len(wire.sent()); n != 1 || !lock.TrustedUntil().Equal(sent.Add(18*time.Second)) {
+			t.Errorf("%d requests, trusted until %v", n, lock.TrustedUntil())
+		}
+		w.release(lock)
+	})
+}
+
+func TestAGrantDeliveredTwiceIsReplacedWhenItsReplyComesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			time.Sleep(600 * time.Millisecond)
+			return next()
+		}))
+		lock := w.acquire(c, "job", leasehold.WithLease(time.Second), leasehold.WithoutRenewal())
+		if left := time.Until(lock.TrustedUntil()); left < 800*time.Millisecond {
+			t.Errorf("%v of trust left", left)
+		}
+		w.release(lock)
+	})
+}
+
+func TestAGrantThatWasGivenUpBlocksItsClientNotAtAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.grants() && w.item("job") == nil {
+				_, _ = next()
+			}
+			return hang(ctx) // the release that undoes it is lost, too
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		elapse(10 * time.Second)
+		wire.setFault(nil)
+		began := time.Now()
+		lock, err := c.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatalf("a grant of its own that nobody believes in: %v", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		if _, ok := lock.TookOver(); ok {
+			t.Error("it was nobody's work")
+		}
+		w.release(lock)
+	})
+}

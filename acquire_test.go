@@ -335,11 +335,12 @@ func TestATryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others ne
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try: %v", err)
 		}
-		elapse(19 * time.Second)
-		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatalf("before the lease: %v", err)
+		elapse(20*time.Second - time.Millisecond)
+		began := time.Now()
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
+			t.Fatalf("a moment before the lease ends: %v after %v", err, time.Since(began))
 		}
-		elapse(time.Second)
+		elapse(time.Millisecond)
 		lock, err := b.TryAcquire(t.Context(), "job")
 		if err != nil {
 			t.Fatalf("after the lease: %v", err)
@@ -919,6 +920,19 @@ func TestAGrantThatWasGivenUpBlocksItsClientNotAtAll(t *testing.T) {
 		}
 		if _, ok := lock.TookOver(); ok {
 			t.Error("it was nobody's work")
+		}
+		w.release(lock)
+	})
+}
+
+func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.grants, cut))
+		began := time.Now()
+		lock := w.acquire(c, "job", leasehold.WithLease(time.Second))
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("took %v", took)
 		}
 		w.release(lock)
 	})

@@ -235,7 +235,7 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 						events = append(events, e)
 					}
 				}
-				c, _ := w.client(cfg)
+				c, wire := w.client(cfg)
 				lock := w.acquire(c, "job")
 				tc.happens(w)
 				before := w.item("job")
@@ -247,8 +247,12 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 				if len(events) != 1 {
 					t.Errorf("%d events", len(events))
 				}
+				wire.sent()
 				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 					t.Errorf("release: %v", err)
+				}
+				if n := len(wire.sent()); n != 0 {
+					t.Errorf("%d requests to release what is gone", n)
 				}
 				if after := w.item("job"); len(after) != len(before) || textOf(after, "recordVersionNumber") != textOf(before, "recordVersionNumber") {
 					t.Errorf("the loser changed the record to %v", after)

@@ -653,3 +653,143 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestAReleaseGivesUpWithTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		wire.setFault(cut)
+		began := time.Now()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took < 18*time.Second || took > 25*time.Second {
+			t.Errorf("took %v", took)
+		}
+		wire.setFault(nil)
+		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
+			t.Errorf("a grant of its own that nobody believes in: %v", err)
+		} else {
+			w.release(next)
+		}
+	})
+}
+
+func TestALockThatExpiredIsReleasedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		k := newClocks(c)
+		lock := w.acquire(c, "job")
+		k.boot.Store(int64(time.Hour)) // nobody has looked since
+		wire.setFault(cut)
+		wire.sent()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.sent()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestARefusalAfterALostReleaseIsAnUnknownOutcome(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, w *world) {
+			c, wire := w.client(config())
+			lock := w.acquire(c, "job")
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			var wg sync.WaitGroup
+			if waits {
+				wg.Go(func() {
+					if l, err := c.Acquire(ctx, "job"); err == nil {
+						_ = l.Release(t.Context())
+					}
+				})
+				synctest.Wait()
+			}
+			lost := false
+			wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+				if !lost {
+					lost = true
+					return loseReply(ctx, c, next)
+				}
+				return refusal(400, "AccessDeniedException"), nil
+			})
+			if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+				t.Errorf("somebody waits %v: %v", waits, err)
+			}
+			wg.Wait()
+			elapse(10 * time.Second)
+		})
+	}
+}
+
+func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opt  leasehold.ReleaseOption
+		want string
+	}{
+		"data":    {leasehold.WithData([]byte("left")), "left"},
+		"deleted": {leasehold.DeleteOnRelease(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				lock := w.acquire(c, "job", leasehold.WithData([]byte("right")))
+				granted := make(chan *leasehold.Lock)
+				go func() { granted <- w.acquire(c, "job") }()
+				synctest.Wait()
+				wire.sent()
+				w.release(lock, tc.opt)
+				next := <-granted
+				if got := string(next.Data()); got != tc.want {
+					t.Errorf("the next holder finds %q, want %q", got, tc.want)
+				}
+				if sent := wire.sent(); len(sent) != 2 {
+					t.Errorf("%d requests", len(sent))
+				}
+				w.release(next)
+			})
+		})
+	}
+}
+
+func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
+	for name, happens := range map[string]func(w *world){
+		"replaced": func(w *world) {
+			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "grantId": str("x")})
+		},
+		"broken": func(w *world) {
+			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "isReleased": str("1")})
+		},
+		"deleted": func(w *world) { w.delete("job") },
+		"damaged": func(w *world) { w.update("job", map[string]types.AttributeValue{"recordVersionNumber": nil}) },
+	} {
+		for _, waits := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					c, _ := w.client(config())
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
+						if waits {
+							go func() {
+								if l, err := c.Acquire(ctx, "job"); err == nil {
+									_ = l.Release(t.Context())
+								}
+							}()
+							synctest.Wait()
+						}
+						happens(w)
+						return nil
+					})
+					if !errors.Is(err, leasehold.ErrLost) {
+						t.Errorf("error %v", err)
+					}
+					elapse(10 * time.Second)
+				})
+			})
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/leasehold-go/leasehold/interop/engines"
 )
@@ -16,9 +17,10 @@ func TestTheCommandWorksOnRealEngines(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)
-			cmd := exec.Command("go", "test", "-count=1", "-run", "^TestTable", "./internal/cli")
+			cmd := exec.Command("go", "test", "-count=1", "-timeout", "5m", "-run", "^TestTable", "./internal/cli")
 			cmd.Dir = ".."
 			cmd.Env = append(os.Environ(), "LEASEHOLD_TEST_ENDPOINT="+server.Endpoint)
+			cmd.WaitDelay = 10 * time.Second
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)

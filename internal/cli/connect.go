@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
@@ -120,7 +121,10 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
 	})
-	opts := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
+	opts := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client),
+		config.WithLogger(logging.Nop{}), // what the SDK notes of its connections nobody can act on; -v has the requests
+	}
 	if a.flags.region != "" {
 		opts = append(opts, config.WithRegion(a.flags.region))
 	}

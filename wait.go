@@ -200,7 +200,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 	if err := s.see(item); err != nil {
 		return nil, err
 	}
-	if s.seen == nil || s.seen.Released {
+	if s.seen == nil {
 		return nil, nil
 	}
 	// One of our own attempts that landed unseen: this one, delivered twice,

@@ -937,3 +937,38 @@ func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
 		w.release(lock)
 	})
 }
+
+func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
+	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				if foreign {
+					other, _ := w.client(config())
+					lock := w.acquire(other, "job")
+					defer w.release(lock)
+				}
+				wire.setFault(once(call.grants, slow(time.Second)))
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				ahead := make(chan struct{})
+				go func() {
+					defer close(ahead)
+					if l, err := c.Acquire(ctx, "job"); err == nil {
+						time.Sleep(3 * time.Second)
+						w.release(l)
+					}
+				}()
+				synctest.Wait()
+				began := time.Now()
+				if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("took %v", took)
+				}
+				<-ahead
+			})
+		})
+	}
+}

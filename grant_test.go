@@ -115,7 +115,7 @@ func TestAResumeWhoseReplyIsLostIsRecognised(t *testing.T) {
 
 func TestAResumedKeyHasItsLineHere(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
+		a, wire := w.client(config())
 		g, err := w.acquire(a, "deploy").Detach()
 		if err != nil {
 			t.Fatal(err)
@@ -126,10 +126,78 @@ func TestAResumedKeyHasItsLineHere(t *testing.T) {
 		}
 		next := make(chan *leasehold.Lock)
 		go func() { next <- w.acquire(a, "deploy") }()
-		synctest.Wait()
+		wire.sent()
+		elapse(4 * time.Second)
+		for _, c := range wire.sent() {
+			if !c.renews() {
+				t.Errorf("sent %s while the key is held here", c.op)
+			}
+		}
 		w.release(lock)
 		w.release(<-next)
 	})
+}
+
+func TestAResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		g, err := w.acquire(c, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan *leasehold.Lock, 2)
+		for range 2 {
+			go func() { granted <- w.acquire(c, "deploy") }()
+			synctest.Wait()
+		}
+		lock, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(lock)
+		first := <-granted
+		wire.sent()
+		elapse(4 * time.Second)
+		for _, c := range wire.sent() {
+			if !c.renews() {
+				t.Errorf("the second seeks the key, too: %s", c.op)
+			}
+		}
+		w.release(first)
+		w.release(<-granted)
+	})
+}
+
+func TestAResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
+	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+		"its reply was lost": loseReply,
+		"its reply was late": slow(time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				g, err := w.acquire(c, "deploy").Detach()
+				if err != nil {
+					t.Fatal(err)
+				}
+				wire.setFault(once(call.renews, fault))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+				defer cancel()
+				if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Fatalf("error %v", err)
+				}
+				elapse(2 * time.Second)
+				if n := len(c.Held()); n != 0 {
+					t.Errorf("%d locks held that nobody has", n)
+				}
+				lock, err := c.Resume(t.Context(), g)
+				if err != nil {
+					t.Fatalf("again: %v", err)
+				}
+				w.release(lock)
+			})
+		})
+	}
 }
 
 func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {

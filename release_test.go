@@ -256,7 +256,11 @@ func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the one who left: %v", err)
 		}
-		w.release(<-granted)
+		last := <-granted
+		if n := len(c.Held()); n != 1 {
+			t.Errorf("%d locks held", n)
+		}
+		w.release(last)
 	})
 }
 
@@ -792,4 +796,82 @@ func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAHandOverDeliveredTwiceIsRecognised(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		lock := w.acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job") }()
+		synctest.Wait()
+		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return next() // refused: it shows the first
+		}))
+		wire.sent()
+		w.release(lock)
+		next := <-granted
+		if n := len(wire.sent()); n != 1 || next.Err() != nil {
+			t.Errorf("%d requests, %v", n, next.Err())
+		}
+		w.release(next)
+	})
+}
+
+func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
+	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				lock := w.acquire(c, "job")
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				granted := make(chan *leasehold.Lock, 2)
+				for _, ctx := range []context.Context{ctx, t.Context()} {
+					go func() {
+						if l, err := c.Acquire(ctx, "job"); err == nil {
+							granted <- l
+						}
+					}()
+					synctest.Wait()
+				}
+				wire.setFault(once(call.grants, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+					if leaves {
+						leave()
+						synctest.Wait()
+					}
+					return refusal(400, "AccessDeniedException"), nil
+				}))
+				began := time.Now()
+				var op *leasehold.OpError
+				if err := lock.Release(t.Context()); !errors.As(err, &op) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("error %v", err)
+				}
+				w.release(<-granted)
+				if !leaves {
+					w.release(<-granted)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestANextInLineWhoReplacesAllAttributesReplacesThem(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("1")}))
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job", leasehold.WithoutAttributes()) }()
+		synctest.Wait()
+		w.release(lock)
+		next := <-granted
+		if a := next.Record().Attributes; len(a) != 0 {
+			t.Errorf("attributes %v", a)
+		}
+		w.release(next)
+	})
 }

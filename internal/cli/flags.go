@@ -117,7 +117,7 @@ func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if path == "-" {
 		b, err = io.ReadAll(stdin)
 	} else {
-		b, err = os.ReadFile(path) //nolint:gosec // the file is the user's to name
+		b, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return nil, usagef("--data: %v", err)

@@ -44,7 +44,7 @@ func (a *app) readGrant(path string) (leasehold.Grant, error) {
 		from = "standard input"
 		b, err = io.ReadAll(a.Stdin)
 	} else {
-		b, err = os.ReadFile(path) //nolint:gosec // the file is the user's to name
+		b, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return g, usagef("the grant of leasehold acquire is needed: %v", err)

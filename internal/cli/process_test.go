@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -304,22 +305,44 @@ func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
 	}
 }
 
+// watchdogOf returns the process id of the watchdog, the child that is not CMD.
+func watchdogOf(t *testing.T, supervisor, cmd int) int {
+	t.Helper()
+	for _, child := range childrenOf(t, supervisor) {
+		if child != cmd {
+			return child
+		}
+	}
+	t.Fatal("there is no watchdog")
+	return 0
+}
+
+func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a signal at the parent's death is Linux's")
+	}
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
+	if err := syscall.Kill(watchdog, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGKILL)
+	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
+	if err := syscall.Kill(watchdog, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
+}
+
 func TestTheDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.URL, "k", "--", "sh", "-c", works)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	fileNumber(t, filepath.Join(dir, "pid2"))
-	killed := false
-	for _, child := range childrenOf(t, p.cmd.Process.Pid) {
-		if child != cmd {
-			if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			killed = true
-		}
-	}
-	if !killed {
-		t.Fatal("there is no watchdog")
+	if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 	close(server.hang)
 	p.ends(123)

@@ -105,7 +105,7 @@ func (w *watchdog) obey(line string) {
 func (w *watchdog) look() {
 	now := w.clock()
 	switch {
-	case w.until == 0 || w.group == 0 || w.killed:
+	case w.until == 0 || w.group == 0:
 	case now >= w.until, w.signalled && now >= w.killAt:
 		w.killNow()
 	case !w.signalled && now >= w.until-w.grace:

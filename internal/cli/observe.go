@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	looksPerLease  = 8  // while a record is observed; a living holder renews twice as often at most
-	observeAtATime = 32 // requests
+	looksPerLease   = 8               // while a record is observed; holders renew four times
+	longestLookAway = 5 * time.Second // whatever the lease
+	observeAtATime  = 32              // requests
 )
 
 // observation is what observing a held record for its lease has shown. A
@@ -68,7 +69,7 @@ func observeOne(ctx context.Context, locks *leasehold.Client, first leasehold.Re
 		case now.Sub(since) >= r.Lease:
 			return observation{record: r, found: dead}
 		}
-		if !sleep(ctx, min(seen.Lease/looksPerLease, seen.Lease-now.Sub(since))) {
+		if !sleep(ctx, min(seen.Lease/looksPerLease, longestLookAway, seen.Lease-now.Sub(since))) {
 			return observation{record: r, err: context.Cause(ctx)}
 		}
 	}
@@ -120,7 +121,7 @@ func (a *app) observeAloud(ctx context.Context, locks *leasehold.Client, records
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		a.say.rewrite("observing " + what + ", " + age(longest-time.Since(began)) + " to go at most")
+		a.say.rewrite("observing " + what + ", " + age(longest-time.Since(began)+time.Second-1) + " to go at most")
 		select {
 		case out := <-done:
 			a.say.clear()

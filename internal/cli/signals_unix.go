@@ -4,6 +4,7 @@ package cli
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +34,20 @@ func pauseSelf(sig os.Signal) {
 }
 
 // stopSelf stops this process until it is sent continueSignal.
-func stopSelf() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
+func stopSelf() { stopUntilContinued(unix.Getpid()) }
+
+// stopUntilContinued stops a process or group to which this process belongs.
+// The kernel may let the sending thread run on for a while: only the signal to
+// go on says that the stop is over (kill(2) promises no more of a process with
+// several threads).
+func stopUntilContinued(target int) {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, continueSignal)
+	defer signal.Stop(continued)
+	if unix.Kill(target, unix.SIGSTOP) == nil {
+		<-continued
+	}
+}
 
 // continueSignal lets a stopped process go on.
 const continueSignal = unix.SIGCONT

@@ -74,7 +74,7 @@ func (c *child) wasStopped(sig syscall.Signal) {
 		// Ctrl-Z reached CMD alone: the job as a whole stops, as its shell
 		// expects, and goes on as a whole.
 		c.terminal.takeBack()
-		_ = unix.Kill(0, unix.SIGSTOP)
+		stopUntilContinued(0)
 		c.terminal.give(c.group())
 		c.signal(unix.SIGCONT)
 	}

@@ -180,6 +180,88 @@ func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 	}
 }
 
+func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		k := newClocks(c)
+		var lost *leasehold.LostError
+
+		left := w.acquire(c, "left alone", leasehold.WithoutRenewal())
+		elapse(20 * time.Second)
+		if !errors.As(left.Err(), &lost) || lost.Reason != leasehold.LostExpired {
+			t.Errorf("without renewal: %v", left.Err())
+		}
+
+		renewed := w.acquire(c, "renewed")
+		wire.setFault(once(call.renews, loseReply))
+		elapse(20 * time.Second) // one renewal fails, others succeed
+		k.boot.Store(int64(time.Hour))
+		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
+			t.Errorf("paused after renewals: %v", renewed.Err())
+		}
+		_ = left.Release(t.Context())
+		_ = renewed.Release(t.Context())
+	})
+}
+
+func TestALookAfterAPauseBringsTheEndForward(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		k := newClocks(c)
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		derived, cancel := context.WithCancel(lock.Context())
+		defer cancel()
+		k.boot.Store(int64(10 * time.Second)) // suspended, not past the lease
+		if err := lock.Err(); err != nil {
+			t.Fatal(err)
+		}
+		elapse(8 * time.Second)
+		if derived.Err() == nil {
+			t.Error("a derived context outlives the trust")
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestANoticeIsGivenOncePerShortfall(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		var noticed atomic.Int64
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal(),
+			leasehold.WithNotice(5*time.Second, func(*leasehold.Lock) { noticed.Add(1) }))
+		for want := range int64(3) {
+			if got := noticed.Load(); got != want {
+				t.Errorf("noticed %d times, want %d", got, want)
+			}
+			elapse(15 * time.Second)
+			if err := lock.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.release(lock)
+	})
+}
+
+func TestAnEndedTrustDoesNotReviveByALateReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		k := newClocks(c)
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		elapse(17500 * time.Millisecond)
+		wire.setFault(once(call.renews, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			k.boot.Store(int64(time.Second)) // suspended while the reply was under way: no timer has run
+			return next()
+		}))
+		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("renew: %v", err)
+		}
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("believed in: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
 func TestAWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, _ := w.client(config())

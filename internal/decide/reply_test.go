@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -40,6 +41,12 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
 		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
 		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Refused},
+		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},
+		{"no endpoint", operation(fmt.Errorf("failed to resolve service endpoint, %w", errors.New("none"))), NotApplied, Refused},
+		{"a request that cannot be built", operation(&smithy.SerializationError{Err: errors.New("bad input")}), NotApplied, Refused},
+		{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Refused},
+		{"a wrapper's refusal, without a response", &types.ResourceNotFoundException{}, NotApplied, Refused},
+		{"conflict with another region", response(400, &types.ReplicatedWriteConflictException{}), NotApplied, Busy},
 		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable},
 		{"service unavailable", response(503, api("ServiceUnavailable")), Unknown, Unreachable},
 		{"a proxy's page", response(403, api("UnknownError")), Unknown, Unreachable},

@@ -72,3 +72,9 @@ func TestARenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 		}
 	}
 }
+
+func TestTheEarlierOfTwoInstantsIsEarlierByEitherClock(t *testing.T) {
+	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -886,9 +886,13 @@ func TestAGrantDeliveredTwiceIsReplacedWhenItsReplyComesLate(t *testing.T) {
 			time.Sleep(600 * time.Millisecond)
 			return next()
 		}))
+		began := time.Now()
 		lock := w.acquire(c, "job", leasehold.WithLease(time.Second), leasehold.WithoutRenewal())
 		if left := time.Until(lock.TrustedUntil()); left < 800*time.Millisecond {
 			t.Errorf("%v of trust left", left)
+		}
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("took %v", took)
 		}
 		w.release(lock)
 	})
@@ -971,4 +975,64 @@ func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhichObservationIsImported(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+		seen := leasehold.Observation{Key: lock.Key(), Version: lock.Record().Version, Lease: 20 * time.Second}
+		older := leasehold.Observation{Key: lock.Key(), Version: "older", Lease: 20 * time.Second, Since: time.Now().Add(-time.Hour)}
+		b, _ := w.client(config())
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		since := func() time.Duration {
+			t.Helper()
+			all := b.Observations()
+			if len(all) != 1 || all[0].Version != seen.Version {
+				t.Fatalf("observations %v", all)
+			}
+			return time.Since(all[0].Since)
+		}
+		for _, tc := range []struct {
+			name string
+			o    leasehold.Observation
+			ago  time.Duration
+			want time.Duration
+		}{
+			{"of another version", older, time.Hour, 0},
+			{"an older one", seen, 10 * time.Second, 10 * time.Second},
+			{"a younger one", seen, 5 * time.Second, 10 * time.Second},
+		} {
+			tc.o.Since = time.Now().Add(-tc.ago - time.Second)
+			if err := b.ImportObservations(time.Second, tc.o); err != nil {
+				t.Fatal(err)
+			}
+			if got := since(); (got - tc.want).Abs() > time.Second {
+				t.Errorf("%s: seen %v ago, want %v", tc.name, got, tc.want)
+			}
+		}
+		w.release(lock)
+	})
+}
+
+func TestAnObservationOfAnotherBootIsIgnoredWithoutASkew(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+		var o leasehold.Observation
+		if err := json.Unmarshal([]byte(`{"key":"job","version":"`+lock.Record().Version+
+			`","leaseMs":20000,"since":"2000-01-01T00:00:00Z","boot":"another","bootMs":-3600000}`), &o); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := w.client(config())
+		if err := b.ImportObservations(0, o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		w.release(lock)
+	})
 }

@@ -486,3 +486,69 @@ func TestARefusalAfterALostReplyIsAnUnknownOutcome(t *testing.T) {
 		})
 	}
 }
+
+func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change map[string]types.AttributeValue
+		opts   []leasehold.BreakOption
+	}{
+		"another owner":            {map[string]types.AttributeValue{"ownerName": str("python"), "recordVersionNumber": str("v2")}, nil},
+		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": str("v2")}, []leasehold.BreakOption{leasehold.IfUnrenewed()}},
+		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": str("v2"), "isReleased": str("1")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				op, _ := w.client(config())
+				w.put(map[string]types.AttributeValue{"key": str("job"), "ownerName": str("java"), "leaseDuration": str("20000"), "recordVersionNumber": str("v1")})
+				r, err := op.Get(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.update("job", tc.change)
+				if err := op.Break(t.Context(), r, tc.opts...); !errors.Is(err, leasehold.ErrChanged) {
+					t.Errorf("error %v", err)
+				}
+				if textOf(w.item("job"), "recordVersionNumber") != "v2" {
+					t.Errorf("record %v", w.item("job"))
+				}
+			})
+		})
+	}
+}
+
+func TestWhichContextsHoldAKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, _ := w.client(config())
+		outer := w.acquire(a, "outer")
+		inner, err := a.Acquire(outer.Context(), "inner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		underBoth, cancel := outer.Bind(t.Context())
+		defer cancel()
+		underBoth, cancel = inner.Bind(underBoth)
+		defer cancel()
+		for name, tc := range map[string]struct {
+			c    *leasehold.Client
+			ctx  context.Context
+			want error
+		}{
+			"a lock within":     {a, inner.Context(), leasehold.ErrDeadlock},
+			"bound to both":     {a, underBoth, leasehold.ErrDeadlock},
+			"of none":           {a, t.Context(), leasehold.ErrHeld},
+			"of another client": {b, inner.Context(), leasehold.ErrHeld},
+		} {
+			if _, err := tc.c.TryAcquire(tc.ctx, "outer"); !errors.Is(err, tc.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		w.release(outer)
+		again, err := a.Acquire(inner.Context(), "outer")
+		if err != nil {
+			t.Fatalf("under a lock that was released: %v", err)
+		}
+		w.release(again)
+		w.release(inner)
+	})
+}

@@ -1036,3 +1036,35 @@ func TestAnObservationOfAnotherBootIsIgnoredWithoutASkew(t *testing.T) {
 		w.release(lock)
 	})
 }
+
+func TestATryGivesUpWhenItHearsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(cut)
+		began := time.Now()
+		var op *leasehold.OpError
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &op) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took < 10*time.Second || took > 15*time.Second {
+			t.Errorf("took %v", took)
+		}
+		elapse(10 * time.Second)
+	})
+}
+
+func TestAGrantWhoseAttributesCannotBeReplacedIsUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.renews, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return refusal(400, "AccessDeniedException"), nil
+		}))
+		var op *leasehold.OpError
+		if _, err := c.Acquire(t.Context(), "job", leasehold.WithoutAttributes()); !errors.As(err, &op) {
+			t.Errorf("error %v", err)
+		}
+		if textOf(w.item("job"), "isReleased") != "1" || len(c.Held()) != 0 {
+			t.Errorf("left behind %v", w.item("job"))
+		}
+	})
+}

@@ -426,6 +426,22 @@ func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 	})
 }
 
+func TestASharedGrantIsNotDetached(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job")
+		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lock.Detach(); err == nil || inner.Err() != nil {
+			t.Errorf("detach: %v, the other handle: %v", err, inner.Err())
+		}
+		w.release(inner)
+		w.release(lock)
+	})
+}
+
 func TestAReleasedHandleDetachesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, _ := w.client(config())

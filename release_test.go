@@ -875,3 +875,21 @@ func TestANextInLineWhoReplacesAllAttributesReplacesThem(t *testing.T) {
 		w.release(next)
 	})
 }
+
+func TestCloseWaitsForWhatIsBeingUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(slow(time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.item("job"))
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// served starts a server in front of an engine that has the table locks, and
+// returns the environment of a command that uses it. Requests of the denied
+// operations are refused.
+func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) {
+	engine := localdynamo.New()
+	db = engine.Client()
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		for _, d := range denied {
+			if d == operation {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: x is not authorized to perform: dynamodb:%s"}`, d)
+				return
+			}
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		_ = engine.Close()
+	})
+	return db, append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
+}
+
+// said runs the command and returns what it said, and its exit code.
+func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, err strings.Builder
+	cmd := exec.Command("leasehold", args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), env, &out, &err
+	code = exitCode(cmd.Run())
+	return out.String(), err.String(), code
+}
+
+func TestADamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
+	db, env := served(t)
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+		"key": &types.AttributeValueMemberS{Value: "damaged"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "z"} {
+		if _, stderr, code := said(t, env, "acquire", key); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	stdout, stderr, code := said(t, env, "ls")
+	if code != 2 || !strings.Contains(stdout, "a\t") || !strings.Contains(stdout, "\nz\t") {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+	if !strings.HasPrefix(stderr, "leasehold: the record of damaged is not a lock of this layout: ") {
+		t.Errorf("stderr: %s", stderr)
+	}
+	_, stderr, code = said(t, env, "get", "damaged", "--json")
+	if code != 2 || !strings.HasPrefix(stderr, `{"error":"bad_record","message":"the record of damaged`) {
+		t.Errorf("get: exit code %d: %s", code, stderr)
+	}
+	_, stderr, code = said(t, env, "run", "-n", "damaged", "--", "true")
+	if code != 125 || !strings.Contains(stderr, "the record of damaged") {
+		t.Errorf("run: exit code %d: %s", code, stderr)
+	}
+}
+
+func TestWhatIsDeniedIsNamed(t *testing.T) {
+	_, env := served(t, "UpdateItem", "Scan")
+	stdout, stderr, code := said(t, env, "table", "check")
+	if want := "fatal\tdynamodb:UpdateItem is denied to these credentials: allow it in their IAM policy\n" +
+		"warning\tdynamodb:Scan is denied to these credentials: allow it in their IAM policy\n"; code != 1 || stdout != want {
+		t.Errorf("check: exit code %d: %s%s", code, stdout, stderr)
+	}
+	_, stderr, code = said(t, env, "run", "k", "--", "true")
+	if code != 125 || !strings.Contains(stderr, "leasehold: acquire k in table locks in http://127.0.0.1:") ||
+		!strings.Contains(stderr, "access denied: allow it in the caller's IAM policy: AccessDeniedException: User: x is not authorized to perform: dynamodb:UpdateItem") {
+		t.Errorf("run: exit code %d: %s", code, stderr)
+	}
+	_, stderr, code = said(t, env, "ls", "--json")
+	if code != 2 || !strings.HasPrefix(stderr, `{"error":"aws","message":"list in table locks`) {
+		t.Errorf("ls: exit code %d: %s", code, stderr)
+	}
+}
+
+func TestAServerThatIsNotThereIsTroubleEvenIfTheWaitIsBounded(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
+	_, stderr, code := said(t, env, "run", "-w", "4s", "k", "--", "true")
+	if code != 125 || !strings.Contains(stderr, "leasehold: no answer from DynamoDB for 3s: still trying: ") ||
+		!strings.Contains(stderr, "leasehold: acquire k in table locks in "+closed.URL+": no connection to ") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+func TestVerboseLogsEveryRequest(t *testing.T) {
+	_, env := served(t)
+	_, stderr, code := said(t, env, "acquire", "-v", "k")
+	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != 0 || len(lines) != 1 || !strings.HasPrefix(lines[0], "leasehold: UpdateItem: 200 in ") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	_, stderr, code = said(t, env, "acquire", "-v", "-n", "k")
+	if code != 1 || !strings.Contains(stderr, "leasehold: UpdateItem: ConditionalCheckFailedException in ") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -98,6 +98,8 @@ const (
 var nativeAttributes = []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 	attrGrant, attrToken, attrGrantedAt, attrKind, attrSession, attrWaiters,
+	// Of rows of other kinds, which later formats may put on a lock's own.
+	"dead", "permits", "readers", "writer", "intent",
 }
 
 // maxToken leaves room for one more grant below 2^53-1, the largest integer

@@ -74,7 +74,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	}
 	remaining := c.now().Remaining(h.until)
 	h.mu.Lock()
-	h.expiry = time.AfterFunc(max(remaining, 0), h.expire)
+	h.expiry = time.AfterFunc(max(remaining, 0), h.look)
 	for _, w := range h.warnings {
 		w.timer = time.AfterFunc(max(remaining-w.left, 0), func() { h.warn(w) })
 	}
@@ -106,7 +106,9 @@ func (h *holding) look() {
 		h.mu.Unlock()
 		return
 	}
-	if !h.c.now().Past(h.until) {
+	if remaining := h.c.now().Remaining(h.until); remaining > 0 {
+		// The clock that runs on in suspend may have come nearer to the end.
+		h.expiry.Reset(remaining)
 		h.mu.Unlock()
 		return
 	}
@@ -119,17 +121,6 @@ func (h *holding) look() {
 	err := h.lastErr
 	h.mu.Unlock()
 	h.lose(reason, nil, err)
-}
-
-// expire is the expiry timer's look. That the timer has fired is no proof that
-// a clock has come to the end of trust: then it is set again.
-func (h *holding) expire() {
-	h.look()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.cause == nil {
-		h.expiry.Reset(h.c.now().Remaining(h.until))
-	}
 }
 
 // end ends the trust for good, once, and reports whether this call did.

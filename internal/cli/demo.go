@@ -177,7 +177,13 @@ func (d *demo) play(ctx context.Context) error {
 	}
 	d.say(wrote, "continued: its write was %s, its context had %sended", map[bool]string{true: "refused", false: "NOT refused"}[wrote.Refused],
 		map[bool]string{true: "", false: "NOT "}[wrote.Lost])
-	d.byName(granted.Process).tell(demoClean)
+	last := d.byName(granted.Process)
+	for _, p := range d.processes {
+		if p != last { // or one of them would be granted the key, and write once more
+			p.child.signal(syscall.SIGKILL)
+		}
+	}
+	last.tell(demoClean)
 	if _, err := d.next(ctx, demoCleaned); err != nil {
 		return err
 	}

@@ -178,14 +178,12 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 
 // grantLimit is the deadline of an attempt to be granted: a reply that comes
 // after trust has ended is of no use.
-func (r *request) grantLimit() time.Duration {
-	return min(attemptLimit, r.timing.lease-r.timing.margin)
-}
+func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing.trust()) }
 
 // grantOf spells attempt a of a request.
-func (c *Client) grantOf(want *request, a attempt, takeable []string) protocol.Grant {
+func (c *Client) grantOf(want *request, a attempt) protocol.Grant {
 	return protocol.Grant{
 		Key: protocol.Key(want.key), Owner: c.owner, Version: a.version, Lease: a.lease, Now: time.Now(),
-		IfExists: want.ifExists, Takeable: takeable, Changes: want.changes.Changes,
+		IfExists: want.ifExists, Changes: want.changes.Changes,
 	}
 }

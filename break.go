@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Break frees the grant in r, whoever holds it; if the record shows another
@@ -26,8 +27,8 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 		return err
 	}
 	r.Key = key
-	if r.Owner == "" || r.Version == "" {
-		return fmt.Errorf("leasehold: break %v: the record lacks owner or version: pass one that Get or List returned", key)
+	if r.Version == "" {
+		return fmt.Errorf("leasehold: break %v: the record lacks its version: pass one that Get or List returned", key)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("leasehold: break %v: %w", key, context.Cause(ctx))
@@ -68,6 +69,9 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 			if !ok {
 				break
 			}
+			if item == nil && len(unanswered) > 0 && !c.caps.KeepOnRelease {
+				return nil // which one of them has deleted
+			}
 			if item == nil {
 				return fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table)
 			}
@@ -77,9 +81,10 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 				return err
 			case now.Released && slices.Contains(append(unanswered, version), now.Version):
 				return nil
-			case r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && !now.Released && !b.unrenewed:
+			case c.caps.Expiry == layout.Observed && r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && !now.Released && !b.unrenewed:
 				// A foreign holder has no grant id: its owner is what stays
-				// the same while it renews.
+				// the same while it renews. In layouts that go by the clock
+				// it does not renew: another version is another grant.
 				r = now
 			default:
 				return &ChangedError{Now: now}

@@ -51,8 +51,14 @@ type Client struct {
 // error.
 func New(db DB, cfg Config) (*Client, error) {
 	concurrency := cfg.RenewConcurrency
-	cfg, err := cfg.complete()
+	if cfg.Layout == nil {
+		cfg.Layout = layout.Native{}
+	}
 	proto, layoutErr := cfg.Layout.Protocol()
+	if layoutErr != nil {
+		proto = nil
+	}
+	cfg, err := cfg.complete(proto)
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	owner := protocol.NewOwner(cfg.Owner)
 	return &Client{
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
-		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery},
+		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks,
 		lines: newLines(cfg), seen: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),

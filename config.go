@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -102,8 +103,9 @@ const (
 	defaultRetention = 7 * 24 * time.Hour
 )
 
-// complete fills in defaults and reports every problem in one error.
-func (cfg Config) complete() (Config, error) {
+// complete fills in defaults and reports every problem in one error. proto is
+// the layout's, nil if that has problems of its own.
+func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	var problems []error
 	bad := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("leasehold: config: "+format, args...))
@@ -111,9 +113,6 @@ func (cfg Config) complete() (Config, error) {
 
 	if cfg.Table == "" {
 		bad("Table is empty: name the lock table")
-	}
-	if cfg.Layout == nil {
-		cfg.Layout = layout.Native{}
 	}
 	if cfg.Owner == "" {
 		host, _ := os.Hostname()
@@ -124,16 +123,24 @@ func (cfg Config) complete() (Config, error) {
 		bad("Lease is %v: at least %v", cfg.Lease, minLease)
 	}
 	cfg.Margin = cmp.Or(cfg.Margin, cfg.Lease/10)
-	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, cfg.Lease/4)
+	var skew time.Duration
+	if proto != nil {
+		skew = proto.Skew()
+	}
+	trust := cfg.Lease - cfg.Margin - skew
+	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
 	switch {
 	case cfg.Margin < 0:
 		bad("Margin is %v: negative", cfg.Margin)
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
+	case skew > 0 && trust < minLease/2:
+		bad("Lease is %v: Margin, %v, and the layout's clock skew, %v, leave %v of it to be trusted: at least %v",
+			cfg.Lease, cfg.Margin, skew, trust, minLease/2)
 	case cfg.RenewEvery < 0:
 		bad("RenewEvery is %v: negative", cfg.RenewEvery)
-	case cfg.RenewEvery > (cfg.Lease-cfg.Margin)/3:
-		bad("RenewEvery is %v: at most a third of Lease - Margin, %v", cfg.RenewEvery, (cfg.Lease-cfg.Margin)/3)
+	case cfg.RenewEvery > trust/3:
+		bad("RenewEvery is %v: at most a third of Lease - Margin - clock skew, %v", cfg.RenewEvery, trust/3)
 	}
 	if cfg.PollMin < 0 || cfg.PollMax < 0 {
 		bad("PollMin is %v and PollMax %v: neither may be negative", cfg.PollMin, cfg.PollMax)
@@ -150,6 +157,9 @@ func (cfg Config) complete() (Config, error) {
 	}
 	if cfg.Retention < 0 && cfg.Retention != Forever {
 		bad("Retention is %v: negative, and not Forever", cfg.Retention)
+	}
+	if caps := cfg.Layout.Capabilities(); cfg.Retention != 0 && !(caps.KeepOnRelease && caps.TTL) {
+		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "Retention"})
 	}
 	cfg.ReleaseGrace = cmp.Or(cfg.ReleaseGrace, 2*time.Second)
 	if cfg.ReleaseGrace < 0 {

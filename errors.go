@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,7 +40,7 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, protocol.ShortOwner(e.Holder.Owner))
+	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, holderName(e.Holder))
 	if at := e.Holder.GrantedAt; !at.IsZero() {
 		format := "15:04:05"
 		if time.Since(at) > 12*time.Hour {
@@ -55,6 +56,9 @@ func (e *HeldError) Error() string {
 	}
 	return b.String()
 }
+
+// holderName is a record's owner for people; some layouts name none.
+func holderName(r Record) string { return cmp.Or(protocol.ShortOwner(r.Owner), "somebody") }
 
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
@@ -91,7 +95,7 @@ func (e *LostError) Error() string {
 	case LostReplaced:
 		b.WriteString("the record shows a later grant")
 		if e.By != nil {
-			fmt.Fprintf(&b, ", of %s", protocol.ShortOwner(e.By.Owner))
+			fmt.Fprintf(&b, ", of %s", holderName(*e.By))
 		}
 	case LostBroken:
 		b.WriteString("somebody broke or deleted it")
@@ -120,7 +124,7 @@ func (e *ChangedError) Error() string {
 		return fmt.Sprintf("leasehold: %v was released meanwhile: nothing to break", e.Now.Key)
 	}
 	return fmt.Sprintf("leasehold: %v has changed: now held by %s: look again before breaking it",
-		e.Now.Key, protocol.ShortOwner(e.Now.Owner))
+		e.Now.Key, holderName(e.Now))
 }
 
 // Is reports whether target is ErrChanged.

@@ -161,7 +161,7 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 	if err != nil {
 		return key, err
 	}
-	if err := checkLease(key, r.lease); err != nil {
+	if err := c.checkLease(key, r.lease); err != nil {
 		return key, err
 	}
 	return key, c.checkChanges(key, &r.changes)
@@ -176,7 +176,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 	var tried []attempt
 	for n := 0; ; n++ {
 		a := c.newAttempt(r.lease)
-		ans := c.write(ctx, c.proto.Renew(hold, a.version, a.lease, r.changes.Changes), want.grantLimit())
+		ans := c.write(ctx, c.proto.Renew(hold, renewalOf(a, r.changes.Changes)), want.grantLimit())
 		switch {
 		case ans.Effect == decide.Applied:
 			return c.resumed(ctx, want, a, ans.item)
@@ -226,8 +226,7 @@ func (c *Client) resumedUnseen(ctx context.Context, g Grant, want *request, trie
 		return nil, errors.Join(lost, err)
 	}
 	for _, a := range tried {
-		trust := decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin)
-		if a.version == r.Version && !r.Released && !c.now().Past(trust) {
+		if a.version == r.Version && !r.Released && !c.now().Past(want.timing.trustedFrom(a.sent)) {
 			return c.resumed(ctx, want, a, item)
 		}
 	}

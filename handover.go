@@ -53,7 +53,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 	h := f.h
 	for n := 0; ; n++ {
 		a := h.c.newAttempt(want.timing.lease)
-		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a, nil)), want.grantLimit())
+		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), want.grantLimit())
 		f.sent++
 		switch {
 		case ans.Effect == decide.Applied:
@@ -84,8 +84,7 @@ func (f *freeing) landed(want *request, last attempt, ans answer) (attempt, Reco
 	if item, ok := h.c.shown(h.ctx, h.key, ans); ok && item != nil {
 		if r, err := h.c.decode(h.key, item); err == nil && !r.Released {
 			for _, a := range append(slices.Clone(f.tried), last) {
-				trust := decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin)
-				if a.version == r.Version && !h.c.now().Past(trust) {
+				if a.version == r.Version && !h.c.now().Past(want.timing.trustedFrom(a.sent)) {
 					return a, r, nil
 				}
 			}

@@ -64,7 +64,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	h := &holding{
 		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: context.WithoutCancel(ctx), want: want,
 		granted: a.sent, timing: want.timing,
-		until:     decide.TrustedUntil(a.sent, want.timing.lease, want.timing.margin),
+		until:     want.timing.trustedFrom(a.sent),
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
@@ -238,7 +238,7 @@ func (h *holding) confirm(a attempt, r Record) {
 		return // an ended trust never revives; look will say so
 	}
 	h.timing = h.timing.scaled(a.lease)
-	h.until = decide.TrustedUntil(a.sent, h.timing.lease, h.timing.margin)
+	h.until = h.timing.trustedFrom(a.sent)
 	h.confirmed, h.record = a.version, r
 	// What was tried before it can no longer land: its condition names
 	// versions that are gone.
@@ -246,8 +246,7 @@ func (h *holding) confirm(a attempt, r Record) {
 		h.tried = slices.Delete(h.tried, 0, i+1)
 	}
 	for _, t := range h.tried { // what was tried after it may land yet, with a shorter lease
-		timing := h.timing.scaled(t.lease)
-		h.until = h.until.Earlier(decide.TrustedUntil(t.sent, timing.lease, timing.margin))
+		h.until = h.until.Earlier(h.timing.scaled(t.lease).trustedFrom(t.sent))
 	}
 	h.stored = h.stored && len(h.tried) > 0
 	h.begun, h.lastErr = false, nil

@@ -97,7 +97,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 				return
 			}
 			for _, item := range items {
-				if !yield(c.decode(c.keyOf(item), item)) {
+				if !yield(c.decode(Key(c.proto.Schema().KeyOf(item)), item)) {
 					return
 				}
 			}
@@ -110,7 +110,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 
 // page reads one page of a listing, and where the next one starts.
 func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]protocol.Item, protocol.Item, error) {
-	partition, _ := c.proto.KeyNames()
+	partition := c.proto.Schema().Partition
 	names := map[string]string{"#k": partition}
 	if l.partition != nil {
 		out, err := c.db.Query(ctx, &dynamodb.QueryInput{
@@ -135,16 +135,4 @@ func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]pr
 		return nil, start, err
 	}
 	return out.Items, out.LastEvaluatedKey, nil
-}
-
-// keyOf reads the key alone, for the error of a record that does not decode.
-func (c *Client) keyOf(item protocol.Item) Key {
-	partition, sort := c.proto.KeyNames()
-	text := func(name string) string {
-		if s, ok := item[name].(*types.AttributeValueMemberS); ok {
-			return s.Value
-		}
-		return ""
-	}
-	return Key{Partition: text(partition), Sort: text(sort)}
 }

@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Observation is a version and when this client first saw it. As JSON it can
@@ -105,13 +107,9 @@ func (m *memory) note(r Record, now decide.Instant) sighting {
 	return s
 }
 
-// grantOf identifies the grant; a foreign holder has its owner's name alone.
-func grantOf(r Record) string {
-	if r.Grant != "" {
-		return r.Grant
-	}
-	return r.Owner
-}
+// grantOf identifies the grant. A foreign holder has its owner's name alone, or
+// where records name none, a version that stays.
+func grantOf(r Record) string { return cmp.Or(r.Grant, r.Owner, r.Version) }
 
 // put makes s the newest. m.mu is held.
 func (m *memory) put(s *sighting) {
@@ -185,6 +183,9 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		key, err := c.checkKey("import observation of", o.Key)
 		if err != nil {
 			return err
+		}
+		if c.caps.Expiry == layout.WallClock {
+			continue // no observation makes a holder dead there
 		}
 		if o.Version == "" || o.Lease <= 0 {
 			return fmt.Errorf("leasehold: import observation of %v: version or lease is missing", key)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -225,14 +226,29 @@ func (f breakFunc) toBreak(b *breaking) { f(b) }
 func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking) { b.unrenewed = true }) }
 
 // timing is how long a grant lasts and is trusted, and how often renewed.
-type timing struct{ lease, margin, every time.Duration }
+type timing struct {
+	lease, margin, every time.Duration
+	skew                 time.Duration // of the clocks that the layout compares; 0: it compares none
+}
 
-// scaled returns the timing for another lease, in the same proportions.
+// trust is how long a grant or a renewal is trusted.
+func (t timing) trust() time.Duration { return t.lease - t.margin - t.skew }
+
+// trustedFrom is the instant up to which an attempt begun at sent is trusted,
+// should it land.
+func (t timing) trustedFrom(sent decide.Instant) decide.Instant {
+	return decide.TrustedUntil(sent, t.lease, t.margin+t.skew)
+}
+
+// scaled returns the timing for another lease, in the same proportions; clocks
+// differ by as much as ever.
 func (t timing) scaled(lease time.Duration) timing {
 	ratio := float64(lease) / float64(t.lease)
-	return timing{
-		lease:  lease,
-		margin: time.Duration(float64(t.margin) * ratio),
-		every:  time.Duration(float64(t.every) * ratio),
+	t.lease = lease
+	t.margin = time.Duration(float64(t.margin) * ratio)
+	t.every = time.Duration(float64(t.every) * ratio)
+	if t.skew > 0 {
+		t.every = min(t.every, t.trust()/3)
 	}
+	return t
 }

@@ -34,14 +34,14 @@ func (k Key) String() string {
 // Record is a lock as stored. Its JSON is that of the command's get and ls.
 type Record struct {
 	Key        Key
-	Owner      string
+	Owner      string // empty in layouts that name none
 	Token      int64  // 0: granted by a peer that has none
 	Grant      string // id of the grant; empty: a peer's
 	Version    string
-	Lease      time.Duration
-	GrantedAt  time.Time // by the holder's clock, for people; zero: unknown
+	Lease      time.Duration // 0 in layouts that store an expiry in its place
+	GrantedAt  time.Time     // by the holder's clock, for people; zero: unknown
 	Released   bool
-	ExpiresAt  time.Time // zero in layouts whose expiry is observed
+	ExpiresAt  time.Time // by the writer's clock: of the lease, or of a released record; zero in layouts that store none
 	Data       []byte
 	Attributes map[string]types.AttributeValue // the caller's own
 }

@@ -33,7 +33,7 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 		return err
 	}
 	if r.lease != 0 {
-		if err := checkLease(h.key, r.lease); err != nil {
+		if err := h.c.checkLease(h.key, r.lease); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	h.tried = append(h.tried, a)
 	h.stored = h.stored || !r.changes.none()
 	h.begun = true
-	if until := decide.TrustedUntil(a.sent, timing.lease, timing.margin); until.Mono < h.until.Mono {
+	if until := timing.trustedFrom(a.sent); until.Mono < h.until.Mono {
 		// The shorter lease may land without our knowing.
 		h.until = h.until.Earlier(until)
 		h.rearm(now)
@@ -151,7 +151,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	h.mu.Unlock()
 
 	h.c.renewing.Add(1)
-	ans := h.c.write(ctx, h.c.proto.Renew(hold, a.version, a.lease, ch), within)
+	ans := h.c.write(ctx, h.c.proto.Renew(hold, renewalOf(a, ch)), within)
 	h.c.renewing.Add(-1)
 	switch {
 	case ans.Effect == decide.Applied:
@@ -191,6 +191,11 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	return ans
 }
 
+// renewalOf spells attempt a of a renewal.
+func renewalOf(a attempt, ch protocol.Changes) protocol.Renewal {
+	return protocol.Renewal{Version: a.version, Lease: a.lease, Now: time.Now(), Changes: ch}
+}
+
 // settle says what a failed condition means: an earlier attempt of ours that
 // landed unseen, or the end.
 func (h *holding) settle(ctx context.Context, ans answer) answer {
@@ -207,7 +212,8 @@ func (h *holding) settle(ctx context.Context, ans answer) answer {
 		h.lose(LostBroken, nil, err)
 		return ans
 	}
-	if r.Grant != h.grant || r.Owner != h.owner {
+	freed := r.Released && r.Grant == "" // by a peer, or in a layout whose free records name nobody
+	if !freed && (r.Grant != h.grant || r.Owner != h.owner) {
 		h.lose(LostReplaced, &r, nil)
 		return ans
 	}

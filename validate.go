@@ -23,7 +23,7 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 	if r.key, err = c.checkKey("acquire", r.key); err != nil {
 		return r, err
 	}
-	if err := checkLease(r.key, r.timing.lease); err != nil {
+	if err := c.checkLease(r.key, r.timing.lease); err != nil {
 		return r, err
 	}
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
@@ -48,9 +48,13 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 	return key, nil
 }
 
-func checkLease(key Key, lease time.Duration) error {
+func (c *Client) checkLease(key Key, lease time.Duration) error {
 	if lease < minLease {
 		return fmt.Errorf("leasehold: %v: lease of %v: at least %v", key, lease, minLease)
+	}
+	if t := c.timing.scaled(lease); t.skew > 0 && t.trust() < minLease/2 {
+		return fmt.Errorf("leasehold: %v: lease of %v: the margin, %v, and the clock skew of layout %s, %v, leave %v of it to be trusted: at least %v",
+			key, lease, t.margin, c.cfg.Layout.Name(), t.skew, t.trust(), minLease/2)
 	}
 	return nil
 }

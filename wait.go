@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // tryFor is how long TryAcquire repeats requests that DynamoDB does not answer.
@@ -159,14 +160,21 @@ func (s *seeker) look() (answer, error) {
 
 // take sends one grant. A holding or an error ends the seeking.
 func (s *seeker) take(over bool) (*holding, answer, error) {
-	takeable := versionsOf(s.tried)
 	a := s.c.newAttempt(s.want.timing.lease)
 	if over {
-		takeable = append(takeable, s.seen.Version)
 		a.dead = s.deadHolder()
 	}
+	g := s.c.grantOf(s.want, a)
+	g.Takeable = versionsOf(s.tried)
+	switch {
+	case over && s.view.Ours:
+		g.Takeable = append(g.Takeable, s.seen.Version)
+	case over:
+		dead := s.seen.protocol()
+		g.Dead = &dead
+	}
 	s.requests++
-	ans := s.c.write(s.life, s.c.proto.Grant(s.c.grantOf(s.want, a, takeable)), s.want.grantLimit())
+	ans := s.c.write(s.life, s.c.proto.Grant(g), s.want.grantLimit())
 	switch {
 	case ans.Effect == decide.Applied:
 		r, err := s.c.decode(s.want.key, ans.item)
@@ -209,9 +217,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 		if a.version != s.seen.Version {
 			continue
 		}
-		half := (s.want.timing.lease - s.want.timing.margin) / 2
-		trust := decide.TrustedUntil(a.sent, s.want.timing.lease, s.want.timing.margin)
-		if s.c.now().Remaining(trust) >= half {
+		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
 			return s.hold(a, *s.seen)
 		}
 		s.view.Ours = true
@@ -240,7 +246,7 @@ func (s *seeker) see(item protocol.Item) error {
 	seen := s.c.seen.note(r, now)
 	s.view.Free = false
 	s.view.Ours = s.c.isOrphan(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
-	s.view.Since, s.view.Grant, s.view.Lease = seen.since.Mono, seen.granted, r.Lease
+	s.view.Grant, s.view.Dead = seen.granted, s.c.deadAt(r, seen, now)
 	changed := s.seen == nil || grantOf(*s.seen) != grantOf(r)
 	s.seen = &r
 	s.holder.Store(&r)
@@ -249,6 +255,15 @@ func (s *seeker) see(item protocol.Item) error {
 		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &r})
 	}
 	return nil
+}
+
+// deadAt is when the holder of r is dead, if r stays as it is: a reply has shown
+// it at now, and its version first at seen.since.
+func (c *Client) deadAt(r Record, seen sighting, now decide.Instant) time.Duration {
+	if c.caps.Expiry == layout.WallClock {
+		return decide.DeadByClock(r.ExpiresAt, c.timing.skew, c.caps.LeaseStep, time.Now(), now.Mono)
+	}
+	return decide.DeadByVersion(seen.since.Mono, r.Lease)
 }
 
 // note remembers an attempt without an answer. What is too old to be named in

@@ -12,59 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Decode reads a native record. Of a released one only isReleased, kind and
-// the token are looked at: damage elsewhere does not keep it from being
-// granted, because a grant writes all of it anew.
-func (p native) Decode(item protocol.Item) (protocol.Record, error) {
-	d := decoder{item: item}
-	r := protocol.Record{Key: protocol.Key{Partition: d.text(p.partition)}}
-	if p.sort != "" {
-		r.Key.Sort = d.text(p.sort)
-	}
-	if _, ok := item[attrKind]; ok {
-		d.fail(attrKind, "is there: the row belongs to something other than a plain lock, or to a newer leasehold")
-	}
-	if _, ok := item[attrReleased]; ok {
-		if d.text(attrReleased) != "1" {
-			d.fail(attrReleased, `is there but not "1"`)
-		}
-		r.Released = true
-	}
-	token := d.token()
-	if r.Released {
-		if d.err != nil {
-			return protocol.Record{Key: r.Key}, d.err
-		}
-		d.lenient = true
-	}
-	r.Owner = d.text(attrOwner)
-	r.Version = d.text(attrVersion)
-	r.Lease = d.lease()
-	r.Data = d.binary(attrData)
-	if protocol.HasClientID(r.Owner) {
-		// A peer that carries unknown attributes forward into its own grant
-		// does not make them its own.
-		r.Token = token
-		r.Grant = d.text(attrGrant)
-		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-	}
-	if p.ttl != "" {
-		r.ExpiresAt = d.time(p.ttl, func(s int64) time.Time { return time.Unix(s, 0) })
-	}
-	for name, v := range item {
-		if !p.Reserved(name) {
-			if r.Attributes == nil {
-				r.Attributes = protocol.Item{}
-			}
-			r.Attributes[name] = v
-		}
-	}
-	if d.err != nil {
-		return protocol.Record{Key: r.Key}, d.err
-	}
-	return r, nil
-}
-
 // decoder reads attributes and keeps the first error.
 type decoder struct {
 	item    protocol.Item
@@ -75,6 +22,38 @@ type decoder struct {
 func (d *decoder) fail(name, problem string) {
 	if d.err == nil && !d.lenient {
 		d.err = &protocol.DecodeError{Attribute: name, Problem: problem}
+	}
+}
+
+func (d *decoder) has(name string) bool { return d.item[name] != nil }
+
+func (d *decoder) required(name string) {
+	if !d.has(name) {
+		d.fail(name, "is missing")
+	}
+}
+
+// key reads the key, which is damaged if it is of another table.
+func (d *decoder) key(s schema) protocol.Key {
+	k := protocol.Key{Partition: d.text(s.Partition)}
+	switch {
+	case s.SortNumber:
+		d.required(s.Sort)
+		n, ok := d.integer(s.Sort)
+		if ok && n < 0 {
+			d.fail(s.Sort, fmt.Sprintf("is %d: negative", n))
+		}
+		k.Sort = strconv.FormatInt(n, 10)
+	case s.Sort != "":
+		k.Sort = d.text(s.Sort)
+	}
+	return k
+}
+
+// lock refuses rows that are no locks.
+func (d *decoder) lock() {
+	if d.has(attrKind) {
+		d.fail(attrKind, "is there: the row belongs to something other than a plain lock, or to a newer leasehold")
 	}
 }
 
@@ -142,13 +121,44 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 	return from(n)
 }
 
-func (d *decoder) lease() time.Duration {
-	s := d.text(attrLease)
+// expiry reads the attribute of TTL, if the layout has one.
+func (d *decoder) expiry(name string, required bool) time.Time {
+	if name == "" {
+		return time.Time{}
+	}
+	if required {
+		d.required(name)
+	}
+	return d.time(name, func(s int64) time.Time { return time.Unix(s, 0) })
+}
+
+// lease reads a lease in either spelling of a string.
+func (d *decoder) lease(name string) time.Duration {
+	s := d.text(name)
 	lease, err := parseLease(s)
 	if err != nil && s != "" {
-		d.fail(attrLease, fmt.Sprintf("is %q: %v", s, err))
+		d.fail(name, fmt.Sprintf("is %q: %v", s, err))
 	}
 	return lease
+}
+
+// seconds reads a lease as a number of seconds, which may have a fraction.
+func (d *decoder) seconds(name string) time.Duration {
+	d.required(name)
+	v, ok := d.item[name].(*types.AttributeValueMemberN)
+	if !ok {
+		d.fail(name, "is not a number")
+		return 0
+	}
+	s, err := strconv.ParseFloat(v.Value, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), !(s > 0):
+		d.fail(name, fmt.Sprintf("is %s: a lease is above zero", v.Value))
+		return 0
+	case s >= math.MaxInt64/float64(time.Second):
+		return math.MaxInt64
+	}
+	return time.Duration(math.Ceil(s * float64(time.Second)))
 }
 
 // parseLease reads either spelling: the Java client's milliseconds and

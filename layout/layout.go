@@ -1,5 +1,6 @@
-// Package layout holds the ways a lock record can be written. Each is a struct
-// whose zero value has its library's own defaults.
+// Package layout holds the ways a lock record can be written: leasehold's own
+// and those of the five libraries it succeeds. Each is a struct whose zero value
+// has the library's own defaults.
 package layout
 
 import (
@@ -43,7 +44,9 @@ type Capabilities struct {
 }
 
 // all lists every layout with its defaults, in the order of Names.
-func all() []Layout { return []Layout{Native{}} }
+func all() []Layout {
+	return []Layout{Native{}, AWSLabs{}, Dynamolock{}, PythonDynamoDBLock{}, DynamoDLM{}, DyndbMutex{}}
+}
 
 // Names lists what Parse takes.
 func Names() []string {

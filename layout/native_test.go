@@ -181,7 +181,7 @@ func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equa
 
 func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
 	p := mustProtocol(t, Native{SortKey: "shard", TTL: "ttl"})
-	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, nativeAttributes...) {
+	for _, name := range append([]string{"key", "shard", "ttl"}, reserved...) {
 		if !p.Reserved(name) {
 			t.Errorf("%s is not reserved", name)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Check compares the table with spec: key schema, TTL, status, global-table
@@ -55,35 +56,38 @@ func checkStatus(t *types.TableDescription) []Problem {
 	return []Problem{{Fatal: true, What: fmt.Sprintf("the table's status is %s: wait until it is ACTIVE", t.TableStatus)}}
 }
 
-func checkKeys(t *types.TableDescription, want keys) []Problem {
-	var have keys
+func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
+	var have protocol.Schema
 	for _, k := range t.KeySchema {
 		if k.KeyType == types.KeyTypeHash {
-			have.partition = aws.ToString(k.AttributeName)
+			have.Partition = aws.ToString(k.AttributeName)
 		} else {
-			have.sort = aws.ToString(k.AttributeName)
+			have.Sort = aws.ToString(k.AttributeName)
 		}
 	}
 	var problems []Problem
 	fatal := func(format string, args ...any) {
 		problems = append(problems, Problem{Fatal: true, What: fmt.Sprintf(format, args...)})
 	}
-	if have.partition != want.partition {
-		fatal("the partition key is %q, the layout's is %q: name it in the layout, or use another table", have.partition, want.partition)
+	if have.Partition != want.Partition {
+		fatal("the partition key is %q, the layout's is %q: name it in the layout, or use another table", have.Partition, want.Partition)
 	}
 	switch {
-	case have.sort == want.sort:
-	case have.sort == "":
-		fatal("the table has no sort key, the layout's is %q: leave it out of the layout, or use another table", want.sort)
-	case want.sort == "":
-		fatal("the table has the sort key %q, the layout has none: name it in the layout, or use another table", have.sort)
+	case have.Sort == want.Sort:
+	case have.Sort == "":
+		fatal("the table has no sort key, the layout's is %q: leave it out of the layout, or use another table", want.Sort)
+	case want.Sort == "":
+		fatal("the table has the sort key %q, the layout has none: name it in the layout, or use another table", have.Sort)
 	default:
-		fatal("the sort key is %q, the layout's is %q: name it in the layout, or use another table", have.sort, want.sort)
+		fatal("the sort key is %q, the layout's is %q: name it in the layout, or use another table", have.Sort, want.Sort)
 	}
 	for _, a := range t.AttributeDefinitions {
-		name := aws.ToString(a.AttributeName)
-		if (name == have.partition || name == have.sort) && a.AttributeType != types.ScalarAttributeTypeS {
-			fatal("the key attribute %q is of type %s, it should be a string (S): use another table", name, a.AttributeType)
+		name, wanted := aws.ToString(a.AttributeName), types.ScalarAttributeTypeS
+		if name == have.Sort {
+			wanted = sortType(want)
+		}
+		if (name == have.Partition || name == have.Sort) && a.AttributeType != wanted {
+			fatal("the key attribute %q is of type %s, it should be %s: use another table", name, a.AttributeType, wanted)
 		}
 	}
 	return problems
@@ -94,17 +98,17 @@ func ttlIsOn(ttl *types.TimeToLiveDescription) bool {
 	return ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }
 
-func checkTTL(ttl *types.TimeToLiveDescription, want keys) []Problem {
+func checkTTL(ttl *types.TimeToLiveDescription, want protocol.Schema) []Problem {
 	on := ttlIsOn(ttl)
 	switch {
-	case !on && want.ttl != "":
-		return []Problem{{What: fmt.Sprintf("TTL is off: released records stay until somebody deletes them: turn it on for the attribute %q", want.ttl)}}
-	case on && want.ttl == "":
+	case !on && want.TTL != "":
+		return []Problem{{What: fmt.Sprintf("TTL is off: released records stay until somebody deletes them: turn it on for the attribute %q", want.TTL)}}
+	case on && want.TTL == "":
 		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: no lock may carry it, or it is deleted while held",
 			aws.ToString(ttl.AttributeName))}}
-	case on && aws.ToString(ttl.AttributeName) != want.ttl:
+	case on && aws.ToString(ttl.AttributeName) != want.TTL:
 		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, the layout's is %q: released records stay until somebody deletes them: name it in the layout",
-			aws.ToString(ttl.AttributeName), want.ttl)}}
+			aws.ToString(ttl.AttributeName), want.TTL)}}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // longestCreation bounds the wait for a new table; DynamoDB takes seconds.
@@ -43,8 +44,8 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 			return err
 		}
 	}
-	if want.ttl != "" {
-		if err := turnTTLOn(ctx, db, spec.Name, want.ttl); err != nil {
+	if want.TTL != "" {
+		if err := turnTTLOn(ctx, db, spec.Name, want.TTL); err != nil {
 			return err
 		}
 	}
@@ -64,17 +65,17 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 	return nil
 }
 
-func (s Spec) request(want keys) *dynamodb.CreateTableInput {
+func (s Spec) request(want protocol.Schema) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		TableName:            aws.String(s.Name),
 		BillingMode:          types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(want.partition), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(want.partition), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(want.Partition), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(want.Partition), AttributeType: types.ScalarAttributeTypeS}},
 	}
-	if want.sort != "" {
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(want.sort), KeyType: types.KeyTypeRange})
+	if want.Sort != "" {
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(want.Sort), KeyType: types.KeyTypeRange})
 		in.AttributeDefinitions = append(in.AttributeDefinitions,
-			types.AttributeDefinition{AttributeName: aws.String(want.sort), AttributeType: types.ScalarAttributeTypeS})
+			types.AttributeDefinition{AttributeName: aws.String(want.Sort), AttributeType: sortType(want)})
 	}
 	if s.ReadUnits > 0 {
 		in.BillingMode = types.BillingModeProvisioned
@@ -87,6 +88,13 @@ func (s Spec) request(want keys) *dynamodb.CreateTableInput {
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
 	}
 	return in
+}
+
+func sortType(s protocol.Schema) types.ScalarAttributeType {
+	if s.SortNumber {
+		return types.ScalarAttributeTypeN
+	}
+	return types.ScalarAttributeTypeS
 }
 
 func wait(ctx context.Context, db DB, name string) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -40,12 +41,8 @@ type Problem struct {
 	What  string // what is, what should be, what to do
 }
 
-// keys are the attribute names that a layout asks of its table; sort and ttl
-// are empty for none.
-type keys struct{ partition, sort, ttl string }
-
 // complete checks the spec and returns what its layout asks for.
-func (s Spec) complete() (keys, error) {
+func (s Spec) complete() (protocol.Schema, error) {
 	var errs []error
 	if s.Name == "" {
 		errs = append(errs, errors.New("table: Spec.Name is empty: name the lock table"))
@@ -55,10 +52,7 @@ func (s Spec) complete() (keys, error) {
 	}
 	proto, err := cmp.Or[layout.Layout](s.Layout, layout.Native{}).Protocol()
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return keys{}, err
+		return protocol.Schema{}, err
 	}
-	var k keys
-	k.partition, k.sort = proto.KeyNames()
-	k.ttl = proto.TTLName()
-	return k, nil
+	return proto.Schema(), nil
 }

@@ -78,7 +78,7 @@ func (a *app) sayCreated(s *store, fresh bool) error {
 		return err
 	}
 	ttl := "no TTL"
-	if name := proto.TTLName(); name != "" {
+	if name := proto.Schema().TTL; name != "" {
 		ttl = "TTL on " + name
 	}
 	_, err = fmt.Fprintf(a.Stdout, "created %s in %s: pay per request, %s\n", s.table, s.location, ttl)
@@ -168,13 +168,16 @@ func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	partition, sort := proto.KeyNames()
+	schema := proto.Schema()
 	const nobody = "leasehold-table-check" // never written
-	key := protocol.Item{partition: &types.AttributeValueMemberS{Value: nobody}}
-	if sort != "" {
-		key[sort] = &types.AttributeValueMemberS{Value: nobody}
+	key := protocol.Item{schema.Partition: &types.AttributeValueMemberS{Value: nobody}}
+	switch {
+	case schema.SortNumber:
+		key[schema.Sort] = &types.AttributeValueMemberN{Value: "0"}
+	case schema.Sort != "":
+		key[schema.Sort] = &types.AttributeValueMemberS{Value: nobody}
 	}
-	name, names := aws.String(s.table), map[string]string{"#k": partition}
+	name, names := aws.String(s.table), map[string]string{"#k": schema.Partition}
 	never := aws.String("attribute_exists(#k) AND attribute_not_exists(#k)")
 	tries := []struct {
 		operation string
@@ -195,7 +198,7 @@ func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 		{"dynamodb:Query", func() error {
 			_, err := s.db.Query(ctx, &dynamodb.QueryInput{TableName: name, Limit: aws.Int32(1),
 				KeyConditionExpression: aws.String("#k = :k"), ExpressionAttributeNames: names,
-				ExpressionAttributeValues: protocol.Item{":k": key[partition]}})
+				ExpressionAttributeValues: protocol.Item{":k": key[schema.Partition]}})
 			return err
 		}},
 		{"dynamodb:Scan", func() error {

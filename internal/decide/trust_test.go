@@ -52,7 +52,7 @@ func TestNoInstantIsTrustedThatAnObserverMayConsiderOver(t *testing.T) {
 		delay := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "delay"))
 		until := TrustedUntil(at(sent, sent), lease, margin)
 		firstSeen := sent + delay
-		v := View{Known: true, Since: firstSeen, Lease: lease, PollMin: time.Millisecond, PollMax: time.Second}
+		v := View{Known: true, Dead: DeadByVersion(firstSeen, lease), PollMin: time.Millisecond, PollMax: time.Second}
 		move, wait := Next(v, firstSeen, rapid.Float64Range(0, 0.999).Draw(t, "u"))
 		if move == TakeOver && firstSeen+wait < until.Mono+margin {
 			t.Fatalf("taken over at %v, trusted until %v", firstSeen+wait, until.Mono)

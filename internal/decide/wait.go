@@ -7,9 +7,8 @@ type View struct {
 	Known   bool          // a reply has shown the record's state since the last grant was refused
 	Free    bool          // absent or released
 	Ours    bool          // shows an attempt that this client gave up: nobody believes in it
-	Since   time.Duration // monotonic time at which the version was first seen
 	Grant   time.Duration // monotonic time at which the grant was first seen
-	Lease   time.Duration // the record's own
+	Dead    time.Duration // monotonic time from which the holder is dead, if the record stays as it is
 	PollMin time.Duration
 	PollMax time.Duration
 }
@@ -26,10 +25,8 @@ const (
 
 // Next says what a waiter does next and after which pause; u is uniform in
 // [0,1). Pauses grow with the age of the grant: a lock that changes hands
-// often is followed closely, one held for long cheaply. At the observed expiry
-// the look is the conditional takeover itself. No wall clock is compared: the
-// version must have stood still for the record's own lease by the waiter's
-// monotonic clock, from the reply that first showed it.
+// often is followed closely, one held for long cheaply. At the holder's death
+// the look is the conditional takeover itself.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -37,15 +34,26 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	case v.Ours:
 		return TakeOver, 0
 	}
-	expires := saturate(v.Since, v.Lease)
-	if now >= expires {
+	if now >= v.Dead {
 		return TakeOver, 0
 	}
 	pause := Pause(now-v.Grant, v.PollMin, v.PollMax, u)
-	if pause >= expires-now {
-		return TakeOver, expires - now
+	if pause >= v.Dead-now {
+		return TakeOver, v.Dead - now
 	}
 	return Look, pause
+}
+
+// DeadByVersion is when the holder of a version is dead that was first seen at
+// since: once it has stood still for the record's own lease by the observer's
+// monotonic clock. No wall clock is compared.
+func DeadByVersion(since, lease time.Duration) time.Duration { return saturate(since, lease) }
+
+// DeadByClock is when the holder of a record is dead that says when it expires:
+// once the skew and one step of that time have passed by this machine's wall
+// clock, which reads wall at the monotonic time now.
+func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
+	return saturate(now, max(expires.Add(skew+step).Sub(wall), 0))
 }
 
 // Pause is the time between two looks at a grant of that age: uniform between

@@ -9,7 +9,7 @@ import (
 
 func TestWhatAWaiterDoesNext(t *testing.T) {
 	const second = time.Second
-	held := View{Known: true, Since: 10 * second, Grant: 10 * second, Lease: 20 * second, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
+	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
 	with := func(change func(*View)) View {
 		v := held
 		change(&v)
@@ -30,7 +30,7 @@ func TestWhatAWaiterDoesNext(t *testing.T) {
 		{"an old grant cheaply", with(func(v *View) { v.Grant = 0 }), 11 * second, 0.5, Look, 500 * time.Millisecond},
 		{"a moment before the lease ends", held, 30*second - 10*time.Millisecond, 0.9, TakeOver, 10 * time.Millisecond},
 		{"the lease has ended", held, 30 * second, 0.5, TakeOver, 0},
-		{"a lease for ever", with(func(v *View) { v.Lease = 1<<63 - 1 }), 1000 * time.Hour, 0.5, Look, 500 * time.Millisecond},
+		{"a lease for ever", with(func(v *View) { v.Dead = DeadByVersion(10*second, 1<<63-1) }), 1000 * time.Hour, 0.5, Look, 500 * time.Millisecond},
 	} {
 		move, wait := Next(tc.view, tc.now, tc.u)
 		if move != tc.move || wait != tc.wait {
@@ -43,19 +43,37 @@ func TestNoTakeoverBeforeTheVersionStoodStillForItsLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := View{
 			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
-			Since: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "since")),
-			Lease: time.Duration(rapid.Int64Range(1, 1<<62).Draw(t, "lease")),
 		}
-		v.Grant = v.Since - time.Duration(rapid.Int64Range(0, int64(v.Since)).Draw(t, "older"))
-		now := v.Since + time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "later"))
+		since := time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "since"))
+		lease := time.Duration(rapid.Int64Range(1, 1<<62).Draw(t, "lease"))
+		v.Dead = DeadByVersion(since, lease)
+		v.Grant = since - time.Duration(rapid.Int64Range(0, int64(since)).Draw(t, "older"))
+		now := since + time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "later"))
 		move, wait := Next(v, now, rapid.Float64Range(0, 0.999).Draw(t, "u"))
 		if wait < 0 {
 			t.Fatalf("waits %v", wait)
 		}
-		if over := now+wait >= saturate(v.Since, v.Lease); over != (move == TakeOver) {
+		if over := now+wait >= since+lease; over != (move == TakeOver) {
 			t.Fatalf("move %v at %v, lease over %v", move, now+wait, over)
 		}
 	})
+}
+
+func TestNoTakeoverByTheClockBeforeExpirySkewAndAStepHavePassed(t *testing.T) {
+	wall := time.Unix(1_764_230_400, 0)
+	for _, tc := range []struct {
+		expires time.Duration // from wall
+		want    time.Duration // from now
+	}{
+		{20 * time.Second, 23 * time.Second},
+		{-2 * time.Second, time.Second},
+		{-3 * time.Second, 0},
+		{-time.Hour, 0},
+	} {
+		if got := DeadByClock(wall.Add(tc.expires), 2*time.Second, time.Second, wall, time.Hour); got != time.Hour+tc.want {
+			t.Errorf("expires in %v: dead in %v, want %v", tc.expires, got-time.Hour, tc.want)
+		}
+	}
 }
 
 func TestBackoffStaysUnderItsCeilingAndTheCeilingDoubles(t *testing.T) {

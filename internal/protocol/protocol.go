@@ -53,8 +53,40 @@ type Grant struct {
 	Lease    time.Duration
 	Now      time.Time
 	IfExists bool
-	Takeable []string // versions that may be replaced though not released
+	Takeable []string // versions of own attempts that nobody believes in
+	Dead     *Record  // a holder known to be dead, to be replaced; nil: none
 	Changes  Changes
+}
+
+// Renewal is the write that gives a hold a new version, and a new start to its
+// lease.
+type Renewal struct {
+	Version string // of this attempt
+	Lease   time.Duration
+	Now     time.Time
+	Changes Changes
+}
+
+// Schema is what a layout asks of its table.
+type Schema struct {
+	Partition  string // the partition key's name
+	Sort       string // the sort key's name, empty for none
+	SortNumber bool   // the sort key is a number
+	TTL        string // the attribute of DynamoDB's TTL, empty for none
+}
+
+// KeyOf reads the key of an item, as far as it is there.
+func (s Schema) KeyOf(item Item) Key {
+	part := func(name string) string {
+		switch v := item[name].(type) {
+		case *types.AttributeValueMemberS:
+			return v.Value
+		case *types.AttributeValueMemberN:
+			return v.Value
+		}
+		return ""
+	}
+	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
 // Hold names a grant as the record must show it for a write of its holder to
@@ -73,11 +105,13 @@ type Protocol interface {
 	// Key encodes k. The error says what is wrong with k.
 	Key(k Key) (Item, error)
 
-	// KeyNames are the attributes of the key; sort is empty without one.
-	KeyNames() (partition, sort string)
+	// Schema is what the layout asks of its table.
+	Schema() Schema
 
-	// TTLName is the attribute of DynamoDB's TTL, empty for none.
-	TTLName() string
+	// Skew is the most by which the clocks of those who share the table may
+	// differ, where a record's expiry is a time by the clock of its writer.
+	// There ExpiresAt counts; elsewhere, at 0, a version that stood still.
+	Skew() time.Duration
 
 	// Complete fills in what a call may leave out of a key.
 	Complete(k Key) Key
@@ -88,21 +122,25 @@ type Protocol interface {
 	// Decode reads an item; a *DecodeError if it is not a lock.
 	Decode(item Item) (Record, error)
 
-	// Grant takes a free key, or one that shows a takeable version.
+	// Grant takes a free key, or one that shows a takeable version or the
+	// dead holder.
 	Grant(g Grant) *Write
 
-	// Renew gives the hold a new version, and a new start to its lease.
-	Renew(h Hold, version string, lease time.Duration, c Changes) *Write
+	// Renew renews the hold.
+	Renew(h Hold, r Renewal) *Write
 
 	// HandOver ends the hold and grants its key to g.Owner, in one write.
 	HandOver(h Hold, g Grant) *Write
 
 	// Release frees the key and keeps the record until expires, for ever if
-	// that is zero.
+	// that is zero. A layout that cannot keep it deletes it.
 	Release(h Hold, version string, expires time.Time, c Changes) *Write
 
 	// Delete frees the key by deleting the record.
 	Delete(h Hold) *Write
+
+	// Guard holds while the grant stands, renewed or not, and changes nothing.
+	Guard(h Hold) *Write
 
 	// Break frees the grant that r shows, whoever holds it. With unrenewed
 	// the record must still show r's version.

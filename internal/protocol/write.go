@@ -9,11 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Write is one conditional update or delete of a lock record. Every attribute
-// name goes through a placeholder: the peers' names are reserved words.
+// Write is one conditional update or delete of a lock record, or the condition
+// alone. Every attribute name goes through a placeholder: the peers' names are
+// reserved words.
 type Write struct {
 	key       Item
-	delete    bool
+	verb      verb
 	set       []string
 	remove    []string
 	condition string
@@ -21,6 +22,14 @@ type Write struct {
 	values    Item
 	seen      map[string]string // attribute name to its placeholder
 }
+
+type verb int
+
+const (
+	update verb = iota
+	remove
+	check
+)
 
 // NewUpdate begins an UpdateItem of the record with that key.
 func NewUpdate(key Item) *Write {
@@ -30,7 +39,15 @@ func NewUpdate(key Item) *Write {
 // NewDelete begins a DeleteItem of the record with that key.
 func NewDelete(key Item) *Write {
 	w := NewUpdate(key)
-	w.delete = true
+	w.verb = remove
+	return w
+}
+
+// NewCheck begins a ConditionCheck of the record with that key, which only a
+// transaction can carry.
+func NewCheck(key Item) *Write {
+	w := NewUpdate(key)
+	w.verb = check
 	return w
 }
 
@@ -80,12 +97,12 @@ func (w *Write) In(name string, values []string) string {
 }
 
 // IsDelete reports whether the write is a DeleteItem.
-func (w *Write) IsDelete() bool { return w.delete }
+func (w *Write) IsDelete() bool { return w.verb == remove }
 
 // Key returns the key written to.
 func (w *Write) Key() Item { return w.key }
 
-func (w *Write) update() *string {
+func (w *Write) expression() *string {
 	var b strings.Builder
 	if len(w.set) > 0 {
 		b.WriteString("SET " + strings.Join(w.set, ", "))
@@ -105,7 +122,7 @@ func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(table),
 		Key:                                 w.key,
-		UpdateExpression:                    w.update(),
+		UpdateExpression:                    w.expression(),
 		ConditionExpression:                 aws.String(w.condition),
 		ExpressionAttributeNames:            w.names,
 		ExpressionAttributeValues:           w.values,
@@ -123,5 +140,28 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 		ExpressionAttributeNames:            w.names,
 		ExpressionAttributeValues:           w.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// TransactItem returns the write as part of a transaction. Its refusal has the
+// old item.
+func (w *Write) TransactItem(table string) types.TransactWriteItem {
+	const old = types.ReturnValuesOnConditionCheckFailureAllOld
+	switch w.verb {
+	case remove:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: aws.String(table), Key: w.key, ConditionExpression: aws.String(w.condition),
+			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	case check:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: aws.String(table), Key: w.key, ConditionExpression: aws.String(w.condition),
+			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	default:
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName: aws.String(table), Key: w.key, UpdateExpression: w.expression(), ConditionExpression: aws.String(w.condition),
+			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
 	}
 }

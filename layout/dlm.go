@@ -1,0 +1,144 @@
+package layout
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// DynamoDLM is shared with dynamo-dlm 2.x; with NoSlots, 1.x. Records name no
+// owner. A release deletes the record, and our token with it. A dynamo-dlm
+// client never renews, and goes by its own clock: a holder of ours stops
+// trusting MaxSkew and the margin before the record expires, and takes over
+// MaxSkew and a second after.
+type DynamoDLM struct {
+	NoSlots bool          // 1.x: no sort key
+	MaxSkew time.Duration // most by which the fleet's clocks differ; default 2 s
+}
+
+// Name returns "dynamo-dlm".
+func (DynamoDLM) Name() string { return "dynamo-dlm" }
+
+// Capabilities says that records carry nothing and go with their release.
+func (l DynamoDLM) Capabilities() Capabilities {
+	return Capabilities{
+		Expiry:          WallClock,
+		DeleteOnRelease: true,
+		SortKey:         !l.NoSlots,
+		Slots:           !l.NoSlots,
+		LeaseStep:       time.Second,
+	}
+}
+
+// Protocol is for package leasehold.
+func (l DynamoDLM) Protocol() (protocol.Protocol, error) {
+	key := schema{Schema: protocol.Schema{Partition: "resource_id"}}
+	if !l.NoSlots {
+		key.Sort, key.SortNumber, key.sortValue = "concurrency_id", true, "0"
+	}
+	c, err := newClocked(l.Name(), key, dlmExpires, time.Second, l.MaxSkew)
+	return dlm{c}, err
+}
+
+// The attributes of a dynamo-dlm record. A peer's release code stays for its
+// grant. Ours is the version, new in every write, which no peer minds: each
+// looks for its own code alone.
+const (
+	dlmCode    = "release_code"
+	dlmExpires = "expires"
+)
+
+type dlm struct{ clocked }
+
+func (p dlm) Reserved(name string) bool {
+	return slices.Contains([]string{p.Partition, p.Sort, dlmCode, dlmExpires}, name) || slices.Contains(reserved, name)
+}
+
+func (p dlm) Grant(g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(g.Key))
+	p.setGrant(w, g)
+	var takeable, dead string
+	if len(g.Takeable) > 0 {
+		takeable = w.In(dlmCode, g.Takeable)
+	}
+	if g.Dead != nil {
+		dead = w.In(dlmCode, []string{g.Dead.Version}) + " AND " + p.isExpired(w, g.Now)
+	}
+	whereGrantable(w, g, p.Partition, takeable, dead)
+	return w
+}
+
+// setGrant writes what every grant writes.
+func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
+	setGrant(w, g)
+	p.setLease(w, g.Version, g.Lease, g.Now)
+}
+
+// setLease writes what every grant and renewal writes.
+func (p dlm) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
+	w.Set(dlmCode, text(version))
+	p.setExpires(w, now, lease)
+}
+
+func (p dlm) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(g.Key))
+	p.setGrant(w, g)
+	w.Where(p.held(w, h) + " AND " + tokenInRange(w))
+	return w
+}
+
+func (p dlm) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(h.Key))
+	p.setLease(w, r.Version, r.Lease, r.Now)
+	w.Where(p.held(w, h))
+	return w
+}
+
+func (p dlm) Release(h protocol.Hold, _ string, _ time.Time, _ protocol.Changes) *protocol.Write {
+	return p.Delete(h)
+}
+
+func (p dlm) Delete(h protocol.Hold) *protocol.Write {
+	w := protocol.NewDelete(p.mustKey(h.Key))
+	w.Where(p.held(w, h))
+	return w
+}
+
+func (p dlm) Guard(h protocol.Hold) *protocol.Write {
+	w := protocol.NewCheck(p.mustKey(h.Key))
+	w.Where(isGrant(w, h))
+	return w
+}
+
+func (p dlm) Break(r protocol.Record, _ string, _ time.Time, unrenewed bool) *protocol.Write {
+	w := protocol.NewDelete(p.mustKey(r.Key))
+	if r.Grant == "" || unrenewed {
+		w.Where(w.In(dlmCode, []string{r.Version}))
+	} else {
+		w.Where(w.In(attrGrant, []string{r.Grant}))
+	}
+	return w
+}
+
+func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
+	return isGrant(w, h) + " AND " + w.In(dlmCode, h.Versions)
+}
+
+// Decode reads a record. A grant of a peer carries none of our attributes: it
+// writes whole items.
+func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
+	d := decoder{item: item}
+	r := protocol.Record{Key: d.key(p.schema)}
+	d.lock()
+	r.Version = d.text(dlmCode)
+	r.ExpiresAt = p.decodeExpires(&d)
+	r.Token = d.token()
+	if d.has(attrGrant) {
+		r.Grant = d.text(attrGrant)
+	}
+	if d.err != nil {
+		return protocol.Record{Key: r.Key}, d.err
+	}
+	return r, nil
+}

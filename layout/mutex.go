@@ -1,0 +1,206 @@
+package layout
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// DyndbMutex is shared with dyndb-mutex 0.x. That library counts any error of
+// DynamoDB as an acquired lock: while it gets errors, throttling for one,
+// nothing excludes it. Its grant and its release write whole items and erase
+// our token. It never renews, and goes by its own clock: a holder of ours stops
+// trusting MaxSkew and the margin before the record expires, and takes over
+// MaxSkew and a millisecond after.
+type DyndbMutex struct {
+	MaxSkew time.Duration // most by which the fleet's clocks differ; default 2 s
+}
+
+// Name returns "dyndb-mutex".
+func (DyndbMutex) Name() string { return "dyndb-mutex" }
+
+// Capabilities says that records carry nothing, and may stay after their
+// release.
+func (DyndbMutex) Capabilities() Capabilities {
+	return Capabilities{
+		Expiry:          WallClock,
+		KeepOnRelease:   true,
+		DeleteOnRelease: true,
+		TTL:             true,
+		LeaseStep:       time.Millisecond,
+	}
+}
+
+// Protocol is for package leasehold.
+func (l DyndbMutex) Protocol() (protocol.Protocol, error) {
+	key := schema{Schema: protocol.Schema{Partition: "lockname", TTL: "ttl"}}
+	c, err := newClocked(l.Name(), key, mutexExpires, time.Millisecond, l.MaxSkew)
+	return mutex{c}, err
+}
+
+// The attributes of a dyndb-mutex record. A peer's holder is a name that its
+// objects may share. Ours is the owner and the version, new in every write: a
+// peer of the same name can then not release what it does not hold.
+const (
+	mutexHolder  = "holder"
+	mutexExpires = "expire_ts"
+	mutexFree    = "__empty__"
+)
+
+// mutexCollect is how long after its expiry TTL may collect a record: the
+// peer's own two days. The peer writes milliseconds, which TTL takes for a time
+// far away; we write seconds.
+const mutexCollect = 48 * time.Hour
+
+type mutex struct{ clocked }
+
+// holderOf spells the holder of a write of ours.
+func holderOf(owner, version string) string { return owner + "/" + version }
+
+// parseHolder takes a holder of ours apart.
+func parseHolder(holder string) (owner, version string, isOurs bool) {
+	i := strings.LastIndexByte(holder, '/')
+	if i < 0 || !protocol.HasClientID(holder[:i]) {
+		return holder, "", false
+	}
+	return holder[:i], holder[i+1:], true
+}
+
+func (p mutex) Reserved(name string) bool {
+	return slices.Contains([]string{p.Partition, p.TTL, mutexHolder, mutexExpires}, name) || slices.Contains(reserved, name)
+}
+
+func (p mutex) Grant(g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(g.Key))
+	p.setGrant(w, g)
+	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
+	var takeable, dead string
+	if len(g.Takeable) > 0 {
+		takeable = p.shows(w, g.Owner, g.Takeable)
+	}
+	if g.Dead != nil {
+		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
+	}
+	whereGrantable(w, g, p.Partition, free, takeable, dead)
+	return w
+}
+
+func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
+	setGrant(w, g)
+	p.setLease(w, g.Owner, g.Version, g.Lease, g.Now)
+}
+
+// setLease writes what every grant and renewal writes.
+func (p mutex) setLease(w *protocol.Write, owner, version string, lease time.Duration, now time.Time) {
+	w.Set(mutexHolder, text(holderOf(owner, version)))
+	w.Set(p.TTL, number(endOf(now.Add(mutexCollect), lease, time.Second)))
+	p.setExpires(w, now, lease)
+}
+
+func (p mutex) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(g.Key))
+	p.setGrant(w, g)
+	w.Where(p.held(w, h) + " AND " + tokenInRange(w))
+	return w
+}
+
+func (p mutex) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(h.Key))
+	p.setLease(w, h.Owner, r.Version, r.Lease, r.Now)
+	w.Where(p.held(w, h))
+	return w
+}
+
+func (p mutex) Release(h protocol.Hold, _ string, expires time.Time, _ protocol.Changes) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(h.Key))
+	p.setReleased(w, expires)
+	w.Where(p.held(w, h))
+	return w
+}
+
+// setReleased writes what a peer's release writes.
+func (p mutex) setReleased(w *protocol.Write, expires time.Time) {
+	w.Set(mutexHolder, text(mutexFree))
+	w.Set(mutexExpires, number(0))
+	if expires.IsZero() {
+		w.Remove(p.TTL)
+	} else {
+		w.Set(p.TTL, number(expires.Unix()))
+	}
+}
+
+func (p mutex) Delete(h protocol.Hold) *protocol.Write {
+	w := protocol.NewDelete(p.mustKey(h.Key))
+	w.Where(p.held(w, h))
+	return w
+}
+
+func (p mutex) Guard(h protocol.Hold) *protocol.Write {
+	w := protocol.NewCheck(p.mustKey(h.Key))
+	w.Where(isGrant(w, h) + " AND " + p.isHeld(w))
+	return w
+}
+
+func (p mutex) Break(r protocol.Record, _ string, expires time.Time, unrenewed bool) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(r.Key))
+	p.setReleased(w, expires)
+	if r.Grant == "" || unrenewed {
+		w.Where(p.isRecord(w, r))
+	} else {
+		w.Where(w.In(attrGrant, []string{r.Grant}) + " AND " + p.isHeld(w))
+	}
+	return w
+}
+
+// isRecord is the condition that the record is still as r shows it.
+func (p mutex) isRecord(w *protocol.Write, r protocol.Record) string {
+	if r.Grant != "" {
+		return p.shows(w, r.Owner, []string{r.Version})
+	}
+	return w.Name(mutexHolder) + " = " + w.Text(r.Owner) + " AND " + w.Name(mutexExpires) + " = " + w.Value(decimal(r.Version))
+}
+
+func (p mutex) isHeld(w *protocol.Write) string {
+	return w.Name(mutexHolder) + " <> " + w.Text(mutexFree)
+}
+
+// shows is the condition that the record shows one of an owner's versions.
+func (p mutex) shows(w *protocol.Write, owner string, versions []string) string {
+	holders := make([]string, len(versions))
+	for i, v := range versions {
+		holders[i] = holderOf(owner, v)
+	}
+	return w.In(mutexHolder, holders)
+}
+
+func (p mutex) held(w *protocol.Write, h protocol.Hold) string {
+	return isGrant(w, h) + " AND " + p.shows(w, h.Owner, h.Versions)
+}
+
+// Decode reads a record. A foreign holder's version is its expiry: the peer has
+// nothing else that tells one of its grants from the next.
+func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
+	d := decoder{item: item}
+	r := protocol.Record{Key: d.key(p.schema)}
+	d.lock()
+	holder := d.text(mutexHolder)
+	expires := p.decodeExpires(&d)
+	token := d.token()
+	if holder == mutexFree {
+		r.Released = true
+	} else {
+		r.ExpiresAt = expires
+		owner, version, isOurs := parseHolder(holder)
+		r.Owner, r.Version = owner, strconv.FormatInt(expires.UnixMilli(), 10)
+		if isOurs {
+			r.Version, r.Token, r.Grant = version, token, d.text(attrGrant)
+		}
+	}
+	if d.err != nil {
+		return protocol.Record{Key: r.Key}, d.err
+	}
+	return r, nil
+}

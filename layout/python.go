@@ -1,0 +1,66 @@
+package layout
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// PythonDynamoDBLock is shared with python_dynamodb_lock 0.9 and its forks. A
+// release deletes the record: a Python client would wait out the lease of one
+// that was kept. With it go our token and the caller's attributes.
+type PythonDynamoDBLock struct {
+	PartitionKey string // default "lock_key"
+	SortKey      string // default "sort_key"
+	SortValue    string // default "-"
+	TTL          string // default "expiry_time"
+}
+
+// pythonCollect is how long after the end of its lease TTL may collect a record
+// that nobody renews any more: python_dynamodb_lock's own expiry period.
+const pythonCollect = time.Hour
+
+// Name returns "python-dynamodb-lock".
+func (PythonDynamoDBLock) Name() string { return "python-dynamodb-lock" }
+
+// Capabilities says that records carry attributes but no data, and go with
+// their release.
+func (PythonDynamoDBLock) Capabilities() Capabilities {
+	return Capabilities{
+		Expiry:          Observed,
+		Attributes:      true,
+		DeleteOnRelease: true,
+		SortKey:         true,
+		TTL:             true,
+		LeaseStep:       time.Second,
+	}
+}
+
+// Protocol is for package leasehold. The error lists the names that clash.
+func (l PythonDynamoDBLock) Protocol() (protocol.Protocol, error) {
+	const owner, lease, version = "owner_name", "lease_duration", "record_version_number"
+	attributes := []string{owner, lease, version}
+	p := versioned{
+		schema: schema{
+			Schema: protocol.Schema{
+				Partition: cmp.Or(l.PartitionKey, "lock_key"),
+				Sort:      cmp.Or(l.SortKey, "sort_key"),
+				TTL:       cmp.Or(l.TTL, "expiry_time"),
+			},
+			sortValue: cmp.Or(l.SortValue, "-"),
+		},
+		owner: owner, lease: lease, version: version, own: attributes,
+		encodeLease: func(d time.Duration) types.AttributeValue { return number(ceil(d, time.Second)) },
+		decodeLease: (*decoder).seconds,
+		collect:     pythonCollect,
+	}
+	n := newNames(l.Name(), append(attributes, ours...))
+	n.claim("partition key", p.Partition)
+	n.claim("sort key", p.Sort)
+	n.claim("TTL attribute", p.TTL)
+	return p, errors.Join(n.errs...)
+}

@@ -1,0 +1,104 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// DynamoDB's limits of key values, in bytes (Service quotas, "Partition keys
+// and sort keys").
+const (
+	maxPartitionBytes = 2048
+	maxSortBytes      = 1024
+)
+
+// schema is the key of a layout's table: it spells keys for requests.
+type schema struct {
+	protocol.Schema
+	sortValue string // sort key of a call that names none
+}
+
+func (s schema) Complete(k protocol.Key) protocol.Key {
+	if s.Sort != "" {
+		k.Sort = cmp.Or(k.Sort, s.sortValue)
+	}
+	return k
+}
+
+func (s schema) Key(k protocol.Key) (protocol.Item, error) {
+	if err := keyBytes("key", k.Partition, maxPartitionBytes); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.SortNumber:
+		if n, err := strconv.ParseUint(k.Sort, 10, 31); err != nil || strconv.FormatUint(n, 10) != k.Sort {
+			return nil, fmt.Errorf("the sort key is %q: this layout's is the number of a permit, from 0", k.Sort)
+		}
+	case s.Sort != "":
+		if err := keyBytes("sort key", k.Sort, maxSortBytes); err != nil {
+			return nil, err
+		}
+	}
+	return s.mustKey(k), nil
+}
+
+// mustKey encodes a key that Key has accepted before.
+func (s schema) mustKey(k protocol.Key) protocol.Item {
+	item := protocol.Item{s.Partition: text(k.Partition)}
+	switch {
+	case s.SortNumber:
+		item[s.Sort] = decimal(k.Sort)
+	case s.Sort != "":
+		item[s.Sort] = text(k.Sort)
+	}
+	return item
+}
+
+func keyBytes(what, s string, most int) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("the %s is empty", what)
+	case len(s) > most:
+		return fmt.Errorf("the %s has %d bytes: DynamoDB takes %d", what, len(s), most)
+	case !utf8.ValidString(s):
+		// JSON would replace what is not, and make one key of several.
+		return fmt.Errorf("the %s is not UTF-8", what)
+	}
+	return nil
+}
+
+// names finds the clashes among the attribute names that a layout was given.
+type names struct {
+	layout string
+	taken  map[string]string
+	errs   []error
+}
+
+func newNames(layout string, fixed []string) *names {
+	n := &names{layout: layout, taken: map[string]string{}}
+	for _, name := range fixed {
+		n.taken[name] = "an attribute of the record"
+	}
+	return n
+}
+
+func (n *names) claim(role, name string) {
+	if name == "" {
+		return
+	}
+	if by, clash := n.taken[name]; clash {
+		n.errs = append(n.errs, fmt.Errorf("layout: %s: %s %q is %s already", n.layout, role, name, by))
+	}
+	n.taken[name] = "the " + role
+}
+
+// sortValue says that a value was given for a sort key that there is not.
+func (n *names) sortValue(key, value string) {
+	if value != "" && key == "" {
+		n.errs = append(n.errs, fmt.Errorf("layout: %s: SortValue needs SortKey, the attribute's name", n.layout))
+	}
+}

@@ -88,7 +88,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	select {
 	case given = <-t.turn:
 	case holder := <-t.known:
-		return nil, &HeldError{Key: want.key, Holder: *holder, Observation: c.seen.observation(want.key)}
+		return nil, &HeldError{Key: want.key, Holder: *holder, Observation: c.observationOf(*holder)}
 	case <-ctx.Done():
 		ended = context.Cause(ctx)
 	case <-c.closing:
@@ -156,7 +156,7 @@ func (c *Client) cleanUp(want *request, done <-chan struct{}) {
 // waitEnded is the error of a wait that was ended from outside.
 func (c *Client) waitEnded(want *request, holder *Record, ended error, last *error) error {
 	if holder != nil {
-		return &HeldError{Key: want.key, Holder: *holder, Observation: c.seen.observation(want.key), Err: ended}
+		return &HeldError{Key: want.key, Holder: *holder, Observation: c.observationOf(*holder), Err: ended}
 	}
 	if last != nil {
 		return &OpError{Op: "acquire", Table: c.cfg.Table, Key: want.key, Err: errors.Join(ended, *last)}
@@ -182,8 +182,12 @@ func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing
 
 // grantOf spells attempt a of a request.
 func (c *Client) grantOf(want *request, a attempt) protocol.Grant {
+	var session string
+	if a.session != nil {
+		session = a.session.id
+	}
 	return protocol.Grant{
-		Key: protocol.Key(want.key), Owner: c.owner, Version: a.version, Lease: a.lease, Now: time.Now(),
+		Key: protocol.Key(want.key), Owner: a.owner, Session: session, Version: a.version, Lease: a.lease, Now: time.Now(),
 		IfExists: want.ifExists, Changes: want.changes.Changes,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type checker struct {
 	pairs    map[[2]string]bool           // of grant id and token, ever installed
 	trusts   map[string]time.Time         // by grant: the latest instant that any installed attempt supports
 	seen     map[int]map[string]time.Time // by process and version: the first reply that showed it
+	sessions map[string]*sessionState     // by id
 	beliefs  []*belief
 	over     map[[2]string]bool // grants and tokens whose Release returned nil
 }
@@ -40,6 +42,15 @@ type state struct {
 	token                 int64
 	lease                 time.Duration
 	released              bool
+	session               string // as far as the owner's name confirms it
+}
+
+// sessionState is a shared lease as the table has it.
+type sessionState struct {
+	by      *simClient // whose it is
+	version string
+	trust   time.Time // the latest instant that any installed renewal supports
+	dead    bool
 }
 
 // request is one request of one process.
@@ -54,6 +65,7 @@ type belief struct {
 	by         *simClient
 	lock       *leasehold.Lock
 	grant      string
+	session    string
 	began, end time.Time
 }
 
@@ -61,6 +73,7 @@ func newChecker() *checker {
 	return &checker{
 		began: time.Now(), records: map[string]*state{}, versions: map[string]bool{}, pairs: map[[2]string]bool{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
+		sessions: map[string]*sessionState{},
 	}
 }
 
@@ -85,6 +98,9 @@ func (c *checker) first() string {
 func (c *checker) believes(by *simClient, lock *leasehold.Lock) {
 	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
 	c.mu.Lock()
+	if s := c.records[lock.Key().Partition]; s != nil && s.grant == b.grant {
+		b.session = s.session
+	}
 	c.beliefs = append(c.beliefs, b)
 	c.mu.Unlock()
 	context.AfterFunc(lock.Context(), func() {
@@ -163,6 +179,13 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	}
 	ms, _ := strconv.ParseInt(item.text("leaseDuration"), 10, 64)
 	now.lease = time.Duration(ms) * time.Millisecond
+	if id, ok := strings.CutPrefix(key, "leasehold/session/"); ok {
+		c.checkSession(r, id, now, item)
+		return res, nil
+	}
+	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
+		now.session = id
+	}
 	before := c.records[key]
 	c.records[key] = now
 	c.applies(r, key, fmt.Sprintf("%+v", *now))
@@ -231,10 +254,50 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	if before.owner == now.owner {
 		return // handed over, or an attempt of its own that nobody believed in
 	}
+	if s := c.sessions[before.session]; s != nil && (s.dead || s.by == r.by) {
+		return // its session is dead, or was its own and is over
+	}
 	first, ok := c.seen[r.by.id][before.version]
 	// The observer's clock may run fast, within the margin.
 	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < before.lease-time.Microsecond {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
+	}
+}
+
+// checkSession holds one change of a session's row against the invariants.
+func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
+	s := c.sessions[id]
+	if s == nil {
+		s = &sessionState{by: r.by}
+		c.sessions[id] = s
+	}
+	before := s.version
+	s.version = now.version
+	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
+	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
+		c.note("10: session %s lacks an attribute: %v", id, item)
+	}
+	if item.text("dead") == "" {
+		if s.dead {
+			c.note("11: session %s was renewed after its dead mark", id)
+		}
+		if until := r.at.Add(time.Duration(float64(now.lease-simMargin) / r.by.rate)); until.After(s.trust) {
+			s.trust = until
+		}
+		return
+	}
+	s.dead = true
+	for _, b := range c.beliefs {
+		if b.session == id && b.lock.Err() == nil {
+			c.note("11: process %d believes in grant %s under session %s, which is marked dead", b.by.id, b.grant, id)
+		}
+	}
+	if s.by == r.by {
+		return
+	}
+	first, ok := c.seen[r.by.id][before]
+	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < now.lease-time.Microsecond {
+		c.note("11: process %d marked session %s dead having watched it for %v of %v", r.by.id, id, watched, now.lease)
 	}
 }
 
@@ -280,7 +343,11 @@ func (c *checker) finish() {
 			c.note("1: process %d believes in grant %s for ever", b.by.id, b.grant)
 			continue
 		}
-		if supported := c.trusts[b.grant]; b.end.After(supported.Add(simLease / 20)) {
+		supported := c.trusts[b.grant]
+		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
+			supported = s.trust
+		}
+		if b.end.After(supported.Add(simLease / 20)) {
 			// A twentieth: the end is when a timer fired, of a clock that may run fast.
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}

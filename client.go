@@ -32,7 +32,9 @@ type Client struct {
 	seen     *memory
 	orphans  attempts[Key]    // to be granted: nobody believes in them
 	resumes  attempts[string] // to resume a grant, by its id
-	renewals chan struct{}    // a place for each renewal in flight
+	sharing  *sharing         // with Config.SharedLease
+	watches  watches
+	renewals chan struct{} // a place for each renewal in flight
 	renewing atomic.Int64
 	waiting  atomic.Int64
 
@@ -66,13 +68,17 @@ func New(db DB, cfg Config) (*Client, error) {
 		warnOfFewConnections(db, concurrency, cfg.Logger)
 	}
 	owner := protocol.NewOwner(cfg.Owner)
-	return &Client{
+	c := &Client{
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks,
 		lines: newLines(cfg), seen: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
-	}, nil
+	}
+	if cfg.SharedLease {
+		c.sharing = &sharing{proto: proto.(protocol.Sharing), place: make(chan struct{}, 1)}
+	}
+	return c, nil
 }
 
 // Capabilities says what the client's layout can and cannot do.
@@ -104,7 +110,7 @@ func (c *Client) holdings() []*holding {
 func (c *Client) keep(h *holding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !h.isOver() {
+	if !h.isOver() && h.heads == nil {
 		c.grants++
 		c.held[h] = c.grants
 	}
@@ -130,7 +136,7 @@ func (c *Client) Stats() Stats {
 	now := c.now()
 	for _, h := range c.holdings() {
 		h.mu.Lock()
-		remaining := now.Remaining(h.until)
+		remaining := h.remaining(now)
 		h.mu.Unlock()
 		if s.Held == 0 || remaining < s.MinRemaining {
 			s.MinRemaining = max(remaining, 0)
@@ -232,13 +238,22 @@ func (c *Client) Close(ctx context.Context) error {
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
 	defer cancel()
 	held := c.holdings()
-	errs := make([]error, len(held))
+	errs := make([]error, len(held)+1)
 	var wg sync.WaitGroup
 	for i, h := range held {
 		h.ask(ErrClosed)
-		wg.Go(func() { errs[i] = h.close(limit) })
+		wg.Go(func() { errs[i] = h.quieten(limit) })
 	}
 	wg.Wait()
+	busy := errors.Join(errs...) != nil
+	for i, h := range held {
+		shared := h.session != nil && h.want.policy == keepRecord && !busy
+		if errs[i] == nil && !shared {
+			wg.Go(func() { errs[i] = h.release(limit, ending{policy: h.want.policy}) })
+		}
+	}
+	wg.Wait()
+	errs[len(held)] = c.closeSession(limit, busy)
 	c.waitIdle(limit)
 	c.result = errors.Join(errs...)
 	return c.result
@@ -271,8 +286,9 @@ func (h *holding) ask(cause error) {
 	}
 }
 
-// close waits for functions in Do and then releases.
-func (h *holding) close(limit context.Context) error {
+// quieten waits for functions in Do. One that does not return in time keeps its
+// lock, for as long as the lease lasts.
+func (h *holding) quieten(limit context.Context) error {
 	h.mu.Lock()
 	var quiet chan struct{}
 	if h.working > 0 {
@@ -291,5 +307,5 @@ func (h *holding) close(limit context.Context) error {
 				h.key, context.Cause(limit))
 		}
 	}
-	return h.release(limit, ending{policy: h.want.policy})
+	return nil
 }

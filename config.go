@@ -88,6 +88,20 @@ type Config struct {
 	// context has ended already. Default 2 s.
 	ReleaseGrace time.Duration
 
+	// SharedLease renews one record for all locks of this client instead of one
+	// each: for thousands of locks. Native layout only; all or none of a fleet.
+	// A lock's own record has a lease of an hour and is renewed every twenty
+	// minutes: so long may a key be blocked for others by a request that
+	// arrives after its Acquire has been given up, and so late does a holder
+	// learn of a Break. WithLease, WithoutRenewal and Detach are not for it.
+	SharedLease bool
+
+	// HoldThroughOutage keeps lock contexts alive past the lease while every
+	// reply is a 5xx or throttling. It gives up promise 2: where DynamoDB is
+	// out for this process alone, another may be granted the lock meanwhile.
+	// Commit stays safe.
+	HoldThroughOutage bool
+
 	// Logger gets lost locks and failing renewals (Warn), the rest at Debug.
 	// Default slog.Default(); slog.New(slog.DiscardHandler) is silence.
 	Logger *slog.Logger
@@ -167,6 +181,9 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	}
 	if cfg.DeleteOnRelease && !cfg.Layout.Capabilities().DeleteOnRelease {
 		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "DeleteOnRelease"})
+	}
+	if _, ok := proto.(protocol.Sharing); cfg.SharedLease && proto != nil && !ok {
+		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "SharedLease"})
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -89,6 +89,25 @@
 //	break      applied: free. A condition that failed shows our own break, or that
 //	           the grant has changed, which is left alone.
 //
+// # Shared leases
+//
+// With Config.SharedLease a client renews one row, its session's, in the place
+// of all its locks' records. A lock under a session is trusted until the
+// session's trust ends, or its own record's, whose lease is long.
+//
+//	create session   put if absent, under an id that was never used. Unknown: it
+//	                 is deleted, and the next attempt has another id.
+//	renew session    as renew; it can never create the row anew. Refused: the
+//	                 session was marked dead or deleted, and every lock is lost.
+//	mark dead        by whoever waits for one of its locks and has watched the
+//	                 session's version stand still for its lease; by its own client
+//	                 when it closes. Final. From then on each of its locks may be
+//	                 taken over at the version it shows.
+//
+// A record's session counts only if the owner's name ends in its id: a peer may
+// carry the attribute into its own grant. A session's row that is not there,
+// collected long after its death or deleted by hand, is watched for one lease.
+//
 // # Waiting
 //
 // A waiter looks by consistent reads, never by writes: a rejected write costs a

@@ -75,6 +75,9 @@ func (l *Lock) Detach() (Grant, error) {
 	h.mu.Lock()
 	shared := len(h.handles) > 1
 	h.mu.Unlock()
+	if h.session != nil {
+		return Grant{}, &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "Detach together with SharedLease"}
+	}
 	if shared {
 		return Grant{}, fmt.Errorf("leasehold: detach %v: other handles share the grant: release them first", h.key)
 	}

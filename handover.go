@@ -52,7 +52,7 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record, error) {
 	h := f.h
 	for n := 0; ; n++ {
-		a := h.c.newAttempt(want.timing.lease)
+		a := h.c.newAttempt(want.timing.lease).under(h.session)
 		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), want.grantLimit())
 		f.sent++
 		switch {

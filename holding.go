@@ -23,6 +23,9 @@ type holding struct {
 	token   int64
 	ctx     context.Context // the caller's values, without its end
 	want    *request
+	proto   protocol.Protocol
+	session *session // whose lease is renewed in this grant's place; nil: none
+	heads   *session // whose row this is; nil: it is a lock
 	granted decide.Instant
 	took    *Record // the dead holder's record, if it was taken over
 	first   *Lock   // the handle of the call that was granted
@@ -34,10 +37,11 @@ type holding struct {
 	cause     error      // why trust ended; nil while trusted
 	timing    timing
 	until     decide.Instant
-	confirmed string    // the version of the last write known to have landed
-	tried     []attempt // later writes without an answer, oldest first
-	begun     bool      // a renewal has been tried since the last that landed
-	lastErr   error     // of the last renewal
+	confirmed string          // the version of the last write known to have landed
+	tried     []attempt       // later writes without an answer, oldest first
+	begun     bool            // a renewal has been tried since the last that landed
+	lastErr   error           // of the last renewal
+	outage    *decide.Instant // the last reply, if it said that DynamoDB is out
 	record    Record
 	stored    bool // an attempt without an answer may have stored something
 	handles   []*Lock
@@ -67,14 +71,19 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 		until:     want.timing.trustedFrom(a.sent),
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
+		proto: c.proto, session: a.session, heads: want.heads,
+	}
+	if h.heads != nil {
+		h.proto = c.sharing.proto.Session()
 	}
 	h.first = h.newHandle(ctx)
 	for _, n := range want.notices {
 		h.warnings = append(h.warnings, &warning{notice: n})
 	}
-	remaining := c.now().Remaining(h.until)
+	now := c.now()
 	h.mu.Lock()
-	h.expiry = time.AfterFunc(max(remaining, 0), h.look)
+	remaining := h.remaining(now)
+	h.expiry = time.AfterFunc(max(now.Remaining(h.until), 0), h.look)
 	for _, w := range h.warnings {
 		w.timer = time.AfterFunc(max(remaining-w.left, 0), func() { h.warn(w) })
 	}
@@ -86,7 +95,34 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	}
 	h.mu.Unlock()
 	c.keep(h)
+	if h.session != nil {
+		h.session.join(h)
+	}
 	return h
+}
+
+// trustEnds is the instant at which trust ends if nothing is renewed: that of
+// the record, or of the session if that is earlier. h.mu is held.
+func (h *holding) trustEnds() decide.Instant {
+	if h.session == nil {
+		return h.until
+	}
+	row := h.session.row
+	row.mu.Lock() // a session's row has no session: never the other way round
+	defer row.mu.Unlock()
+	return h.until.Earlier(row.until)
+}
+
+// remaining is the trust that is left at now. h.mu is held.
+func (h *holding) remaining(now decide.Instant) time.Duration { return now.Remaining(h.trustEnds()) }
+
+// decode reads an item as the record of this grant.
+func (h *holding) decode(item protocol.Item) (Record, error) {
+	r, err := h.proto.Decode(item)
+	if err != nil {
+		return Record{}, recordError(h.key, item, err)
+	}
+	return recordOf(r), nil
 }
 
 func (h *holding) newHandle(ctx context.Context) *Lock {
@@ -101,14 +137,23 @@ func (h *holding) newHandle(ctx context.Context) *Lock {
 // look ends the trust if its time has come. Contexts call it whenever they are
 // asked, the expiry timer when nobody asks.
 func (h *holding) look() {
+	if h.session != nil {
+		h.session.row.look()
+	}
 	h.mu.Lock()
 	if h.cause != nil {
 		h.mu.Unlock()
 		return
 	}
-	if remaining := h.c.now().Remaining(h.until); remaining > 0 {
+	now := h.c.now()
+	if remaining := now.Remaining(h.until); remaining > 0 {
 		// The clock that runs on in suspend may have come nearer to the end.
 		h.expiry.Reset(remaining)
+		h.mu.Unlock()
+		return
+	}
+	if h.throughOutage(now) {
+		h.expiry.Reset(h.timing.every)
 		h.mu.Unlock()
 		return
 	}
@@ -121,6 +166,21 @@ func (h *holding) look() {
 	err := h.lastErr
 	h.mu.Unlock()
 	h.lose(reason, nil, err)
+}
+
+// throughOutage reports whether the lock is held on to though its lease has run
+// out, because DynamoDB answers that it cannot: nobody could be granted it, if
+// that is what everybody hears. An answer counts for a lease. h.mu is held.
+func (h *holding) throughOutage(now decide.Instant) bool {
+	return h.c.cfg.HoldThroughOutage && h.outage != nil && !now.Past(h.outage.Add(h.timing.lease))
+}
+
+// heard enters what the last answer to a renewal says of DynamoDB. h.mu is held.
+func (h *holding) heard(ans answer) {
+	h.outage = nil
+	if now := h.c.now(); ans.Outage {
+		h.outage = &now
+	}
 }
 
 // end ends the trust for good, once, and reports whether this call did.
@@ -146,18 +206,25 @@ func (h *holding) end(cause error) bool {
 		l.cancel(cause)
 	}
 	h.c.drop(h)
+	if h.session != nil {
+		h.session.leave(h)
+	}
 	return true
 }
 
 // lose ends the trust because the lock is not ours any more, or may not be.
 func (h *holding) lose(reason LostReason, by *Record, err error) {
 	h.mu.Lock()
-	at := h.until
+	at := h.trustEnds()
 	h.mu.Unlock()
 	now := h.c.now()
 	lost := &LostError{Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
 		At: time.Now().Add(min(now.Remaining(at), 0)).Round(0)}
 	if !h.end(lost) {
+		return
+	}
+	if h.heads != nil {
+		h.heads.lose(lost)
 		return
 	}
 	h.c.lines.pass(h.key, h)
@@ -176,7 +243,7 @@ func (h *holding) warn(w *warning) {
 	if _, ok := h.cause.(*LostError); ok { // set by lose, never wrapped
 		lost = true
 	}
-	remaining := h.c.now().Remaining(h.until)
+	remaining := h.remaining(h.c.now())
 	due := !w.given && (lost || h.cause == nil && remaining <= w.left)
 	if due {
 		w.given = true
@@ -228,13 +295,20 @@ func (h *holding) asHeld() protocol.Hold {
 // confirm enters a write of this holding that is known to have landed: trust
 // now counts from the sending of that very attempt.
 func (h *holding) confirm(a attempt, r Record) {
+	now := h.c.now()
+	h.confirmAt(now, a, r)
+	if h.heads != nil {
+		h.heads.renewed(now)
+	}
+}
+
+func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.cause != nil {
 		return
 	}
-	now := h.c.now()
-	if now.Past(h.until) {
+	if now.Past(h.until) && !h.throughOutage(now) {
 		return // an ended trust never revives; look will say so
 	}
 	h.timing = h.timing.scaled(a.lease)
@@ -249,7 +323,7 @@ func (h *holding) confirm(a attempt, r Record) {
 		h.until = h.until.Earlier(h.timing.scaled(t.lease).trustedFrom(t.sent))
 	}
 	h.stored = h.stored && len(h.tried) > 0
-	h.begun, h.lastErr = false, nil
+	h.begun, h.lastErr, h.outage = false, nil, nil
 	h.rearm(now)
 }
 
@@ -260,6 +334,12 @@ func (h *holding) rearm(now decide.Instant) {
 	if h.renewal != nil {
 		h.renewal.Reset(min(h.timing.every, max(remaining, 0)/3))
 	}
+	h.rearmWarnings(now)
+}
+
+// rearmWarnings sets the timers of the notices. h.mu is held, and trust lasts.
+func (h *holding) rearmWarnings(now decide.Instant) {
+	remaining := h.remaining(now)
 	for _, w := range h.warnings {
 		if remaining > w.left {
 			w.given = false

@@ -66,7 +66,7 @@ func (l *Lock) TookOver() (Record, bool) {
 func (l *Lock) TrustedUntil() time.Time {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	return time.Now().Add(l.h.c.now().Remaining(l.h.until)).Round(0)
+	return time.Now().Add(l.h.remaining(l.h.c.now())).Round(0)
 }
 
 // Do calls fn with Bind(ctx), and releases when fn returns, panics or exits.

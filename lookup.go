@@ -97,7 +97,14 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 				return
 			}
 			for _, item := range items {
-				if !yield(c.decode(Key(c.proto.Schema().KeyOf(item)), item)) {
+				r, err := c.proto.Decode(item)
+				switch {
+				case isSession(err):
+					continue // no lock, and nothing is wrong with it
+				case err != nil:
+					err = recordError(Key(c.proto.Schema().KeyOf(item)), item, err)
+				}
+				if !yield(recordOf(r), err) {
 					return
 				}
 			}

@@ -57,6 +57,7 @@ type request struct {
 	manual    bool // WithoutRenewal
 	policy    policy
 	notices   []notice
+	heads     *session // whose row this is for; nil: it is for a lock
 }
 
 // renewal is what a caller of Renew asks for.

@@ -73,17 +73,23 @@ func (c *Client) isOrphan(key Key, version string) bool {
 	return slices.Contains(c.orphans.of(key, c.now().Mono), version)
 }
 
-// releaseOrphans frees the key if one of the versions holds it. It is tried
+// releaseOrphans frees the key if one of the attempts holds it. It is tried
 // once: one that lands later blocks this client not at all, others for one
 // lease.
-func (c *Client) releaseOrphans(ctx context.Context, want *request, versions []string) {
-	if len(versions) == 0 {
-		return
+func (c *Client) releaseOrphans(ctx context.Context, want *request, tried []attempt) {
+	for len(tried) > 0 {
+		owner := tried[0].owner // another one if a session ended meanwhile
+		n := slices.IndexFunc(tried, func(a attempt) bool { return a.owner != owner })
+		if n < 0 {
+			n = len(tried)
+		}
+		versions := versionsOf(tried[:n])
+		tried = tried[n:]
+		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: versions, Versions: versions}
+		w := c.proto.Delete(hold)
+		if want.policy == keepRecord {
+			w = c.proto.Release(hold, protocol.NewVersion(), c.expires(true), protocol.Changes{})
+		}
+		c.write(ctx, w, attemptLimit)
 	}
-	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: c.owner, Grants: versions, Versions: versions}
-	w := c.proto.Delete(hold)
-	if want.policy == keepRecord {
-		w = c.proto.Release(hold, protocol.NewVersion(), c.expires(true), protocol.Changes{})
-	}
-	c.write(ctx, w, attemptLimit)
 }

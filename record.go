@@ -44,13 +44,15 @@ type Record struct {
 	ExpiresAt  time.Time // by the writer's clock: of the lease, or of a released record; zero in layouts that store none
 	Data       []byte
 	Attributes map[string]types.AttributeValue // the caller's own
+
+	session string // id of the session that is renewed in the record's place
 }
 
 func recordOf(r protocol.Record) Record {
 	return Record{
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes,
+		Data: r.Data, Attributes: r.Attributes, session: r.Session,
 	}
 }
 
@@ -58,7 +60,7 @@ func (r Record) protocol() protocol.Record {
 	return protocol.Record{
 		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes,
+		Data: r.Data, Attributes: r.Attributes, Session: r.session,
 	}
 }
 

@@ -64,7 +64,10 @@ func (h *holding) release(ctx context.Context, e ending) error {
 	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
 	defer cancel()
 	h.look()
-	trusted := h.end(ErrReleased)
+	h.mu.Lock()
+	inTime := !h.c.now().Past(h.until) // not held on to through an outage
+	h.mu.Unlock()
+	trusted := h.end(ErrReleased) && inTime
 	cause := h.ended()
 	if errors.Is(cause, ErrDetached) {
 		return ErrDetached
@@ -165,7 +168,10 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 	f.until = started.Add(h.timing.lease)
 	h.mu.Unlock()
 
-	if trusted && e.policy == keepRecord && e.changes.none() {
+	// What was resumed is renewed by itself, and no waiter of this client may
+	// take it over like that if its locks share a session.
+	alike := (h.session != nil) == (h.c.sharing != nil)
+	if trusted && alike && e.policy == keepRecord && e.changes.none() {
 		if settled, err := f.handOver(limit); settled {
 			h.reportRelease(started, f.sent, err)
 			return err
@@ -187,7 +193,9 @@ func (h *holding) reportRelease(started decide.Instant, requests int, err error)
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: the lease frees the key",
 			slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
 	}
-	h.c.emit(h.ctx, ev)
+	if h.heads == nil {
+		h.c.emit(h.ctx, ev)
+	}
 }
 
 // release sends the release until it is answered.
@@ -195,9 +203,9 @@ func (f *freeing) release(limit context.Context, e ending) error {
 	h := f.h
 	for n := 0; ; n++ {
 		a := h.c.newAttempt(h.want.timing.lease)
-		w := h.c.proto.Delete(f.hold)
+		w := h.proto.Delete(f.hold)
 		if e.policy == keepRecord {
-			w = h.c.proto.Release(f.hold, a.version, h.c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
+			w = h.proto.Release(f.hold, a.version, h.c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
 		}
 		ans := h.c.write(h.ctx, w, attemptLimit)
 		f.sent++
@@ -246,7 +254,7 @@ func (f *freeing) settle(ans answer, p policy) error {
 		}
 		return f.lost(LostBroken, nil)
 	}
-	r, err := h.c.decode(h.key, item)
+	r, err := h.decode(item)
 	switch {
 	case err != nil && landed:
 		return nil

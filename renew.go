@@ -128,7 +128,8 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	h.resolveMany(ctx)
 	h.mu.Lock()
 	now := h.c.now()
-	if h.cause != nil || now.Past(h.until) {
+	outage := h.throughOutage(now)
+	if h.cause != nil || now.Past(h.until) && !outage {
 		h.mu.Unlock()
 		return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: h.ended()}
 	}
@@ -146,16 +147,20 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 		h.until = h.until.Earlier(until)
 		h.rearm(now)
 	}
-	within := decide.RenewalDeadline(now.Remaining(h.until))
+	remaining := h.remaining(now)
+	if outage {
+		remaining = max(remaining, h.timing.every)
+	}
+	within := decide.RenewalDeadline(remaining)
 	ch := r.changes.against(h.record)
 	h.mu.Unlock()
 
 	h.c.renewing.Add(1)
-	ans := h.c.write(ctx, h.c.proto.Renew(hold, renewalOf(a, ch)), within)
+	ans := h.c.write(ctx, h.proto.Renew(hold, renewalOf(a, ch)), within)
 	h.c.renewing.Add(-1)
 	switch {
 	case ans.Effect == decide.Applied:
-		rec, err := h.c.decode(h.key, ans.item)
+		rec, err := h.decode(ans.item)
 		if err != nil { // what we wrote ourselves does not read: not our record any more
 			h.lose(LostReplaced, nil, err)
 			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
@@ -179,7 +184,8 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	}
 	h.mu.Lock()
 	h.lastErr = ans.err
-	remaining := h.c.now().Remaining(h.until)
+	h.heard(ans)
+	remaining = h.remaining(h.c.now())
 	h.mu.Unlock()
 	if ans.Cause == decide.Busy {
 		h.c.emit(h.ctx, Event{Kind: EventThrottled, Key: h.key, Token: h.token, Requests: 1, Err: ans.err})
@@ -207,7 +213,7 @@ func (h *holding) settle(ctx context.Context, ans answer) answer {
 		h.lose(LostBroken, nil, nil)
 		return ans
 	}
-	r, err := h.c.decode(h.key, item)
+	r, err := h.decode(item)
 	if err != nil {
 		h.lose(LostBroken, nil, err)
 		return ans
@@ -261,7 +267,7 @@ func (h *holding) resolveMany(ctx context.Context) {
 		return
 	}
 	if a := h.c.read(context.WithoutCancel(ctx), h.key); a.err == nil && a.item != nil {
-		if r, err := h.c.decode(h.key, a.item); err == nil && r.Grant == h.grant {
+		if r, err := h.decode(a.item); err == nil && r.Grant == h.grant {
 			if landed, ok := h.landed(r.Version); ok {
 				h.confirm(landed, r)
 			}

@@ -22,11 +22,21 @@ type attempt struct {
 	version string
 	sent    decide.Instant
 	lease   time.Duration
-	dead    *Record // whom it takes over, if it does
+	owner   string
+	session *session // under which it is granted, nil for none
+	dead    *Record  // whom it takes over, if it does
 }
 
 func (c *Client) newAttempt(lease time.Duration) attempt {
-	return attempt{version: protocol.NewVersion(), sent: c.now(), lease: lease}
+	return attempt{version: protocol.NewVersion(), sent: c.now(), lease: lease, owner: c.owner}
+}
+
+// under lets an attempt be granted under a session, nil for none.
+func (a attempt) under(s *session) attempt {
+	if s != nil {
+		a.owner, a.session = s.owner, s
+	}
+	return a
 }
 
 func versionsOf(attempts []attempt) []string {

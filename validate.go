@@ -20,6 +20,15 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 		o.toAcquire(&r)
 	}
 	var err error
+	if c.sharing != nil {
+		if r.timing != c.timing {
+			return r, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "WithLease together with SharedLease"}
+		}
+		if r.manual {
+			return r, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "WithoutRenewal together with SharedLease"}
+		}
+		r.timing = timing{lease: lockLease, margin: c.timing.margin, every: touchEvery}
+	}
 	if r.key, err = c.checkKey("acquire", r.key); err != nil {
 		return r, err
 	}

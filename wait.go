@@ -32,6 +32,8 @@ type seeker struct {
 	view     decide.View
 	seen     *Record // the record as last shown, if held by another
 
+	recordDead time.Duration // monotonic: when its holder is dead by the record alone
+
 	holder  atomic.Pointer[Record] // seen, for the caller
 	lastErr atomic.Pointer[error]
 
@@ -80,7 +82,7 @@ func (s *seeker) run() {
 		s.err = err
 		s.c.orphan(s.want.key, tried)
 		s.c.lines.pass(s.want.key, nil)
-		undo := func() { s.c.releaseOrphans(s.life, s.want, tried) }
+		undo := func() { s.c.releaseOrphans(s.life, s.want, s.tried) }
 		if abandoned || s.want.manual {
 			undo()
 		} else {
@@ -103,6 +105,14 @@ func (s *seeker) seek() (*holding, error) {
 	began := s.c.now()
 	s.view = decide.View{PollMin: s.c.cfg.PollMin, PollMax: s.c.cfg.PollMax}
 	for failures := 0; ; {
+		if ans, err := s.watchSession(); err != nil {
+			return nil, err
+		} else if ans.err != nil {
+			if err := s.failed(ans, began, &failures); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		move, wait := decide.Next(s.view, s.c.now().Mono, rand.Float64())
 		if s.want.noWait && (move == decide.Look || wait > 0) {
 			return nil, s.held()
@@ -129,23 +139,35 @@ func (s *seeker) seek() (*holding, error) {
 			failures = 0
 			continue
 		}
-		s.lastErr.Store(&ans.err)
-		if ans.Cause == decide.Refused {
-			return nil, opError("acquire", s.c.cfg.Table, s.want.key, ans.err)
+		if err := s.failed(ans, began, &failures); err != nil {
+			return nil, err
 		}
-		if ans.Cause == decide.Busy {
-			s.c.emit(s.life, Event{Kind: EventThrottled, Key: s.want.key, Requests: 1, Err: ans.err})
-		}
-		if s.want.noWait && s.c.now().Mono-began.Mono > tryFor {
-			return nil, opError("acquire", s.c.cfg.Table, s.want.key, fmt.Errorf("gave up after %v: %w", tryFor, ans.err))
-		}
-		pause(s.life.Done(), s.c.cfg.PollMin+backoff(failures, 2*time.Second))
-		failures++
 	}
 }
 
+// failed pauses after a request without success, the more often the longer; an
+// error ends the seeking.
+func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
+	s.lastErr.Store(&ans.err)
+	if ans.Cause == decide.Refused {
+		return opError("acquire", s.c.cfg.Table, s.want.key, ans.err)
+	}
+	if ans.Cause == decide.Busy {
+		s.c.emit(s.life, Event{Kind: EventThrottled, Key: s.want.key, Requests: 1, Err: ans.err})
+	}
+	if s.want.noWait && s.c.now().Mono-began.Mono > tryFor {
+		return opError("acquire", s.c.cfg.Table, s.want.key, fmt.Errorf("gave up after %v: %w", tryFor, ans.err))
+	}
+	pause(s.life.Done(), s.c.cfg.PollMin+backoff(*failures, 2*time.Second))
+	*failures++
+	if s.life.Err() != nil {
+		return ErrClosed // nobody reads it
+	}
+	return nil
+}
+
 func (s *seeker) held() error {
-	return &HeldError{Key: s.want.key, Holder: *s.seen, Observation: s.c.seen.observation(s.want.key)}
+	return &HeldError{Key: s.want.key, Holder: *s.seen, Observation: s.c.observationOf(*s.seen)}
 }
 
 // look reads the record once.
@@ -160,7 +182,16 @@ func (s *seeker) look() (answer, error) {
 
 // take sends one grant. A holding or an error ends the seeking.
 func (s *seeker) take(over bool) (*holding, answer, error) {
-	a := s.c.newAttempt(s.want.timing.lease)
+	if over {
+		if dead, ans, err := s.endSession(); !dead {
+			return nil, ans, err
+		}
+	}
+	session, ans := s.c.session(s.life)
+	if ans.err != nil {
+		return nil, ans, nil
+	}
+	a := s.c.newAttempt(s.want.timing.lease).under(session)
 	if over {
 		a.dead = s.deadHolder()
 	}
@@ -174,7 +205,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 		g.Dead = &dead
 	}
 	s.requests++
-	ans := s.c.write(s.life, s.c.proto.Grant(g), s.want.grantLimit())
+	ans = s.c.write(s.life, s.c.proto.Grant(g), s.want.grantLimit())
 	switch {
 	case ans.Effect == decide.Applied:
 		r, err := s.c.decode(s.want.key, ans.item)
@@ -217,7 +248,8 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 		if a.version != s.seen.Version {
 			continue
 		}
-		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
+		lives := a.session == nil || a.session.row.ended() == nil
+		if lives && s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
 			return s.hold(a, *s.seen)
 		}
 		s.view.Ours = true
@@ -246,7 +278,8 @@ func (s *seeker) see(item protocol.Item) error {
 	seen := s.c.seen.note(r, now)
 	s.view.Free = false
 	s.view.Ours = s.c.isOrphan(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
-	s.view.Grant, s.view.Dead = seen.granted, s.c.deadAt(r, seen, now)
+	s.recordDead = s.c.deadAt(r, seen, now)
+	s.view.Grant, s.view.Dead = seen.granted, s.recordDead
 	changed := s.seen == nil || grantOf(*s.seen) != grantOf(r)
 	s.seen = &r
 	s.holder.Store(&r)

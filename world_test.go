@@ -101,6 +101,16 @@ func (w *world) item(key string) map[string]types.AttributeValue {
 	return out.Item
 }
 
+// scan reads every item as it is.
+func (w *world) scan() []map[string]types.AttributeValue {
+	w.t.Helper()
+	out, err := w.db.Scan(context.WithoutCancel(w.t.Context()), &dynamodb.ScanInput{TableName: aws.String("locks")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Items
+}
+
 // put writes an item as it is.
 func (w *world) put(item map[string]types.AttributeValue) {
 	w.t.Helper()

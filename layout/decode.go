@@ -50,10 +50,17 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// lock refuses rows that are no locks.
-func (d *decoder) lock() {
-	if d.has(attrKind) {
+// kind refuses rows of another kind than the one wanted; a lock has none.
+func (d *decoder) kind(want string) {
+	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
+	switch {
+	case want == "" && d.has(attrKind):
 		d.fail(attrKind, "is there: the row belongs to something other than a plain lock, or to a newer leasehold")
+		if failed, ok := d.err.(*protocol.DecodeError); ok && v != nil && failed.Attribute == attrKind {
+			failed.Kind = v.Value
+		}
+	case want != "" && (v == nil || v.Value != want):
+		d.fail(attrKind, fmt.Sprintf("is not %q", want))
 	}
 }
 

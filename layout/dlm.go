@@ -130,7 +130,7 @@ func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
-	d.lock()
+	d.kind("")
 	r.Version = d.text(dlmCode)
 	r.ExpiresAt = p.decodeExpires(&d)
 	r.Token = d.token()

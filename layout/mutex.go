@@ -185,7 +185,7 @@ func (p mutex) held(w *protocol.Write, h protocol.Hold) string {
 func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
-	d.lock()
+	d.kind("")
 	holder := d.text(mutexHolder)
 	expires := p.decodeExpires(&d)
 	token := d.token()

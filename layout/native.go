@@ -49,5 +49,6 @@ func (n Native) Protocol() (protocol.Protocol, error) {
 	if ttl != "" && !slices.Contains(p.removed, ttl) {
 		p.removed = append(p.removed, ttl)
 	}
-	return p, errors.Join(names.errs...)
+	p.shares = true
+	return native{p}, errors.Join(names.errs...)
 }

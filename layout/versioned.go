@@ -31,6 +31,8 @@ type versioned struct {
 	owner, lease, version string // attributes
 	released, data        string // attributes; empty: the layout has none
 	own                   []string
+	kind                  string   // of rows that are no locks
+	shares                bool     // records may belong to a session
 	removed               []string // by every grant
 
 	encodeLease func(time.Duration) types.AttributeValue
@@ -85,6 +87,12 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(p.owner, text(g.Owner))
 	w.Set(attrGrantedAt, number(g.Now.UnixMilli()))
 	setGrant(w, g)
+	if p.kind != "" {
+		w.Set(attrKind, text(p.kind))
+	}
+	if g.Session != "" {
+		w.Set(attrSession, text(g.Session))
+	}
 	p.setLease(w, g.Version, g.Lease, g.Now)
 	if p.released != "" {
 		w.Remove(p.released)
@@ -194,7 +202,7 @@ func (p versioned) carry(w *protocol.Write, c protocol.Changes) {
 func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
-	d.lock()
+	d.kind(p.kind)
 	if p.released != "" && d.has(p.released) {
 		if d.text(p.released) != "1" {
 			d.fail(p.released, `is there but not "1"`)
@@ -220,6 +228,12 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
+	}
+	if p.shares && d.has(attrSession) {
+		// That of an earlier grant may have been left behind.
+		if id := d.text(attrSession); id == protocol.ClientID(r.Owner) {
+			r.Session = id
+		}
 	}
 	if expires := d.expiry(p.TTL, p.collect > 0); p.collect == 0 {
 		r.ExpiresAt = expires

@@ -37,6 +37,7 @@ const (
 type Reply struct {
 	Effect Effect
 	Cause  Cause
+	Outage bool                            // DynamoDB itself says that it cannot: a server error, or throttling
 	Old    map[string]types.AttributeValue // with ConditionFailed; nil: no item, or an engine that returns none
 }
 
@@ -52,13 +53,13 @@ func Classify(err error) Reply {
 	if api, ok := as[smithy.APIError](err); ok {
 		switch {
 		case busy[api.ErrorCode()]:
-			return Reply{Effect: NotApplied, Cause: Busy}
+			return Reply{Effect: NotApplied, Cause: Busy, Outage: !conflict[api.ErrorCode()]}
 		case api.ErrorCode() == "UnknownError": // the SDK's name for a reply that is not DynamoDB's, a proxy's for one
 			return Reply{Effect: Unknown, Cause: Unreachable}
 		case status(err) >= 400 && status(err) < 500, status(err) == 0 && api.ErrorFault() == smithy.FaultClient:
 			return Reply{Effect: NotApplied, Cause: Refused}
 		}
-		return Reply{Effect: Unknown, Cause: Unreachable}
+		return Reply{Effect: Unknown, Cause: Unreachable, Outage: status(err) >= 500 || api.ErrorFault() == smithy.FaultServer}
 	}
 	if neverSent(err) {
 		return Reply{Effect: NotApplied, Cause: Refused}
@@ -75,6 +76,12 @@ var busy = map[string]bool{
 	"Throttling":                             true,
 	"TransactionConflictException":           true,
 	"ReplicatedWriteConflictException":       true,
+}
+
+// conflict lists those of them that say another write is under way.
+var conflict = map[string]bool{
+	"TransactionConflictException":     true,
+	"ReplicatedWriteConflictException": true,
 }
 
 func status(err error) int {

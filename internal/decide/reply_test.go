@@ -20,6 +20,28 @@ func response(status int, err error) error {
 	}}
 }
 
+func TestAnOutageIsWhatDynamoDBSaysItself(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		err    error
+		outage bool
+	}{
+		{"server error", response(500, &types.InternalServerError{}), true},
+		{"service unavailable", response(503, &smithy.GenericAPIError{Code: "ServiceUnavailable"}), true},
+		{"a wrapper's server error, without a response", &types.InternalServerError{}, true},
+		{"throttling", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), true},
+		{"conflict with a transaction", response(400, &types.TransactionConflictException{}), false},
+		{"a proxy's page", response(403, &smithy.GenericAPIError{Code: "UnknownError"}), false},
+		{"failed condition", response(400, &types.ConditionalCheckFailedException{}), false},
+		{"deadline", context.DeadlineExceeded, false},
+		{"success", nil, false},
+	} {
+		if got := Classify(tc.err).Outage; got != tc.outage {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
 func TestEveryAnswerIsOneOfThree(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }

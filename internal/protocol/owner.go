@@ -22,6 +22,12 @@ func HasClientID(owner string) bool {
 	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
+// ClientID returns the client id at the end of an owner of ours.
+func ClientID(owner string) string {
+	id, _ := clientID(owner)
+	return id
+}
+
 // ShortOwner returns owner for a person to read: of a client id, enough to
 // tell two apart.
 func ShortOwner(owner string) string {

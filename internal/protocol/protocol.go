@@ -28,11 +28,18 @@ type Record struct {
 	Released   bool
 	ExpiresAt  time.Time
 	Data       []byte
-	Attributes Item // the caller's own
+	Attributes Item   // the caller's own
+	Session    string // id of the session that is renewed in the record's place
 }
 
+// KindSession is the kind of a row that is renewed for all locks of a client.
+const KindSession = "session"
+
 // DecodeError says why an item does not read as a lock of the layout.
-type DecodeError struct{ Attribute, Problem string }
+type DecodeError struct {
+	Attribute, Problem string
+	Kind               string // of a row that is no lock; empty: none is named
+}
 
 func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 
@@ -53,6 +60,7 @@ type Grant struct {
 	Lease    time.Duration
 	Now      time.Time
 	IfExists bool
+	Session  string   // id of the owner's session; empty: the record is renewed itself
 	Takeable []string // versions of own attempts that nobody believes in
 	Dead     *Record  // a holder known to be dead, to be replaced; nil: none
 	Changes  Changes
@@ -145,4 +153,16 @@ type Protocol interface {
 	// Break frees the grant that r shows, whoever holds it. With unrenewed
 	// the record must still show r's version.
 	Break(r Record, version string, expires time.Time, unrenewed bool) *Write
+}
+
+// Sharing is a protocol whose records may belong to a session.
+type Sharing interface {
+	Protocol
+
+	// SessionKey is the key of a session's row.
+	SessionKey(id string) Key
+
+	// Session spells the rows of sessions as records: a grant creates one and
+	// takes none over, and a release marks it dead for good.
+	Session() Protocol
 }

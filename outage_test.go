@@ -1,0 +1,104 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// out answers every request as DynamoDB does in an outage.
+func out(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+	return refusal(503, "ServiceUnavailable"), nil
+}
+
+func reset(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+	return nil, errReset
+}
+
+func TestAnOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold the lock on service unavailable
+	for name, hold := range map[string]bool{"on request": true, "by default": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.HoldThroughOutage = hold
+				c, wire := w.client(cfg)
+				lock := w.acquire(c, "job")
+				wire.setFault(out)
+				elapse(5 * time.Minute)
+				if err := lock.Err(); hold != (err == nil) {
+					t.Fatalf("after five minutes: %v", err)
+				}
+				wire.setFault(nil)
+				elapse(10 * time.Second)
+				if hold && time.Until(lock.TrustedUntil()) < 10*time.Second {
+					t.Errorf("not renewed after the outage: trusted until %v", lock.TrustedUntil())
+				}
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
+}
+
+func TestAnOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.HoldThroughOutage = true
+		c, wire := w.client(cfg)
+		lock := w.acquire(c, "job")
+		wire.setFault(out) // for this process alone
+		other, _ := w.client(config())
+		theirs := w.acquire(other, "job")
+		if err := lock.Err(); err != nil {
+			t.Fatalf("not held on to: %v", err)
+		}
+		wire.setFault(nil)
+		elapse(10 * time.Second)
+		var lost *leasehold.LostError
+		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostReplaced {
+			t.Errorf("after the outage: %v", lock.Err())
+		}
+		w.release(theirs)
+	})
+}
+
+func TestAReleaseAfterAnOutageClaimsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.HoldThroughOutage = true
+		c, wire := w.client(cfg)
+		lock := w.acquire(c, "job")
+		wire.setFault(out)
+		other, _ := w.client(config())
+		theirs := w.acquire(other, "job")
+		wire.setFault(once(call.releases, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return nil, errReset
+		}))
+		if err := lock.Release(t.Context()); err == nil {
+			t.Error("nil, though the lease had run out and another was granted the key")
+		}
+		w.release(theirs)
+	})
+}
+
+func TestSilenceIsNoOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.HoldThroughOutage = true
+		c, wire := w.client(cfg)
+		lock := w.acquire(c, "job")
+		wire.setFault(out)
+		elapse(30 * time.Second)
+		if err := lock.Err(); err != nil {
+			t.Fatal(err)
+		}
+		wire.setFault(reset)
+		elapse(10 * time.Second)
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("no reply at all: %v", err)
+		}
+	})
+}

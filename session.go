@@ -1,0 +1,173 @@
+package leasehold
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// touchEvery is how often the record of a lock under a session is renewed, and
+// lockLease the lease that stands in it: long, so that the renewals cost little,
+// and honest, so that a peer that knows nothing of sessions waits rather than
+// steals. (A lease for ever makes the Java client's arithmetic fail.)
+const (
+	lockLease  = time.Hour
+	touchEvery = lockLease / 3
+)
+
+// session is a shared lease: one row that this client renews for all the locks
+// it was granted under it. A lock under a session is trusted while both its
+// record and the session are. An id is never used again.
+type session struct {
+	id    string
+	owner string
+	row   *holding // of the session's row
+
+	mu    sync.Mutex // guards locks; never held across I/O
+	locks map[*holding]bool
+}
+
+// sharing is the session of a client, if it has Config.SharedLease.
+type sharing struct {
+	proto protocol.Sharing
+	place chan struct{} // one place: who begins a session
+
+	mu      sync.Mutex // guards current
+	current *session
+}
+
+// session returns the client's session, and begins one if there is none that
+// is trusted. Nil without an error: this client's locks are renewed one by one.
+func (c *Client) session(ctx context.Context) (*session, answer) {
+	if c.sharing == nil {
+		return nil, answer{}
+	}
+	select {
+	case c.sharing.place <- struct{}{}:
+		defer func() { <-c.sharing.place }()
+	case <-ctx.Done():
+		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: context.Cause(ctx)}
+	}
+	if s := c.sharing.get(); s != nil && s.row.ended() == nil {
+		return s, answer{}
+	}
+	return c.beginSession(ctx)
+}
+
+func (sh *sharing) get() *session {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.current
+}
+
+// beginSession creates a session's row. One whose creation had no answer is
+// never used: the next attempt has another id.
+func (c *Client) beginSession(ctx context.Context) (*session, answer) {
+	owner := protocol.NewOwner(c.cfg.Owner)
+	s := &session{id: protocol.ClientID(owner), owner: owner, locks: map[*holding]bool{}}
+	proto := c.sharing.proto.Session()
+	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
+	a := c.newAttempt(want.timing.lease)
+	a.owner = owner
+	ans := c.write(ctx, proto.Grant(c.grantOf(want, a)), want.grantLimit())
+	if ans.Effect == decide.Applied {
+		r, err := proto.Decode(ans.item)
+		if err != nil {
+			return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: recordError(want.key, ans.item, err)}
+		}
+		s.row = c.newHolding(ctx, want, a, recordOf(r))
+		c.sharing.mu.Lock()
+		c.sharing.current = s
+		c.sharing.mu.Unlock()
+		return s, answer{}
+	}
+	if ans.Effect == decide.Unknown || ans.Cause == decide.ConditionFailed { // a network that repeats itself is refused by its own work
+		ans.Cause = decide.Unreachable
+		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{a.version}, Versions: []string{a.version}}
+		c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold), attemptLimit) })
+	}
+	return nil, ans
+}
+
+// join makes h one of the session's locks. If the session has ended meanwhile
+// the lock is lost already.
+func (s *session) join(h *holding) {
+	s.mu.Lock()
+	s.locks[h] = true
+	s.mu.Unlock()
+	if s.row.isOver() {
+		s.lose(s.row.ended())
+	}
+}
+
+func (s *session) leave(h *holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.locks, h)
+}
+
+func (s *session) members() []*holding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	locks := make([]*holding, 0, len(s.locks))
+	for h := range s.locks {
+		locks = append(locks, h)
+	}
+	return locks
+}
+
+// lose ends every lock of a session that has ended for cause.
+func (s *session) lose(cause error) {
+	reason, err := LostBroken, cause
+	if lost, ok := cause.(*LostError); ok { // set by the row's holding, never wrapped
+		reason, err = lost.Reason, lost.Err
+	}
+	for _, h := range s.members() {
+		h.lose(reason, nil, err)
+	}
+}
+
+// renewed lets the locks' notices begin again: the session is trusted longer.
+func (s *session) renewed(now decide.Instant) {
+	for _, h := range s.members() {
+		if len(h.warnings) == 0 {
+			continue
+		}
+		h.mu.Lock()
+		if h.cause == nil {
+			h.rearmWarnings(now)
+		}
+		h.mu.Unlock()
+	}
+}
+
+// close frees what is held under the session in one write, if no function in
+// Do is left that one of the locks belongs to; the others' errors say so.
+func (c *Client) closeSession(limit context.Context, busy bool) error {
+	if c.sharing == nil {
+		return nil
+	}
+	s := c.sharing.get()
+	if s == nil {
+		return nil
+	}
+	if busy {
+		// Freed one by one, all but those in use: they have their lease still.
+		s.row.end(ErrClosed)
+		return nil
+	}
+	for _, h := range s.members() {
+		if h.want.policy == keepRecord && h.end(ErrReleased) {
+			h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Held: h.age()})
+		}
+	}
+	err := s.row.release(limit, ending{policy: keepRecord})
+	if err != nil {
+		c.log.LogAttrs(limit, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks", slog.Any("err", err))
+	}
+	return err
+}

@@ -1,0 +1,409 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// sharedConfig has all locks of a client renewed as one.
+func sharedConfig() leasehold.Config {
+	cfg := config()
+	cfg.SharedLease = true
+	return cfg
+}
+
+// sessions returns the keys of the session rows in the table.
+func (w *world) sessions() []string {
+	w.t.Helper()
+	var keys []string
+	for _, item := range w.scan() {
+		if key := textOf(item, "key"); strings.HasPrefix(key, "leasehold/session/") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (c call) renewsSession() bool {
+	return c.renews() && strings.Contains(string(c.body), "leasehold/session/")
+}
+
+func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
+	locks := 10_000
+	if raceEnabled { // make check runs it without the detector too
+		locks = 1_000
+	}
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, holderWire := w.client(sharedConfig())
+		var first *leasehold.Lock
+		for i := range locks {
+			lock := w.acquire(holder, fmt.Sprint("lock/", i))
+			if i == 0 {
+				first = lock
+			}
+		}
+		holderWire.sent()
+		elapse(60 * time.Second) // three leases
+		sent := holderWire.sent()
+		for _, c := range sent {
+			if !c.renewsSession() {
+				t.Fatalf("a %s besides the session's renewals: %s", c.op, c.body)
+			}
+		}
+		if len(sent) < 11 || len(sent) > 13 {
+			t.Errorf("%d renewals in 60 s, one each 5 s expected", len(sent))
+		}
+
+		// The holder dies. Each lock is taken over by somebody who waits for it.
+		cfg := sharedConfig()
+		cfg.PollMin, cfg.PollMax = 5*time.Second, 5*time.Second
+		heir, _ := w.client(cfg)
+		holderWire.setFault(cut)
+		died := time.Now()
+		lastRenewed := died // at the latest
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		earliest, latest := time.Hour, time.Duration(0)
+		for i := range locks {
+			wg.Go(func() {
+				lock := w.acquire(heir, fmt.Sprint("lock/", i))
+				mu.Lock()
+				defer mu.Unlock()
+				earliest, latest = min(earliest, time.Since(lastRenewed)), max(latest, time.Since(died))
+				if dead, ok := lock.TookOver(); !ok || dead.Token >= lock.Token() {
+					t.Errorf("lock %d took over %v", i, dead)
+				}
+			})
+		}
+		wg.Wait()
+		// The session's last renewal was up to a period before its death, and
+		// was first seen after it.
+		if earliest < 20*time.Second || latest > 30*time.Second {
+			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
+		}
+		if err := first.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the dead holder believes: %v", err)
+		}
+		if err := heir.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALostSessionEndsEveryLockAtOnce(t *testing.T) {
+	for name, loss := range map[string]func(w *world, row string){
+		"deleted": func(w *world, row string) { w.delete(row) },
+		"marked dead": func(w *world, row string) {
+			w.update(row, map[string]types.AttributeValue{"dead": str("1"), "recordVersionNumber": str("v")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, _ := w.client(sharedConfig())
+				a, b := w.acquire(c, "a"), w.acquire(c, "b")
+				loss(w, w.sessions()[0])
+				elapse(5 * time.Second) // the next renewal
+				for _, lock := range []*leasehold.Lock{a, b} {
+					var lost *leasehold.LostError
+					if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
+						t.Errorf("%v: %v", lock.Key(), lock.Err())
+					}
+				}
+				again := w.acquire(c, "c")
+				if again.Err() != nil || len(c.Held()) != 1 {
+					t.Errorf("no new session: %v, %d held", again.Err(), len(c.Held()))
+				}
+				w.release(again)
+			})
+		})
+	}
+}
+
+func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		lock := w.acquire(c, "job")
+		wire.setFault(cut)
+		began := time.Now()
+		if left := time.Until(lock.TrustedUntil()); left > 18*time.Second {
+			t.Errorf("trusted for another %v", left)
+		}
+		<-lock.Context().Done()
+		if held := time.Since(began); held > 18*time.Second {
+			t.Errorf("believed for %v after the last renewal", held)
+		}
+		var lost *leasehold.LostError
+		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostExpired {
+			t.Errorf("lost: %v", lock.Err())
+		}
+	})
+}
+
+func TestNoSessionTakeoverBeforeTheDeadMark(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, holderWire := w.client(sharedConfig())
+		w.acquire(holder, "job")
+		row := w.sessions()[0]
+		holderWire.setFault(cut)
+		waiter, wire := w.client(config()) // one that renews its own locks one by one
+		var marked bool
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.grants() && strings.Contains(string(c.body), textOf(w.item("job"), "recordVersionNumber")) {
+				marked = textOf(w.item(row), "dead") == "1"
+			}
+			return next()
+		})
+		lock := w.acquire(waiter, "job")
+		if !marked {
+			t.Error("taken over before the session was marked dead")
+		}
+		if _, ok := w.item(row)["expiresAt"]; !ok {
+			t.Error("nothing collects the dead session's row")
+		}
+		w.release(lock)
+	})
+}
+
+func TestASessionThatIsRenewedIsNeverMarkedDead(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, _ := w.client(sharedConfig())
+		lock := w.acquire(holder, "job")
+		waiter, _ := w.client(config())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		_, err := waiter.Acquire(ctx, "job")
+		if !errors.Is(err, leasehold.ErrHeld) || lock.Err() != nil {
+			t.Errorf("after ten minutes: %v, the holder: %v", err, lock.Err())
+		}
+		w.release(lock)
+	})
+}
+
+func TestATryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(sharedConfig())
+		w.acquire(holder, "job")
+		wire.setFault(cut)
+		c, _ := w.client(config())
+		_, err := c.TryAcquire(t.Context(), "job")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || !strings.HasPrefix(held.Observation.Key.Partition, "leasehold/session/") || held.Observation.Lease != 20*time.Second {
+			t.Fatalf("first try: %v, observed %+v", err, held.Observation)
+		}
+		elapse(20 * time.Second)
+		other, _ := w.client(config()) // another process, which was told
+		if err := other.ImportObservations(0, leasehold.BootObservation(other, held.Observation, 20*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		lock, err := other.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(lock)
+	})
+}
+
+func TestASessionRowThatIsGoneIsWatchedForALease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(sharedConfig())
+		w.acquire(holder, "job")
+		wire.setFault(cut)
+		w.delete(w.sessions()[0])
+		began := time.Now()
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job")
+		if took := time.Since(began); took < 20*time.Second || took > 22*time.Second {
+			t.Errorf("taken over after %v", took)
+		}
+		w.release(lock)
+	})
+}
+
+func TestCloseFreesAllLocksOfASessionInOneWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		for i := range 20 {
+			w.acquire(c, fmt.Sprint("lock/", i))
+		}
+		wire.sent()
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if sent := wire.sent(); len(sent) != 1 {
+			t.Errorf("%d requests", len(sent))
+		}
+		other, otherWire := w.client(config())
+		for i := range 20 {
+			lock, err := other.TryAcquire(t.Context(), fmt.Sprint("lock/", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.release(lock)
+		}
+		// Refused, then granted, then released; the session is looked at once.
+		if sent := otherWire.sent(); len(sent) != 61 {
+			t.Errorf("%d requests for 20 locks of a dead session", len(sent))
+		}
+	})
+}
+
+func TestCloseLeavesASessionWhoseFunctionHasNotReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(sharedConfig())
+		w.acquire(c, "free")
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = c.Do(t.Context(), "busy", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
+		})
+		elapse(0)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err == nil {
+			t.Error("Close says nothing of the function that has not returned")
+		}
+		other, _ := w.client(config())
+		lock, err := other.TryAcquire(t.Context(), "free")
+		if err != nil {
+			t.Errorf("what nobody uses any more: %v", err)
+		} else {
+			w.release(lock)
+		}
+		if _, err := other.TryAcquire(t.Context(), "busy"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("what is in use: %v", err)
+		}
+		close(stop)
+		wg.Wait()
+	})
+}
+
+func TestALockUnderASessionIsTouched(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(sharedConfig())
+		lock := w.acquire(c, "job")
+		if ms := textOf(w.item("job"), "leaseDuration"); ms != "3600000" {
+			t.Errorf("a peer waits for %s ms", ms)
+		}
+		before := textOf(w.item("job"), "recordVersionNumber")
+		elapse(20 * time.Minute)
+		if textOf(w.item("job"), "recordVersionNumber") == before {
+			t.Error("not touched within twenty minutes")
+		}
+		elapse(3 * time.Hour)
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		w.release(lock)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestANoticeUnderASessionIsGivenOncePerShortfallOfTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		given := make(chan time.Duration, 9)
+		lock := w.acquire(c, "job", leasehold.WithNotice(9*time.Second, func(l *leasehold.Lock) {
+			given <- time.Until(l.TrustedUntil())
+		}))
+		for range 2 {
+			wire.setFault(cut)
+			elapse(10 * time.Second)
+			wire.setFault(nil)
+			elapse(6 * time.Second)
+		}
+		if len(given) != 2 {
+			t.Fatalf("%d notices in two shortfalls", len(given))
+		}
+		if left := <-given; left > 9*time.Second || left < 8*time.Second {
+			t.Errorf("given with %v left", left)
+		}
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestASessionWhoseCreationHadNoAnswerIsNeverUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		wire.setFault(once(call.grants, loseReply))
+		lock := w.acquire(c, "job")
+		elapse(time.Second)
+		if rows := w.sessions(); len(rows) != 1 || !strings.HasSuffix(lock.Record().Owner, strings.TrimPrefix(rows[0], "leasehold/session")) {
+			t.Errorf("sessions %q, owner %s", rows, lock.Record().Owner)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestASessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, _ := w.client(sharedConfig())
+		w.acquire(holder, "job")
+		// A peer that carries unknown attributes forward into its own grant.
+		w.update("job", map[string]types.AttributeValue{"ownerName": str("java"), "recordVersionNumber": str("j1"), "leaseDuration": str("20000")})
+		began := time.Now()
+		c, _ := w.client(config())
+		lock := w.acquire(c, "job")
+		if took := time.Since(began); took < 20*time.Second || took > 22*time.Second {
+			t.Errorf("taken over after %v: the session is the former holder's", took)
+		}
+		w.release(lock)
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestAListingPassesOverSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(sharedConfig())
+		w.acquire(c, "job")
+		n := 0
+		for r, err := range c.List(t.Context()) {
+			if n++; err != nil || r.Key.Partition != "job" {
+				t.Errorf("listed %v: %v", r.Key, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d records", n)
+		}
+		if _, err := c.Get(t.Context(), w.sessions()[0]); !errors.Is(err, leasehold.ErrBadRecord) {
+			t.Errorf("a session read as a lock: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestWhatASharedLeaseCannotDo(t *testing.T) {
+	cfg := sharedConfig()
+	cfg.Layout = layout.AWSLabs{}
+	if _, err := leasehold.New(newWorld(t).db, cfg); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("awslabs: %v", err)
+	}
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Minute), leasehold.WithoutRenewal()} {
+			if _, err := c.Acquire(t.Context(), "job", o); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%T: %v", o, err)
+			}
+		}
+		if sent := wire.sent(); len(sent) != 0 {
+			t.Errorf("%d requests for options that cannot be had", len(sent))
+		}
+		if _, err := w.acquire(c, "job").Detach(); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("Detach: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}

@@ -1,0 +1,206 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// sessionWatch watches another client's session on behalf of everybody here who
+// waits for one of its locks: they share what one of them reads.
+type sessionWatch struct {
+	c     *Client
+	proto protocol.Sharing
+	key   Key
+	place chan struct{} // one place: who reads or writes the row; guards the rest
+
+	looked time.Duration // monotonic; when the row was read last
+	known  bool          // it has been read
+	dead   bool          // for good
+	record Record        // as it was read
+	deadAt time.Duration // monotonic: when it may be marked dead, if it stays so
+}
+
+// noRow stands for the version of a row that is not there.
+const noRow = "none"
+
+// watches are a client's session watches. Those of sessions that died stay, a
+// few dozen bytes each, for as long as their locks can be met.
+type watches struct {
+	mu   sync.Mutex
+	byID map[string]*sessionWatch
+}
+
+func (c *Client) watchOf(proto protocol.Sharing, id string) *sessionWatch {
+	c.watches.mu.Lock()
+	defer c.watches.mu.Unlock()
+	w := c.watches.byID[id]
+	if w == nil {
+		w = &sessionWatch{c: c, proto: proto, key: Key(proto.SessionKey(id)), place: make(chan struct{}, 1)}
+		if c.watches.byID == nil {
+			c.watches.byID = map[string]*sessionWatch{}
+		}
+		c.watches.byID[id] = w
+	}
+	return w
+}
+
+// enter takes the place; false: ctx has ended.
+func (w *sessionWatch) enter(ctx context.Context) bool {
+	select {
+	case w.place <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (w *sessionWatch) leave() { <-w.place }
+
+// look returns when the session may be marked dead, from a reading that is not
+// older than fresh; for one that is dead, before all time.
+func (w *sessionWatch) look(ctx context.Context, fresh time.Duration) (time.Duration, answer, error) {
+	if !w.enter(ctx) {
+		return 0, answer{err: context.Cause(ctx)}, nil
+	}
+	defer w.leave()
+	if w.dead || w.known && w.c.now().Mono-w.looked < fresh {
+		return w.deadAt, answer{}, nil
+	}
+	ans := w.c.read(ctx, w.key)
+	if ans.err != nil {
+		return 0, ans, nil
+	}
+	return w.see(ans.item)
+}
+
+// see enters what the row shows. w.place is taken.
+func (w *sessionWatch) see(item protocol.Item) (time.Duration, answer, error) {
+	now := w.c.now()
+	before, watched := w.record.Version, w.known
+	w.known, w.looked = true, now.Mono
+	// A row that is not there was collected long after its death, or deleted by
+	// hand: then its locks may be believed in for what is left of a lease, and
+	// for how long that is only our own configuration can tell.
+	w.record = Record{Key: w.key, Version: noRow, Lease: w.c.cfg.Lease}
+	if item != nil {
+		r, err := w.proto.Session().Decode(item)
+		if err != nil {
+			return 0, answer{}, recordError(w.key, item, err)
+		}
+		w.record = recordOf(r)
+	}
+	if w.record.Released {
+		w.died()
+		return w.deadAt, answer{}, nil
+	}
+	seen := w.c.seen.note(w.record, now)
+	if watched && w.record.Version == before {
+		return w.deadAt, answer{}, nil // whatever that memory has forgotten in favour of other keys
+	}
+	w.deadAt = decide.DeadByVersion(seen.since.Mono, w.record.Lease)
+	return w.deadAt, answer{}, nil
+}
+
+// died enters that the session is dead. w.place is taken.
+func (w *sessionWatch) died() {
+	w.dead, w.deadAt = true, math.MinInt64
+	w.c.seen.forget(w.key)
+}
+
+// kill marks the session dead if its version has stood still for its lease, and
+// reports whether it is dead.
+func (w *sessionWatch) kill(ctx context.Context) (bool, answer, error) {
+	if !w.enter(ctx) {
+		return false, answer{err: context.Cause(ctx)}, nil
+	}
+	defer w.leave()
+	if w.dead {
+		return true, answer{}, nil
+	}
+	if w.c.now().Mono < w.deadAt {
+		return false, answer{}, nil // somebody else has read a newer version since
+	}
+	if w.record.Version == noRow {
+		w.died()
+		return true, answer{}, nil
+	}
+	version := protocol.NewVersion()
+	ans := w.c.write(ctx, w.proto.Session().Break(w.record.protocol(), version, w.c.expires(false), true), attemptLimit)
+	if ans.Effect == decide.Applied {
+		w.died()
+		return true, answer{}, nil
+	}
+	if ans.Cause != decide.ConditionFailed {
+		return false, ans, nil
+	}
+	item, ok := w.c.shown(ctx, w.key, ans)
+	if !ok {
+		ans.Cause = decide.Unreachable
+		return false, ans, nil
+	}
+	_, _, err := w.see(item)
+	return w.dead, answer{}, err
+}
+
+// sessionOf returns the watch of the session that the holder seen belongs to;
+// nil: it is renewed itself, or is an attempt of our own that nobody believes in.
+func (s *seeker) sessionOf() *sessionWatch {
+	proto, ok := s.c.proto.(protocol.Sharing)
+	if !ok || s.seen == nil || s.seen.session == "" || s.view.Ours {
+		return nil
+	}
+	return s.c.watchOf(proto, s.seen.session)
+}
+
+// watchSession enters until when the holder's session keeps it alive. Whoever
+// waits lets others read for him.
+func (s *seeker) watchSession() (answer, error) {
+	w := s.sessionOf()
+	if w == nil {
+		return answer{}, nil
+	}
+	fresh := s.c.cfg.PollMax
+	if s.want.noWait {
+		fresh = 0
+	}
+	deadAt, ans, err := w.look(s.life, fresh)
+	if ans.err == nil && err == nil {
+		s.requests++
+		s.view.Dead = min(s.recordDead, deadAt)
+	}
+	return ans, err
+}
+
+// endSession makes sure that the session of the holder seen is dead before one
+// of its locks is taken over. One whose own record has stood still for its
+// lease needs no more.
+func (s *seeker) endSession() (bool, answer, error) {
+	w := s.sessionOf()
+	if w == nil || s.c.now().Mono >= s.recordDead {
+		return true, answer{}, nil
+	}
+	dead, ans, err := w.kill(s.life)
+	s.requests++
+	return dead, ans, err
+}
+
+// observationOf is what is known of a record that is held: of the session's row
+// if that is renewed in its place.
+func (c *Client) observationOf(r Record) Observation {
+	if proto, ok := c.proto.(protocol.Sharing); ok && r.session != "" {
+		return c.seen.observation(Key(proto.SessionKey(r.session)))
+	}
+	return c.seen.observation(r.Key)
+}
+
+// isSession reports whether an item that is no lock is a session's row.
+func isSession(err error) bool {
+	var d *protocol.DecodeError
+	return errors.As(err, &d) && d.Kind == protocol.KindSession
+}

@@ -1,9 +1,11 @@
 package leasehold
 
 import (
+	"context"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // SetClocks puts a test's clocks in the place of a client's: the time since
@@ -27,4 +29,11 @@ func VirtualClocks(c *Client) {
 func BootObservation(c *Client, o Observation, ago time.Duration) Observation {
 	o.boot, o.sinceBoot = bootID(), c.now().Boot-ago
 	return o
+}
+
+// KillSession has c mark a session dead that it has read, as far as what it read
+// lets it.
+func KillSession(ctx context.Context, c *Client, id string) (bool, error) {
+	dead, _, err := c.watchOf(c.proto.(protocol.Sharing), id).kill(ctx)
+	return dead, err
 }

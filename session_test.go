@@ -407,3 +407,96 @@ func TestWhatASharedLeaseCannotDo(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+func TestAStaleSessionOfAnEarlierGrantIsNotHonoured(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		former, _ := w.client(sharedConfig())
+		w.release(w.acquire(former, "job"))
+		if err := former.Close(t.Context()); err != nil { // the session is dead, and its id still in the record
+			t.Fatal(err)
+		}
+		holder, _ := w.client(config())
+		lock := w.acquire(holder, "job")
+		if textOf(w.item("job"), "session") == "" {
+			t.Fatal("nothing is left of the session: this test tests nothing")
+		}
+		c, _ := w.client(config())
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a lock that is held was granted: %v", err)
+		}
+		w.release(lock)
+	})
+}
+
+func TestTheFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(sharedConfig())
+		began := time.Now()
+		var asleep time.Duration // what the monotonic clock did not see
+		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
+			return time.Since(began), time.Since(began) + asleep
+		})
+		lock := w.acquire(c, "job")
+		asleep = 19 * time.Second // no timer knows of it
+		if lock.Context().Err() == nil {
+			t.Error("a lock whose session's lease ended in suspend is believed in")
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestALockGrantedUnderASessionThatEndedMeanwhileIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := sharedConfig()
+		cfg.Lease = 4 * time.Second
+		c, wire := w.client(cfg)
+		w.acquire(c, "other")
+		wire.setFault(once(call.grants, slow(2900*time.Millisecond)))
+		w.delete(w.sessions()[0]) // the session's next renewal comes before the grant's reply
+		lock := w.acquire(c, "job")
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("believed in under a session that is gone: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestALateDuplicateOfASessionsCreationBringsNothingBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		var again func() (*http.Response, error)
+		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			again = next
+			return next()
+		}))
+		w.acquire(c, "job")
+		row := w.sessions()[0]
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again(); err != nil {
+			t.Fatal(err)
+		}
+		if textOf(w.item(row), "dead") != "1" {
+			t.Error("a session came back from the dead")
+		}
+	})
+}
+
+func TestASessionIsNotMarkedDeadWhoseNewVersionWasReadMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, _ := w.client(sharedConfig())
+		lock := w.acquire(holder, "job")
+		c, wire := w.client(config())
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		wire.sent()
+		dead, err := leasehold.KillSession(t.Context(), c, strings.TrimPrefix(w.sessions()[0], "leasehold/session/"))
+		if dead || err != nil || len(wire.sent()) != 0 {
+			t.Errorf("dead: %v, %v", dead, err)
+		}
+		w.release(lock)
+		_ = holder.Close(t.Context())
+	})
+}

@@ -248,8 +248,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 		if a.version != s.seen.Version {
 			continue
 		}
-		lives := a.session == nil || a.session.row.ended() == nil
-		if lives && s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
+		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
 			return s.hold(a, *s.seen)
 		}
 		s.view.Ours = true

@@ -500,3 +500,79 @@ func TestASessionIsNotMarkedDeadWhoseNewVersionWasReadMeanwhile(t *testing.T) {
 		_ = holder.Close(t.Context())
 	})
 }
+
+func TestALockWhoseRecordStoodStillIsTakenOverThoughItsSessionLives(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(sharedConfig())
+		lock := w.acquire(holder, "job")
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.renews() && !c.renewsSession() {
+				return hang(ctx) // it is never touched
+			}
+			return next()
+		})
+		waiter, _ := w.client(config())
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
+		theirs, err := waiter.Acquire(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < time.Hour || took > time.Hour+time.Second || lock.Err() == nil {
+			t.Errorf("taken over after %v, the former holder: %v", took, lock.Err())
+		}
+		if textOf(w.item(w.sessions()[0]), "dead") != "" {
+			t.Error("the session was marked dead, with all its other locks")
+		}
+		wire.setFault(nil)
+		w.release(theirs)
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		first, _ := w.client(config())
+		g, err := w.acquire(first, "job").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := w.client(sharedConfig())
+		resumed, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.acquire(c, "job") }()
+		elapse(0)
+		w.release(resumed)
+		<-granted
+		item := w.item("job")
+		if id := textOf(item, "session"); id == "" || !strings.HasSuffix(textOf(item, "ownerName"), "/"+id) {
+			t.Errorf("a lock of a shared lease that is under no session: %v", item)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestAnAttemptGivenUpUnderASessionIsUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		w.acquire(c, "other")
+		wire.setFault(once(call.grants, slow(time.Hour)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); err == nil {
+			t.Fatal("granted without a reply")
+		}
+		elapse(5 * time.Second)
+		plain, _ := w.client(config())
+		lock, err := plain.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatalf("the attempt blocks others: %v", err)
+		}
+		w.release(lock)
+		_ = c.Close(t.Context())
+	})
+}

@@ -87,7 +87,8 @@ func (w *Write) Where(condition string) { w.condition = condition }
 // that never holds when there are none.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
-		return "attribute_type(" + w.Name(name) + ", " + w.Text("NULL") + ")"
+		// Of no type of the attribute may it hold: records are damaged in every way.
+		return fmt.Sprintf("attribute_exists(%[1]s) AND attribute_not_exists(%[1]s)", w.Name(name))
 	}
 	operands := make([]string, len(values))
 	for i, v := range values {

@@ -60,14 +60,19 @@ type mutex struct{ clocked }
 // holderOf spells the holder of a write of ours.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder takes a holder of ours apart.
+// parseHolder takes a holder of ours apart. Without a version it is damaged.
 func parseHolder(holder string) (owner, version string, isOurs bool) {
+	if protocol.HasClientID(holder) {
+		return holder, "", true
+	}
 	i := strings.LastIndexByte(holder, '/')
 	if i < 0 || !protocol.HasClientID(holder[:i]) {
 		return holder, "", false
 	}
 	return holder[:i], holder[i+1:], true
 }
+
+func (p mutex) Owned() bool { return true }
 
 func (p mutex) Reserved(name string) bool {
 	return slices.Contains([]string{p.Partition, p.TTL, mutexHolder, mutexExpires}, name) || slices.Contains(reserved, name)
@@ -79,7 +84,7 @@ func (p mutex) Grant(g protocol.Grant) *protocol.Write {
 	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
 	var takeable, dead string
 	if len(g.Takeable) > 0 {
-		takeable = p.shows(w, g.Owner, g.Takeable)
+		takeable = p.showsAnybodys(w, g.Takeable)
 	}
 	if g.Dead != nil {
 		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
@@ -176,6 +181,16 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 	return w.In(mutexHolder, holders)
 }
 
+// showsAnybodys is the condition, to be one of several, that the record shows one of the versions,
+// whoever its owner: a grant that was resumed keeps the one it was given to.
+func (p mutex) showsAnybodys(w *protocol.Write, versions []string) string {
+	ways := make([]string, len(versions))
+	for i, v := range versions {
+		ways[i] = "contains(" + w.Name(mutexHolder) + ", " + w.Text("/"+v) + ")"
+	}
+	return strings.Join(ways, " OR ")
+}
+
 func (p mutex) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + p.shows(w, h.Owner, h.Versions)
 }
@@ -187,15 +202,18 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	r := protocol.Record{Key: d.key(p.schema)}
 	d.kind("")
 	holder := d.text(mutexHolder)
-	expires := p.decodeExpires(&d)
 	token := d.token()
 	if holder == mutexFree {
-		r.Released = true
+		r.Released = true // whatever the rest is: a grant writes all of it anew
 	} else {
-		r.ExpiresAt = expires
+		r.ExpiresAt = p.decodeExpires(&d)
 		owner, version, isOurs := parseHolder(holder)
-		r.Owner, r.Version = owner, strconv.FormatInt(expires.UnixMilli(), 10)
-		if isOurs {
+		r.Owner, r.Version = owner, strconv.FormatInt(r.ExpiresAt.UnixMilli(), 10)
+		switch {
+		case isOurs && version == "":
+			d.fail(mutexHolder, "lacks its version")
+		case isOurs:
+			d.required(attrToken)
 			r.Version, r.Token, r.Grant = version, token, d.text(attrGrant)
 		}
 	}

@@ -157,7 +157,7 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 	if g.Table != c.cfg.Table {
 		return g.Key, fmt.Errorf("leasehold: resume %v: the grant is of table %q, this client of %q", g.Key, g.Table, c.cfg.Table)
 	}
-	if g.ID == "" || g.Owner == "" || len(g.Versions) == 0 {
+	if g.ID == "" || g.Owner == "" && c.proto.Owned() || len(g.Versions) == 0 {
 		return g.Key, fmt.Errorf("leasehold: resume %v: the grant lacks its id, owner or versions: use what Detach returned", g.Key)
 	}
 	key, err := c.checkKey("resume", g.Key)

@@ -51,6 +51,8 @@ const (
 
 type dlm struct{ clocked }
 
+func (p dlm) Owned() bool { return false }
+
 func (p dlm) Reserved(name string) bool {
 	return slices.Contains([]string{p.Partition, p.Sort, dlmCode, dlmExpires}, name) || slices.Contains(reserved, name)
 }
@@ -134,7 +136,8 @@ func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	r.Version = d.text(dlmCode)
 	r.ExpiresAt = p.decodeExpires(&d)
 	r.Token = d.token()
-	if d.has(attrGrant) {
+	if d.has(attrGrant) || d.has(attrToken) {
+		d.required(attrToken)
 		r.Grant = d.text(attrGrant)
 	}
 	if d.err != nil {

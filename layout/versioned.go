@@ -45,6 +45,8 @@ type versioned struct {
 
 func (p versioned) Schema() protocol.Schema { return p.schema.Schema }
 
+func (p versioned) Owned() bool { return true }
+
 func (p versioned) Skew() time.Duration { return 0 }
 
 func (p versioned) Reserved(name string) bool {
@@ -225,6 +227,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	if protocol.HasClientID(r.Owner) {
 		// A peer that carries unknown attributes forward into its own grant
 		// does not make them its own.
+		d.required(attrToken)
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)

@@ -121,6 +121,9 @@ type Protocol interface {
 	// There ExpiresAt counts; elsewhere, at 0, a version that stood still.
 	Skew() time.Duration
 
+	// Owned reports whether records name their owner.
+	Owned() bool
+
 	// Complete fills in what a call may leave out of a key.
 	Complete(k Key) Key
 

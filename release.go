@@ -262,7 +262,7 @@ func (f *freeing) settle(ans answer, p policy) error {
 		return f.lost(LostBroken, nil)
 	case r.Released && slices.Contains(versionsOf(f.tried), r.Version), landed && !slices.Contains(f.hold.Grants, r.Grant):
 		return nil
-	case slices.Contains(f.hold.Grants, r.Grant) && r.Released:
+	case r.Released && (r.Grant == "" || slices.Contains(f.hold.Grants, r.Grant)): // see holding.settle
 		return f.lost(LostBroken, &r)
 	}
 	return f.lost(LostReplaced, &r)

@@ -1,0 +1,118 @@
+package layouttest
+
+import (
+	"errors"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func breakChecks() []check {
+	return []check{
+		{claim: "a break frees the grant that was looked at, renewed or not", hold: breakOurs},
+		{claim: "a break leaves the next grant alone", hold: breakStale},
+		{claim: "a break of an unrenewed grant leaves a renewed one alone", hold: breakUnrenewed},
+		{claim: "a break frees a peer's grant", hold: breakPeer},
+		{claim: "a break of a peer's grant leaves a grant of ours alone", hold: breakOursForPeer},
+		{claim: "a break of a peer's grant leaves another peer's alone", hold: breakOtherPeer},
+	}
+}
+
+func breakOurs(e *env) {
+	a, _ := e.client()
+	op, _ := e.client()
+	lock := e.acquire(a, leasehold.WithoutRenewal())
+	r := e.get(op)
+	if err := lock.Renew(e.within(patience)); err != nil {
+		e.Fatal(err)
+	}
+	if err := op.Break(e.within(patience), r); err != nil {
+		e.Fatal(err)
+	}
+	if item := e.item(); !e.isFree(item) {
+		e.Errorf("left %v", describe(item))
+	}
+	e.lost(lock, leasehold.LostBroken)
+	err := op.Break(e.within(patience), r)
+	if !errors.Is(err, leasehold.ErrChanged) && !errors.Is(err, leasehold.ErrNotFound) {
+		e.Errorf("broken twice: %v", err)
+	}
+}
+
+func breakStale(e *env) {
+	a, _ := e.client()
+	lock := e.acquire(a)
+	r := e.get(a)
+	e.release(lock)
+	next := e.acquire(a)
+	before := e.item()
+	if err := a.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
+		e.Errorf("error %v", err)
+	}
+	e.unchanged(before, "a break of another grant")
+	e.release(next)
+}
+
+func breakUnrenewed(e *env) {
+	a, _ := e.client()
+	lock := e.acquire(a, leasehold.WithoutRenewal())
+	r := e.get(a)
+	if err := lock.Renew(e.within(patience)); err != nil {
+		e.Fatal(err)
+	}
+	before := e.item()
+	if err := a.Break(e.within(patience), r, leasehold.IfUnrenewed()); !errors.Is(err, leasehold.ErrChanged) {
+		e.Errorf("error %v", err)
+	}
+	e.unchanged(before, "a break of a renewed grant")
+	if err := a.Break(e.within(patience), e.get(a), leasehold.IfUnrenewed()); err != nil {
+		e.Error(err)
+	}
+	if item := e.item(); !e.isFree(item) {
+		e.Errorf("left %v", describe(item))
+	}
+}
+
+func breakPeer(e *env) {
+	c, _ := e.client()
+	e.put(e.granted(e.key, "a-peer", patience))
+	if err := c.Break(e.within(patience), e.get(c)); err != nil {
+		e.Fatal(err)
+	}
+	if item := e.item(); !e.isFree(item) {
+		e.Errorf("left %v", describe(item))
+	}
+	e.release(e.acquire(c))
+}
+
+func breakOursForPeer(e *env) {
+	c, _ := e.client()
+	e.put(e.granted(e.key, "a-peer", patience))
+	r := e.get(c)
+	e.remove()
+	lock := e.acquire(c)
+	before := e.item()
+	if err := c.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
+		e.Errorf("error %v", err)
+	}
+	e.unchanged(before, "a break of a peer's grant")
+	e.release(lock)
+}
+
+// Where records name no owner, all peers are one by it; where a name is all
+// that they have, several may have the same.
+func breakOtherPeer(e *env) {
+	c, _ := e.client()
+	e.put(e.granted(e.key, "a-peer", patience))
+	r := e.get(c)
+	next := "another-peer"
+	if e.isByClock() {
+		next = "a-peer" // it never renews: another expiry is another grant
+	}
+	e.put(e.granted(e.key, next, patience+e.step()))
+	before := e.item()
+	var changed *leasehold.ChangedError
+	if err := c.Break(e.within(patience), r); !errors.As(err, &changed) || changed.Now.Version == r.Version {
+		e.Errorf("error %v", err)
+	}
+	e.unchanged(before, "a break of another peer's grant")
+}

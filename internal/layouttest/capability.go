@@ -1,0 +1,162 @@
+package layouttest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func capabilityChecks() []check {
+	return []check{
+		{claim: "what the layout cannot do is refused before anything is sent", hold: unsupported},
+		{claim: "a record is kept or deleted by its release as the layout can", hold: policies},
+		{claim: "retention is for layouts that keep records and have a TTL", hold: retention},
+		{claim: "every grant is fenced only where no peer grants", hold: fencedOrNot},
+		{claim: "slots are numbers", hold: slots},
+	}
+}
+
+// isUnsupported says whether err is of a feature that the layout has not.
+func (e *env) isUnsupported(what string, err error) {
+	e.Helper()
+	var no *leasehold.UnsupportedError
+	if !errors.As(err, &no) || no.Layout != e.Layout.Name() || no.Feature == "" || !errors.Is(err, errors.ErrUnsupported) {
+		e.Errorf("%s: %v", what, err)
+	}
+}
+
+func unsupported(e *env) {
+	caps := e.caps()
+	c, w := e.client()
+	lock := e.acquire(c, leasehold.WithoutRenewal())
+	w.sent()
+	contents := func(name string, opts ...leasehold.RecordOption) {
+		for _, o := range opts {
+			_, err := c.TryAcquire(e.Context(), e.key+"/other", o)
+			e.isUnsupported("acquire with "+name, err)
+			e.isUnsupported("renew with "+name, lock.Renew(e.Context(), o))
+			e.isUnsupported("release with "+name, lock.Release(e.Context(), o))
+		}
+	}
+	if !caps.Data {
+		contents("data", leasehold.WithData([]byte("x")), leasehold.WithData(nil))
+		_, err := c.TryAcquire(e.Context(), e.key+"/other", leasehold.WithInitialData([]byte("x")))
+		e.isUnsupported("acquire with initial data", err)
+	}
+	if !caps.Attributes {
+		contents("attributes", leasehold.WithAttributes(Item{"a": text("1")}), leasehold.WithAttributes(Item{"a": nil}), leasehold.WithoutAttributes())
+	}
+	for _, p := range []struct {
+		can    bool
+		policy leasehold.ReleasePolicy
+	}{{caps.KeepOnRelease, leasehold.KeepOnRelease()}, {caps.DeleteOnRelease, leasehold.DeleteOnRelease()}} {
+		if !p.can {
+			_, err := c.TryAcquire(e.Context(), e.key+"/other", p.policy)
+			e.isUnsupported("acquire with a policy", err)
+			e.isUnsupported("release with a policy", lock.Release(e.Context(), p.policy))
+		}
+	}
+	if !caps.SortKey {
+		_, err := c.TryAcquire(e.Context(), e.key, leasehold.WithSortKey("7"))
+		e.isUnsupported("acquire with a sort key", err)
+		_, err = c.Get(e.Context(), e.key, leasehold.WithSortKey("7"))
+		e.isUnsupported("get with a sort key", err)
+		e.isUnsupported("break with a sort key", c.Break(e.Context(), leasehold.Record{Key: leasehold.Key{Partition: e.key, Sort: "7"}, Version: "v"}))
+	}
+	if err := lock.Err(); err != nil {
+		e.Errorf("what was refused ended the lock: %v", err)
+	}
+	if ops := w.sent(); len(ops) != 0 {
+		e.Errorf("sent %v", ops)
+	}
+	e.release(lock)
+}
+
+func policies(e *env) {
+	c, _ := e.client()
+	if e.caps().KeepOnRelease {
+		e.release(e.acquire(c, leasehold.KeepOnRelease()))
+		if e.item() == nil {
+			e.Error("a record that was to be kept is gone")
+		}
+		e.release(e.acquire(c), leasehold.KeepOnRelease())
+		if e.item() == nil {
+			e.Error("a record that was to be kept is gone")
+		}
+	}
+	if e.caps().DeleteOnRelease {
+		d, _ := e.client(func(cfg *leasehold.Config) { cfg.DeleteOnRelease = true })
+		e.release(e.acquire(d))
+		if item := e.item(); item != nil {
+			e.Errorf("a client that deletes left %v", describe(item))
+		}
+	}
+}
+
+func retention(e *env) {
+	_, err := leasehold.New(e.connect(), leasehold.Config{Table: e.table, Layout: e.Layout, Retention: time.Hour})
+	can := e.caps().KeepOnRelease && e.caps().TTL
+	if !can {
+		e.isUnsupported("retention", err)
+		return
+	}
+	if err != nil {
+		e.Fatal(err)
+	}
+	c, _ := e.client(func(cfg *leasehold.Config) { cfg.Retention = time.Hour })
+	sent := time.Now()
+	e.release(e.acquire(c))
+	if at, early := numberOf(e.item()[e.ttl]), number(sent.Add(time.Hour-time.Second).Unix()); at < numberOf(early) {
+		e.Errorf("TTL may collect it at %s, not an hour after %d", at, sent.Unix())
+	}
+	forEver, _ := e.client(func(cfg *leasehold.Config) { cfg.Retention = leasehold.Forever })
+	e.release(e.acquire(forEver))
+	if v := e.item()[e.ttl]; v != nil {
+		e.Errorf("TTL may collect at %v what is kept for ever", describeValue(v))
+	}
+}
+
+// fencedOrNot holds that a peer's grant never shows our token, carried forward
+// or not.
+func fencedOrNot(e *env) {
+	c, _ := e.client()
+	e.release(e.acquire(c))
+	left := e.item()
+	grant := e.granted(e.key, "a-peer", patience)
+	if left != nil {
+		for name, v := range left {
+			if grant[name] == nil && name != "isReleased" && name != "kind" && name != "ttl" {
+				grant[name] = v
+			}
+		}
+	}
+	if e.Layout.Name() == "dynamo-dlm" {
+		grant = e.granted(e.key, "a-peer", patience) // it writes whole items, and names no owner to tell by
+	}
+	e.put(grant)
+	if r := e.get(c); r.Token != 0 || r.Grant != "" {
+		e.Errorf("a peer's grant reads as %+v", r)
+	}
+	if e.caps().EveryGrantFenced && e.Layout.Name() != "native" {
+		e.Error("a peer's grants have no token")
+	}
+}
+
+func slots(e *env) {
+	if e.caps().Slots && !e.caps().SortKey {
+		e.Error("a layout with slots has sort keys")
+	}
+	if !e.caps().Slots {
+		return
+	}
+	c, w := e.client()
+	for _, sort := range []string{"x", "-1", "01", "1.5", "99999999999"} {
+		if _, err := c.TryAcquire(e.Context(), e.key, leasehold.WithSortKey(sort)); err == nil {
+			e.Errorf("slot %q was granted", sort)
+		}
+	}
+	if ops := w.sent(); len(ops) != 0 {
+		e.Errorf("sent %v", ops)
+	}
+}

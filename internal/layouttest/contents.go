@@ -1,0 +1,138 @@
+package layouttest
+
+import (
+	"reflect"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func contentChecks() []check {
+	return []check{
+		{claim: "what a peer's record carries survives our holding it", hold: carriesOn},
+		{claim: "data and attributes are changed by grant, renewal and release", hold: changesContents},
+		{claim: "two sort keys are two locks", hold: sortKeys},
+	}
+}
+
+// carried is what r carries for its caller, as the item has it.
+func (e *env) carried(r leasehold.Record) Item {
+	out := Item{}
+	for name, v := range r.Attributes {
+		out[name] = v
+	}
+	if r.Data != nil {
+		out["data"] = binary(string(r.Data))
+	}
+	return out
+}
+
+func carriesOn(e *env) {
+	c, _ := e.client()
+	e.put(with(e.granted(e.key, "a-peer", e.short()), e.peer.carries))
+	want := e.carried(e.get(c))
+	if len(want) != len(e.peer.carries) || len(want) > 0 && !reflect.DeepEqual(want, e.peer.carries) {
+		e.Fatalf("reads as %v, written were %v", describe(want), describe(e.peer.carries))
+	}
+	holds := func(when string) {
+		e.Helper()
+		item := e.item()
+		for name, v := range e.peer.carries {
+			if !reflect.DeepEqual(item[name], v) {
+				e.Errorf("%s: %s is %v, was %v", when, name, describeValue(item[name]), describeValue(v))
+			}
+		}
+	}
+	lock := e.acquire(c) // once the peer is dead
+	holds("granted")
+	if got := e.carried(lock.Record()); !reflect.DeepEqual(got, want) {
+		e.Errorf("the lock has %v, not %v", describe(got), describe(want))
+	}
+	if err := lock.Renew(e.within(patience)); err != nil {
+		e.Fatal(err)
+	}
+	holds("renewed")
+	e.release(lock)
+	if e.caps().KeepOnRelease {
+		holds("released")
+		e.release(e.acquire(c))
+		holds("granted and released again")
+	}
+}
+
+func changesContents(e *env) {
+	c, _ := e.client()
+	caps := e.caps()
+	if !caps.Attributes {
+		return // what is not supported is another check's
+	}
+	attributes := func(a Item) leasehold.RecordOption { return leasehold.WithAttributes(a) }
+	is := func(lock *leasehold.Lock, want Item) {
+		e.Helper()
+		if !caps.Data {
+			want = with(want, Item{"data": nil})
+		}
+		if got := e.carried(lock.Record()); !reflect.DeepEqual(got, want) {
+			e.Errorf("the lock has %v, not %v", describe(got), describe(want))
+		}
+		item := e.item()
+		for name, v := range want {
+			if !reflect.DeepEqual(item[name], v) {
+				e.Errorf("%s is %v in the record, not %v", name, describeValue(item[name]), describeValue(v))
+			}
+		}
+	}
+	grant := []leasehold.AcquireOption{attributes(Item{"a": text("1"), "b": decimal("2")})}
+	renewal := []leasehold.RenewOption{attributes(Item{"a": nil, "c": text("3")})}
+	if caps.Data {
+		grant = append(grant, leasehold.WithInitialData([]byte("one")))
+		renewal = append(renewal, leasehold.WithData([]byte("two")))
+	}
+	lock := e.acquire(c, grant...)
+	is(lock, Item{"a": text("1"), "b": decimal("2"), "data": binary("one")})
+	if err := lock.Renew(e.within(patience), renewal...); err != nil {
+		e.Fatal(err)
+	}
+	is(lock, Item{"b": decimal("2"), "c": text("3"), "data": binary("two")})
+	if err := lock.Renew(e.within(patience), leasehold.WithoutAttributes(), attributes(Item{"d": text("4")})); err != nil {
+		e.Fatal(err)
+	}
+	is(lock, Item{"d": text("4"), "data": binary("two")})
+	e.release(lock, attributes(Item{"e": text("5")}))
+	if !caps.KeepOnRelease {
+		return
+	}
+	lock = e.acquire(c, leasehold.WithInitialData([]byte("three")))
+	is(lock, Item{"d": text("4"), "e": text("5"), "data": binary("two")})
+	e.release(lock, leasehold.WithData(nil), leasehold.WithoutAttributes())
+	lock = e.acquire(c)
+	is(lock, Item{})
+	e.release(lock)
+}
+
+func sortKeys(e *env) {
+	if !e.caps().SortKey {
+		return // what is not supported is another check's
+	}
+	c, _ := e.client()
+	one, two := "7", "8"
+	first := e.acquire(c, leasehold.WithSortKey(one))
+	second := e.acquire(c, leasehold.WithSortKey(two))
+	third := e.acquire(c) // the sort key that the layout fills in
+	for lock, sort := range map[*leasehold.Lock]string{first: one, second: two, third: e.sortValue} {
+		r, err := c.Get(e.within(patience), e.key, leasehold.WithSortKey(sort))
+		if err != nil || r.Grant != lock.Record().Grant || r.Key != (leasehold.Key{Partition: e.key, Sort: sort}) {
+			e.Errorf("%s: reads as %+v, %v", sort, r, err)
+		}
+		e.release(lock)
+	}
+	// A peer's, under another sort key.
+	item := e.granted(e.key, "a-peer", patience)
+	for name, v := range e.sortedKeyItem(e.key, one) {
+		item[name] = v
+	}
+	e.put(item)
+	if _, err := c.TryAcquire(e.Context(), e.key, leasehold.WithSortKey(one)); err == nil {
+		e.Error("a peer's key was granted")
+	}
+	e.release(e.acquire(c, leasehold.WithSortKey(two)))
+}

@@ -1,0 +1,50 @@
+package layouttest
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func crowdChecks() []check {
+	return []check{
+		{claim: "of a hundred goroutines one holds the key at a time", hold: crowd},
+	}
+}
+
+func crowd(e *env) {
+	const each = 50
+	a, _ := e.client()
+	b, _ := e.client()
+	var inside atomic.Int32
+	var last int64 // guarded by the lock itself: the race detector sees who has it
+	var done sync.WaitGroup
+	ctx := e.within(patience)
+	for _, c := range []*leasehold.Client{a, b} {
+		for range each {
+			done.Go(func() {
+				lock, err := c.Acquire(ctx, e.key)
+				if err != nil {
+					e.Error(err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					e.Error("two hold the key")
+				}
+				if lock.Token() <= last {
+					e.Errorf("token %d after %d", lock.Token(), last)
+				}
+				last = lock.Token()
+				inside.Add(-1)
+				if err := lock.Release(ctx); err != nil {
+					e.Error(err)
+				}
+			})
+		}
+	}
+	done.Wait()
+	if item := e.item(); !e.isFree(item) {
+		e.Errorf("left held: %v", describe(item))
+	}
+}

@@ -1,0 +1,244 @@
+package layouttest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func damageChecks() []check {
+	return []check{
+		{claim: "a damaged record of ours is named, never granted, never overwritten", hold: damagedOurs},
+		{claim: "a damaged record of a peer is named, never granted, never overwritten", hold: damagedPeers},
+		{claim: "a released row of another kind is never granted", hold: damagedFree},
+		{claim: "damage that a grant mends does not keep a free key from being granted", hold: mended},
+	}
+}
+
+// damage is an attribute as it must not be.
+type damage struct {
+	attribute string
+	value     types.AttributeValue // nil: it is missing
+}
+
+var (
+	null   = &types.AttributeValueMemberNULL{Value: true}
+	truth  = &types.AttributeValueMemberBOOL{Value: true}
+	huge   = decimal("99999999999999999999")
+	aMap   = &types.AttributeValueMemberM{Value: Item{"x": text("y")}}
+	broken = decimal("1.5")
+)
+
+// each returns the damage of one attribute with each of the values.
+func each(attribute string, values ...types.AttributeValue) []damage {
+	out := make([]damage, len(values))
+	for i, v := range values {
+		out[i] = damage{attribute, v}
+	}
+	return out
+}
+
+func join(all ...[]damage) (out []damage) {
+	for _, d := range all {
+		out = append(out, d...)
+	}
+	return out
+}
+
+// damages are those of a held record: of any, and of one of ours.
+func (s Subject) damages() (anybodys, ours []damage) {
+	anybodys = join(
+		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
+		each("kind", text("rw"), text("session"), decimal("2"), null),
+	)
+	ours = join(
+		each("grantId", nil, decimal("1"), text(""), null, aMap),
+		each("fencingToken", nil),
+	)
+	javas := join(
+		each("ownerName", nil, decimal("1"), text(""), null),
+		each("recordVersionNumber", nil, decimal("1"), text(""), aMap),
+		each("leaseDuration", nil, decimal("20000"), text("soon"), text(""), text("0"), text("-5"), text("0s"), text("-1s"), null),
+		each("isReleased", text("0"), text("true"), text(""), decimal("1"), truth, null),
+		each("data", text("not binary"), null),
+	)
+	granted := each("grantedAt", text("now"), broken, null)
+	switch s.Layout.Name() {
+	case "native":
+		anybodys, ours = append(anybodys, javas...), append(ours, granted...)
+		if s.ttl != "" {
+			anybodys = append(anybodys, each(s.ttl, text("never"), broken)...)
+		}
+	case "awslabs", "dynamolock":
+		anybodys, ours = append(anybodys, javas...), append(ours, granted...)
+	case "python-dynamodb-lock":
+		ours = append(ours, granted...)
+		anybodys = append(anybodys, join(
+			each("owner_name", nil, decimal("1"), text(""), null),
+			each("record_version_number", nil, decimal("1"), text(""), aMap),
+			each("lease_duration", nil, text("30"), text("30s"), decimal("0"), decimal("-1"), null),
+			each(s.ttl, nil, text("never"), broken, null),
+		)...)
+	case "dynamo-dlm":
+		anybodys = append(anybodys, join(
+			each("release_code", nil, decimal("1"), text(""), null),
+			each("expires", nil, text("1764230400"), decimal("-1"), broken, huge, decimal("1764230400000"), null),
+		)...)
+	case "dyndb-mutex":
+		anybodys = append(anybodys, join(
+			each("holder", nil, decimal("1"), text(""), null),
+			each("expire_ts", nil, text("1764230400000"), decimal("-1"), broken, huge, decimal("1764230400000000"), null),
+		)...)
+		ours = append(ours, each("holder", text("web/abcdefghijklmnopqrstuvwxyz/"), text("web/abcdefghijklmnopqrstuvwxyz"))...)
+	}
+	return anybodys, ours
+}
+
+// another is a record of another layout, and the attribute that gives it away.
+func (s Subject) another() (Item, string) {
+	switch s.Layout.Name() {
+	case "python-dynamodb-lock":
+		return javaLike("java-host", "20000"), "owner_name"
+	case "dynamo-dlm":
+		return javaLike("java-host", "20000"), "release_code"
+	case "dyndb-mutex":
+		return javaLike("java-host", "20000"), "holder"
+	}
+	return dlm.grant("", patience, time.Now()), "ownerName"
+}
+
+func damagedOurs(e *env) {
+	c, _ := e.client()
+	lock := e.acquire(c, leasehold.WithoutRenewal())
+	held := e.item()
+	if _, err := lock.Detach(); err != nil {
+		e.Fatal(err)
+	}
+	e.remove()
+	anybodys, ours := e.damages()
+	e.damaged(held, append(anybodys, ours...))
+}
+
+func damagedPeers(e *env) {
+	anybodys, _ := e.damages()
+	e.damaged(e.granted(e.key, "a-peer", patience), anybodys)
+	if e.isByClock() {
+		e.damaged(e.granted(e.key, "a-peer", -time.Hour), anybodys) // dead, and damaged
+	}
+
+	item, attribute := e.another()
+	c, _ := e.client()
+	e.put(e.record(e.key, item))
+	e.refuses(c, e.key, attribute)
+}
+
+// damaged holds a record that has each damage to be refused, and one without
+// any to be listed among them.
+func (e *env) damaged(sound Item, all []damage) {
+	e.Helper()
+	c, _ := e.client()
+	want := map[string]string{}
+	for i, d := range all {
+		key := fmt.Sprintf("%s/%03d", e.key, i)
+		item := with(sound, Item{d.attribute: d.value})
+		maps.Copy(item, e.keyItem(key))
+		e.put(item)
+		e.refuses(c, key, d.attribute)
+		want[key] = d.attribute
+		if e.Failed() {
+			e.Logf("%s of %s was %v", d.attribute, key, describeValue(d.value))
+		}
+	}
+	last := e.key + "/999"
+	e.put(with(sound, e.keyItem(last)))
+	records, bad := e.list(c, leasehold.Prefix(e.key+"/"))
+	if len(records) != 1 || records[0].Key.Partition != last || len(bad) != len(want) {
+		e.Errorf("listed %+v and %d damaged records of %d", records, len(bad), len(want))
+	}
+	for _, err := range bad {
+		if want[err.Key.Partition] != err.Attribute || err.Problem == "" || err.Item == nil {
+			e.Errorf("listed %v, want %s", err, want[err.Key.Partition])
+		}
+	}
+}
+
+// refuses says whether a record is an error that names key and attribute to
+// whoever gets or tries it, and stays as it is.
+func (e *env) refuses(c *leasehold.Client, key, attribute string) {
+	e.Helper()
+	before := e.itemOf(key)
+	named := func(what string, err error) {
+		e.Helper()
+		var bad *leasehold.RecordError
+		if !errors.As(err, &bad) || bad.Key != (leasehold.Key{Partition: key, Sort: e.sortValue}) || bad.Attribute != attribute || bad.Problem == "" {
+			e.Errorf("%s of %v: %v, not a RecordError of %s", what, describe(before), err, attribute)
+		}
+	}
+	_, err := c.Get(e.within(patience), key)
+	named("get", err)
+	lock, err := c.TryAcquire(e.within(patience), key)
+	named("try", err)
+	if lock != nil {
+		e.release(lock)
+	}
+	if now := e.itemOf(key); !reflect.DeepEqual(now, before) {
+		e.Errorf("%v was overwritten with %v", describe(before), describe(now))
+	}
+}
+
+func (e *env) itemOf(key string) Item {
+	e.Helper()
+	out, err := e.db.GetItem(e.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(e.table), Key: e.keyItem(key), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return out.Item
+}
+
+func damagedFree(e *env) {
+	if e.peer.freed == nil {
+		return // no record is free
+	}
+	c, _ := e.client()
+	for _, d := range join(
+		each("kind", text("rw"), decimal("2"), null),
+		each("fencingToken", text("42"), decimal("-1"), huge, decimal("9007199254740991"), null),
+	) {
+		e.put(with(e.record(e.key, e.peer.freed("a-peer")), Item{d.attribute: d.value}))
+		e.refuses(c, e.key, d.attribute)
+	}
+}
+
+func mended(e *env) {
+	if e.peer.freed == nil {
+		return // no record is free
+	}
+	c, _ := e.client()
+	for name := range e.peer.freed("a-peer") {
+		if name == "isReleased" || name == "holder" {
+			continue // without it the record is not free
+		}
+		for _, v := range []types.AttributeValue{nil, aMap} {
+			e.put(with(e.record(e.key, e.peer.freed("a-peer")), Item{name: v}))
+			if r, err := c.Get(e.within(patience), e.key); err != nil || !r.Released {
+				e.Errorf("%s %v: reads as %+v, %v", name, describeValue(v), r, err)
+			}
+			lock, err := c.TryAcquire(e.within(patience), e.key)
+			if err != nil {
+				e.Errorf("%s %v: %v", name, describeValue(v), err)
+				continue
+			}
+			e.release(lock)
+		}
+	}
+}

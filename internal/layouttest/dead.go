@@ -1,0 +1,169 @@
+package layouttest
+
+import (
+	"errors"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func deadChecks() []check {
+	return []check{
+		{claim: "a dead holder's key is taken over by the layout's rule", hold: deadHolder},
+		{claim: "a dead peer's key is taken over by the layout's rule", hold: deadPeer},
+		{claim: "a record that has expired by every clock is taken over at once, no other", hold: expired, exact: true},
+		{claim: "a try takes over what its client watched for a lease", hold: watched, exact: true},
+		{claim: "a peer that renews is not taken over", hold: renewingPeer, exact: true},
+		{claim: "a lock is lost before anybody else may be granted the key", hold: lostFirst, exact: true},
+	}
+}
+
+func deadHolder(e *env) {
+	a, _ := e.client()
+	b, _ := e.client()
+	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
+	until := lock.TrustedUntil()
+	if _, err := lock.Detach(); err != nil { // it will not release
+		e.Fatal(err)
+	}
+	got := e.succeeds(b)
+	if got.at.Before(until) {
+		e.Errorf("granted %v before the holder ceased to trust", until.Sub(got.at))
+	}
+	if r, took := got.lock.TookOver(); !took || r.Grant != lock.Record().Grant {
+		e.Errorf("took over %+v, %v", r, took)
+	}
+	if got.lock.Token() != lock.Token()+1 {
+		e.Errorf("token %d after %d", got.lock.Token(), lock.Token())
+	}
+	e.release(got.lock)
+}
+
+func deadPeer(e *env) {
+	c, _ := e.client()
+	e.put(e.granted(e.key, "a-peer", e.short()))
+	got := e.succeeds(c)
+	if r, took := got.lock.TookOver(); !took || r.Owner != e.peer.owner("a-peer") || r.Version == "" {
+		e.Errorf("took over %+v, %v", r, took)
+	}
+	e.release(got.lock)
+}
+
+// succeeds waits until c has taken over the key, and says if that came too
+// early, or where time is virtual too late.
+func (e *env) succeeds(c *leasehold.Client) granted {
+	e.Helper()
+	dead := e.peer.until(e.item(), time.Now()) // nobody has watched it before
+	if e.isByClock() {
+		dead = dead.Add(e.skew)
+	}
+	got := <-e.waiter(c)
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	if early := dead.Sub(got.at); early > 0 {
+		e.Errorf("taken over %v too early", early)
+	}
+	late := got.at.Sub(dead)
+	if e.isByClock() {
+		late -= e.step()
+	}
+	if e.on.Virtual && late > 10*time.Millisecond {
+		e.Errorf("taken over %v too late", late)
+	}
+	return got
+}
+
+func expired(e *env) {
+	if !e.isByClock() {
+		return // no record says when it expires
+	}
+	c, _ := e.client()
+	for _, of := range []struct {
+		ago  time.Duration
+		dead bool
+	}{
+		{-time.Hour, false}, {-e.step(), false}, {0, false}, {e.skew, false},
+		{e.skew + e.step(), true}, {time.Hour, true}, {20 * 365 * 24 * time.Hour, true},
+	} {
+		// Bubbles begin at a whole second.
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		e.put(e.granted(e.key, "a-peer", -of.ago))
+		lock, err := c.TryAcquire(e.Context(), e.key)
+		switch {
+		case of.dead && err != nil:
+			e.Errorf("expired %v ago: %v", of.ago, err)
+		case !of.dead && !errors.Is(err, leasehold.ErrHeld):
+			e.Errorf("expired %v ago: granted, or %v", of.ago, err)
+		}
+		if lock != nil {
+			e.release(lock)
+		}
+	}
+}
+
+func watched(e *env) {
+	const lease = 20 * time.Second
+	c, _ := e.client()
+	e.put(e.granted(e.key, "a-peer", lease))
+	if _, err := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) {
+		e.Fatalf("error %v", err)
+	}
+	time.Sleep(lease - time.Millisecond)
+	if _, err := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) {
+		e.Fatalf("a millisecond before: %v", err)
+	}
+	time.Sleep(e.skew + e.step() + time.Second)
+	lock, err := c.TryAcquire(e.Context(), e.key)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.release(lock)
+}
+
+func renewingPeer(e *env) {
+	b, _ := e.client()
+	e.put(e.granted(e.key, "a-peer", 20*time.Second))
+	next := e.waiter(b)
+	for range 6 {
+		time.Sleep(15 * time.Second)
+		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // its version, or its expiry, is new
+	}
+	synctest.Wait()
+	select {
+	case got := <-next:
+		e.Fatalf("granted: %+v", got)
+	default:
+	}
+	got := <-next
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	e.release(got.lock)
+}
+
+func lostFirst(e *env) {
+	a, _ := e.client()
+	b, _ := e.client()
+	lock := e.acquire(a, leasehold.WithoutRenewal())
+	expires := e.peer.until(e.item(), time.Now())
+	next := e.waiter(b)
+	<-lock.Context().Done()
+	lost := time.Now()
+	if !errors.Is(lock.Err(), leasehold.ErrLost) {
+		e.Errorf("ended by %v", lock.Err())
+	}
+	const margin = 2 * time.Second
+	if left := expires.Sub(lost); left < margin+e.skew {
+		e.Errorf("lost %v before a peer of the same clock takes over, not %v", left, margin+e.skew)
+	}
+	got := <-next
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	if !lost.Before(got.at) {
+		e.Errorf("lost at %v, granted to another at %v", lost, got.at)
+	}
+	e.release(got.lock)
+}

@@ -1,0 +1,201 @@
+package layouttest
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// Item is an item as the SDK has it.
+type Item = map[string]types.AttributeValue
+
+// Connect makes an SDK client of an engine.
+type Connect func(...func(*dynamodb.Options)) *dynamodb.Client
+
+// Engine is a DynamoDB to exercise layouts on.
+type Engine struct {
+	// Run runs one check. Tables of other checks may be there.
+	Run func(t *testing.T, check func(t *testing.T, connect Connect))
+
+	// Virtual says that Run runs its check in a bubble of testing/synctest.
+	// Clocks then makes a client's clocks go by the bubble's time; nil leaves
+	// them as they are.
+	Virtual bool
+	Clocks  func(*leasehold.Client)
+}
+
+// env is what a check has: a table of the layout, and a key of its own.
+type env struct {
+	*testing.T
+	Subject
+	on      Engine
+	connect Connect
+	db      *dynamodb.Client // with no wire in between
+	table   string
+	key     string
+}
+
+func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
+	t.Helper()
+	e := &env{T: t, Subject: s, on: on, connect: connect, db: connect(), key: "job-" + rand.Text()[:10]}
+	e.table = "locks-" + strings.ReplaceAll(s.Name, " ", "-")
+	if err := table.Create(t.Context(), e.db, table.Spec{Name: e.table, Layout: s.Layout}); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// client returns a client as a process of its own would have, and its wire. It
+// is closed with the check.
+func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
+	e.Helper()
+	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+	for _, f := range edit {
+		f(&cfg)
+	}
+	w := &wire{}
+	if e.on.Virtual {
+		// No request takes no time: tokens that restart from the clock rely on it.
+		w.latency = 100 * time.Microsecond
+	}
+	c, err := leasehold.New(e.connect(func(o *dynamodb.Options) { w.next, o.HTTPClient = o.HTTPClient, w }), cfg)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if e.on.Clocks != nil {
+		e.on.Clocks(c)
+	}
+	e.Cleanup(func() { _ = c.Close(context.Background()) }) // what a check leaves held is no claim of this one
+	return c, w
+}
+
+// leaseOf makes a client's leases last d.
+func leaseOf(d time.Duration) func(*leasehold.Config) {
+	return func(cfg *leasehold.Config) { cfg.Lease = d }
+}
+
+// patience is how long a check waits for what does come: a busy machine may
+// take its time.
+const patience = 2 * time.Minute
+
+// within returns a context that ends after d.
+func (e *env) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(e.Context(), d)
+	e.Cleanup(cancel)
+	return ctx
+}
+
+func (e *env) acquire(c *leasehold.Client, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	e.Helper()
+	lock, err := c.Acquire(e.within(patience), e.key, opts...)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return lock
+}
+
+func (e *env) release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
+	e.Helper()
+	if err := lock.Release(e.within(patience), opts...); err != nil {
+		e.Fatal(err)
+	}
+}
+
+func (e *env) get(c *leasehold.Client) leasehold.Record {
+	e.Helper()
+	r, err := c.Get(e.within(patience), e.key)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return r
+}
+
+// item reads the record of the check's key as it is; nil: there is none.
+func (e *env) item() Item {
+	e.Helper()
+	out, err := e.db.GetItem(e.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(e.table), Key: e.keyItem(e.key), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return out.Item
+}
+
+// put writes an item as it is, as a peer does, or somebody's hand.
+func (e *env) put(item Item) {
+	e.Helper()
+	if _, err := e.db.PutItem(e.Context(), &dynamodb.PutItemInput{TableName: aws.String(e.table), Item: item}); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// unchanged says that the record is as it was.
+func (e *env) unchanged(before Item, after string) {
+	e.Helper()
+	if now := e.item(); !reflect.DeepEqual(now, before) {
+		e.Errorf("after %s the record shows %v, before %v", after, describe(now), describe(before))
+	}
+}
+
+// with returns a copy of item with other attributes; a nil value removes one.
+func with(item Item, changes Item) Item {
+	out := maps.Clone(item)
+	for name, v := range changes {
+		if v == nil {
+			delete(out, name)
+		} else {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// describe is an item for a person.
+func describe(item Item) map[string]any {
+	out := map[string]any{}
+	for name, v := range item {
+		out[name] = describeValue(v)
+	}
+	return out
+}
+
+func describeValue(v types.AttributeValue) any {
+	switch v := v.(type) {
+	case nil:
+		return "missing"
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		return "N " + v.Value
+	case *types.AttributeValueMemberB:
+		return v.Value
+	}
+	return reflect.TypeOf(v).Elem().Name()
+}
+
+func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
+func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+func binary(s string) types.AttributeValue {
+	return &types.AttributeValueMemberB{Value: []byte(s)}
+}
+
+// remove deletes the record, as a peer's release may.
+func (e *env) remove() {
+	e.Helper()
+	if _, err := e.db.DeleteItem(e.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(e.table), Key: e.keyItem(e.key)}); err != nil {
+		e.Fatal(err)
+	}
+}

@@ -1,0 +1,162 @@
+package layouttest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// The faults that the five libraries have, where they show in one client.
+func faultChecks() []check {
+	return []check{
+		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
+		{claim: "an error that is not about the condition is never a grant", hold: errorsAreNoGrants},
+		{claim: "the caller's errors and panics pass through", hold: passThrough},
+		{claim: "a client is of use after a try that failed", hold: triedAgain},
+		{claim: "identity is not a concatenation", hold: identity},
+		{claim: "nothing but the record is asked for", hold: onlyTheRecord},
+	}
+}
+
+// dynamolock, awslabs: a caller's attribute isReleased lets a second holder in.
+func reservedNames(e *env) {
+	if !e.caps().Attributes {
+		return // there are none
+	}
+	c, w := e.client()
+	lock := e.acquire(c)
+	w.sent()
+	names := []string{
+		e.partition, "grantId", "fencingToken", "grantedAt", "kind", "session", "waiters", "readers", "writer", "intent",
+		"ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data", "expiresAt",
+	}
+	if e.Layout.Name() == "python-dynamodb-lock" {
+		names = append(names, "owner_name", "lease_duration", "record_version_number")
+	}
+	for _, name := range append(names, e.sort, e.ttl) {
+		if name == "" {
+			continue
+		}
+		attributes := leasehold.WithAttributes(Item{name: text("1")})
+		if _, err := c.TryAcquire(e.Context(), e.key+"/other", attributes); err == nil {
+			e.Errorf("acquired with an attribute %s", name)
+		}
+		if lock.Renew(e.Context(), attributes) == nil || lock.Release(e.Context(), attributes) == nil {
+			e.Errorf("renewed or released with an attribute %s", name)
+		}
+	}
+	if ops := w.sent(); len(ops) != 0 {
+		e.Errorf("sent %v", ops)
+	}
+	e.release(lock)
+}
+
+// dyndb-mutex: throttling, a 500, denied access all count as acquired.
+func errorsAreNoGrants(e *env) {
+	a, _ := e.client()
+	lock := e.acquire(a, leasehold.WithLease(10*patience), leasehold.WithoutRenewal())
+	before := e.item()
+	for _, what := range []fault{refuse, throttle, fail, drop, loseReply} {
+		if what != refuse && !e.on.Virtual {
+			continue // a try repeats what it may repeat for ten seconds
+		}
+		c, w := e.client()
+		w.always(func(string) fault { return what })
+		if _, err := c.TryAcquire(e.within(patience), e.key); err == nil {
+			e.Errorf("%v: granted", what)
+		}
+		if n := len(c.Held()); n != 0 {
+			e.Errorf("%v: holds %d locks", what, n)
+		}
+		w.always(nil)
+	}
+	e.unchanged(before, "tries without an answer")
+	e.release(lock)
+}
+
+// python_dynamodb_lock: a with statement swallows exceptions.
+func passThrough(e *env) {
+	c, _ := e.client()
+	mine := errors.New("mine")
+	if err := c.Do(e.within(patience), e.key, func(context.Context, *leasehold.Lock) error { return mine }); !errors.Is(err, mine) {
+		e.Errorf("the function's error became %v", err)
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != mine {
+				e.Errorf("the function's panic became %v", r)
+			}
+		}()
+		_ = c.Do(e.within(patience), e.key, func(context.Context, *leasehold.Lock) error { panic(mine) })
+	}()
+	if item := e.item(); !e.isFree(item) {
+		e.Errorf("left held: %v", describe(item))
+	}
+}
+
+// dynamo-dlm: a lock object whose try has failed is of no use any more.
+func triedAgain(e *env) {
+	a, _ := e.client()
+	b, w := e.client()
+	lock := e.acquire(a)
+	if _, err := b.TryAcquire(e.within(patience), e.key); !errors.Is(err, leasehold.ErrHeld) {
+		e.Errorf("error %v", err)
+	}
+	e.release(lock)
+	w.once(refuse)
+	if _, err := b.TryAcquire(e.within(patience), e.key); err == nil || errors.Is(err, leasehold.ErrHeld) {
+		e.Errorf("denied access: %v", err)
+	}
+	lock, err := b.TryAcquire(e.within(patience), e.key)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.release(lock)
+}
+
+// awslabs: ("a","bc") equals ("ab","c"); dynamolock leaves out the sort key.
+func identity(e *env) {
+	if !e.caps().SortKey {
+		return // a key is one string
+	}
+	c, _ := e.client()
+	one, err := c.TryAcquire(e.within(patience), e.key+"1", leasehold.WithSortKey("23"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	two, err := c.TryAcquire(e.within(patience), e.key+"12", leasehold.WithSortKey("3"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	three, err := c.TryAcquire(e.within(patience), e.key+"1", leasehold.WithSortKey("3"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, lock := range []*leasehold.Lock{one, two, three} {
+		e.release(lock)
+	}
+}
+
+// dyndb-mutex: DescribeTable before every call.
+func onlyTheRecord(e *env) {
+	a, _ := e.client()
+	c, w := e.client()
+	lock := e.acquire(c)
+	if err := lock.Renew(e.within(patience)); err != nil {
+		e.Fatal(err)
+	}
+	e.release(lock)
+	lock = e.acquire(a)
+	_, _ = c.TryAcquire(e.within(patience), e.key)
+	if err := c.Break(e.within(patience), e.get(c)); err != nil {
+		e.Fatal(err)
+	}
+	_ = lock.Release(e.within(patience)) // it was broken
+	for _, op := range w.sent() {
+		if !slices.Contains([]string{"GetItem", "UpdateItem", "DeleteItem"}, op) {
+			e.Errorf("sent %s", op)
+		}
+	}
+}

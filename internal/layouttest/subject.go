@@ -1,0 +1,128 @@
+package layouttest
+
+import (
+	"cmp"
+	"maps"
+	"time"
+
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Subject is a layout as configured, and what there is to know of its table.
+type Subject struct {
+	Name   string
+	Layout layout.Layout
+
+	partition, sort string // names of the key attributes; sort empty: none
+	sortValue       string // sort key of a call that names none
+	ttl             string // attribute of TTL; empty: none
+	skew            time.Duration
+	peer            peer
+}
+
+// Subjects are the layouts with their defaults, and variants of each.
+func Subjects() []Subject {
+	return append(Brief(),
+		Subject{
+			Name:      "native with other names and a sort key",
+			Layout:    layout.Native{PartitionKey: "name", SortKey: "shard", SortValue: "0", TTL: "collect"},
+			partition: "name", sort: "shard", sortValue: "0", ttl: "collect", peer: java,
+		},
+		Subject{
+			Name:      "native without TTL",
+			Layout:    layout.Native{TTL: "-"},
+			partition: "key", peer: java,
+		},
+		Subject{
+			Name:      "awslabs with a sort key",
+			Layout:    layout.AWSLabs{PartitionKey: "id", SortKey: "range", SortValue: "-"},
+			partition: "id", sort: "range", sortValue: "-", peer: java,
+		},
+		Subject{
+			Name:      "dynamolock with a sort key",
+			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // a name that a grant would remove elsewhere
+			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
+		},
+		Subject{
+			Name:      "python-dynamodb-lock with other names",
+			Layout:    layout.PythonDynamoDBLock{PartitionKey: "k", SortKey: "s", SortValue: "x", TTL: "t"},
+			partition: "k", sort: "s", sortValue: "x", ttl: "t", peer: python("t"),
+		},
+		Subject{
+			Name:      "dynamo-dlm without slots",
+			Layout:    layout.DynamoDLM{NoSlots: true},
+			partition: "resource_id", skew: 2 * time.Second, peer: dlm,
+		},
+		Subject{
+			Name:      "dyndb-mutex with the default skew",
+			Layout:    layout.DyndbMutex{},
+			partition: "lockname", ttl: "ttl", skew: 2 * time.Second, peer: mutex,
+		},
+	)
+}
+
+// Brief are the six layouts, with leases that can be short: clocks differ by
+// little.
+func Brief() []Subject {
+	const skew = 100 * time.Millisecond
+	return []Subject{
+		{Name: "native", Layout: layout.Native{}, partition: "key", ttl: "expiresAt", peer: java},
+		{Name: "awslabs", Layout: layout.AWSLabs{}, partition: "key", peer: java},
+		{Name: "dynamolock", Layout: layout.Dynamolock{}, partition: "key", peer: dynamolock},
+		{
+			Name: "python-dynamodb-lock", Layout: layout.PythonDynamoDBLock{},
+			partition: "lock_key", sort: "sort_key", sortValue: "-", ttl: "expiry_time", peer: python("expiry_time"),
+		},
+		{
+			Name: "dynamo-dlm", Layout: layout.DynamoDLM{MaxSkew: skew},
+			partition: "resource_id", sort: "concurrency_id", sortValue: "0", skew: skew, peer: dlm,
+		},
+		{
+			Name: "dyndb-mutex", Layout: layout.DyndbMutex{MaxSkew: skew},
+			partition: "lockname", ttl: "ttl", skew: skew, peer: mutex,
+		},
+	}
+}
+
+func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
+
+// short is the shortest whole lease that leaves something to trust.
+func (s Subject) short() time.Duration {
+	if s.skew <= 100*time.Millisecond {
+		return time.Second
+	}
+	return s.skew + 2*time.Second
+}
+
+// keyItem is the key of a record whose call names no sort key.
+func (s Subject) keyItem(key string) Item { return s.sortedKeyItem(key, s.sortValue) }
+
+func (s Subject) sortedKeyItem(key, sort string) Item {
+	item := Item{s.partition: text(key)}
+	switch {
+	case s.caps().Slots:
+		item[s.sort] = decimal(sort)
+	case s.sort != "":
+		item[s.sort] = text(sort)
+	}
+	return item
+}
+
+// record is an item of the peer, under the key.
+func (s Subject) record(key string, attributes Item) Item {
+	item := s.keyItem(key)
+	maps.Copy(item, attributes)
+	return item
+}
+
+// granted is what the peer writes when it is granted key.
+func (s Subject) granted(key, holder string, lease time.Duration) Item {
+	return s.record(key, s.peer.grant(holder, lease, time.Now()))
+}
+
+// isByClock reports whether holders die by the wall clock.
+func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
+
+// step is the unit of expiries, for how much later than it must a holder may
+// be dead.
+func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

@@ -1,0 +1,74 @@
+package layouttest
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func trustChecks() []check {
+	return []check{
+		{claim: "trust ends the margin and the skew before the lease", hold: trustOfGrant},
+		{claim: "a lease is never written shorter than asked", hold: leaseAsAsked},
+		{claim: "a lease may be for ever", hold: forEver},
+	}
+}
+
+// trusted holds what is trusted of a lease whose request was sent between two
+// times to what the record tells the others.
+func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
+	e.Helper()
+	keep := lease/10 + e.skew
+	if until := lock.TrustedUntil(); until.After(after.Add(lease - keep + time.Millisecond)) {
+		e.Errorf("of a lease of %v, %v are trusted: %v are not to be", lease, until.Sub(after), keep)
+	}
+	until := e.peer.until(e.item(), before)
+	if until.Before(before.Add(lease)) {
+		e.Errorf("asked for a lease of %v, a peer waits for %v", lease, until.Sub(before))
+	}
+	if most := after.Add(lease + 2*e.step()); until.After(most) {
+		e.Errorf("asked for a lease of %v, a peer waits for %v", lease, until.Sub(after))
+	}
+}
+
+func trustOfGrant(e *env) {
+	c, _ := e.client()
+	const lease = 20 * time.Second
+	before := time.Now()
+	lock := e.acquire(c, leasehold.WithoutRenewal())
+	e.trusted(lock, lease, before, time.Now())
+
+	const longer = 31 * time.Second
+	before = time.Now()
+	if err := lock.Renew(e.within(patience), leasehold.WithLease(longer)); err != nil {
+		e.Fatal(err)
+	}
+	e.trusted(lock, longer, before, time.Now())
+	e.release(lock)
+}
+
+func leaseAsAsked(e *env) { // dynamo-dlm: seconds are cut off
+	c, _ := e.client()
+	for _, lease := range []time.Duration{e.short() + time.Nanosecond, e.short() + 500*time.Millisecond, 7*time.Second + 999_999_999} {
+		before := time.Now()
+		lock := e.acquire(c, leasehold.WithLease(lease), leasehold.WithoutRenewal())
+		e.trusted(lock, lease, before, time.Now())
+		e.release(lock)
+	}
+}
+
+func forEver(e *env) {
+	c, _ := e.client()
+	const lease = 1<<63 - 1
+	lock := e.acquire(c, leasehold.WithLease(lease))
+	if left := time.Until(lock.TrustedUntil()); left < 100*365*24*time.Hour/2 {
+		e.Errorf("trusted for %v", left)
+	}
+	if until := e.peer.until(e.item(), time.Now()); time.Until(until) < 100*365*24*time.Hour/2 {
+		e.Errorf("a peer waits for %v", time.Until(until))
+	}
+	if r := e.get(c); r.Grant != lock.Record().Grant {
+		e.Errorf("reads as %+v", r)
+	}
+	e.release(lock)
+}

@@ -1,0 +1,150 @@
+package layouttest
+
+import (
+	"context"
+	"errors"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func waitChecks() []check {
+	return []check{
+		{claim: "a waiter is granted when the holder releases", hold: waiterOfOurs},
+		{claim: "a waiter is granted when a peer releases", hold: waiterOfPeer},
+		{claim: "a waiter whose context ends has lost nothing", hold: waiterEnds},
+		{claim: "a renewed lock is held for as long as it is renewed", hold: renewed, exact: true},
+		{claim: "a renewal by hand prolongs trust and record", hold: renewedByHand},
+	}
+}
+
+// granted is how an Acquire went that was waited for elsewhere.
+type granted struct {
+	lock *leasehold.Lock
+	err  error
+	at   time.Time
+}
+
+// waiter acquires the key on a goroutine of its own, which has its place when
+// waiter returns.
+func (e *env) waiter(c *leasehold.Client) <-chan granted {
+	out := make(chan granted, 1)
+	ctx := e.within(patience)
+	go func() {
+		lock, err := c.Acquire(ctx, e.key)
+		out <- granted{lock, err, time.Now()}
+	}()
+	return out
+}
+
+// waiting returns a client that tells when it has first seen the key held.
+func (e *env) waiting() (*leasehold.Client, <-chan struct{}) {
+	seen := make(chan struct{}, 100)
+	c, _ := e.client(func(cfg *leasehold.Config) {
+		cfg.OnEvent = func(_ context.Context, ev leasehold.Event) {
+			if ev.Kind == leasehold.EventWaiting {
+				seen <- struct{}{}
+			}
+		}
+	})
+	return c, seen
+}
+
+func waiterOfOurs(e *env) {
+	a, _ := e.client()
+	b, seen := e.waiting()
+	lock := e.acquire(a)
+	next := e.waiter(b)
+	<-seen
+	e.release(lock)
+	got := <-next
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	if got.lock.Token() <= lock.Token() {
+		e.Errorf("token %d after %d", got.lock.Token(), lock.Token())
+	}
+	e.release(got.lock)
+}
+
+func waiterOfPeer(e *env) {
+	b, seen := e.waiting()
+	e.put(e.granted(e.key, "a-peer", patience))
+	next := e.waiter(b)
+	<-seen
+	if e.peer.freed != nil {
+		e.put(e.record(e.key, e.peer.freed("a-peer")))
+	} else {
+		e.remove()
+	}
+	got := <-next
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	e.release(got.lock)
+}
+
+func waiterEnds(e *env) {
+	a, _ := e.client()
+	b, seen := e.waiting()
+	lock := e.acquire(a)
+	before := e.item()
+	ctx, cancel := context.WithCancel(e.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.Acquire(ctx, e.key)
+		ended <- err
+	}()
+	<-seen
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrHeld) {
+		e.Errorf("error %v", err)
+	}
+	e.unchanged(before, "a wait")
+	e.release(lock)
+	e.release(e.acquire(b)) // it can be asked again
+}
+
+func renewed(e *env) {
+	a, _ := e.client()
+	b, _ := e.client()
+	lock := e.acquire(a)
+	next := e.waiter(b)
+	time.Sleep(time.Minute + 500*time.Millisecond) // three leases
+	synctest.Wait()
+	select {
+	case got := <-next:
+		e.Fatalf("granted to another: %+v", got)
+	default:
+	}
+	if err := lock.Err(); err != nil {
+		e.Fatal(err)
+	}
+	e.release(lock)
+	got := <-next
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	e.release(got.lock)
+}
+
+func renewedByHand(e *env) {
+	c, _ := e.client()
+	lock := e.acquire(c, leasehold.WithoutRenewal())
+	first := lock.Record()
+	sent := time.Now()
+	if err := lock.Renew(e.within(patience), leasehold.WithLease(time.Minute)); err != nil {
+		e.Fatal(err)
+	}
+	if until := lock.TrustedUntil(); until.Before(sent.Add(30 * time.Second)) {
+		e.Errorf("renewed for a minute, trusted for %v", until.Sub(sent))
+	}
+	if until := e.peer.until(e.item(), sent); until.Before(sent.Add(time.Minute)) {
+		e.Errorf("renewed for a minute, a peer waits for %v", until.Sub(sent))
+	}
+	if r := lock.Record(); r.Version == first.Version || r.Grant != first.Grant || r.Token != first.Token {
+		e.Errorf("renewed from %+v to %+v", first, r)
+	}
+	e.release(lock)
+}

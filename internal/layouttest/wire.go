@@ -1,0 +1,105 @@
+package layouttest
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// wire is the network between one client and the engine: it counts what is
+// sent, and can lose replies.
+type wire struct {
+	next    dynamodb.HTTPClient
+	latency time.Duration // 0 where the engine has one of its own
+
+	mu    sync.Mutex
+	ops   []string
+	fault func(op string) fault // nil: there is none
+}
+
+// fault is what the network does with one request.
+type fault int
+
+const (
+	deliver   fault = iota
+	loseReply       // after the request has had its effect
+	refuse          // with a 400 that is not about the condition
+	throttle
+	fail // with a 500, without effect
+	drop // before it arrives
+)
+
+var errReset = errors.New("connection reset by peer")
+
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	w.mu.Lock()
+	w.ops = append(w.ops, op)
+	what := deliver
+	if w.fault != nil {
+		what = w.fault(op)
+	}
+	w.mu.Unlock()
+	switch what {
+	case refuse:
+		return refusal(http.StatusBadRequest, "AccessDeniedException"), nil
+	case throttle:
+		return refusal(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
+	case fail:
+		return refusal(http.StatusInternalServerError, "InternalServerError"), nil
+	case drop:
+		return nil, errReset
+	}
+	if w.latency > 0 {
+		time.Sleep(w.latency)
+	}
+	res, err := w.next.Do(r)
+	if what == loseReply && err == nil {
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		return nil, errReset
+	}
+	return res, err
+}
+
+func refusal(status int, code string) *http.Response {
+	body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"` + code + `"}`
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+// sent returns the operations since the last call of sent.
+func (w *wire) sent() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ops := w.ops
+	w.ops = nil
+	return ops
+}
+
+// once does what to the next request, and no more; of reads, nothing.
+func (w *wire) once(what fault) {
+	done := false
+	w.always(func(op string) fault {
+		if done || op == "GetItem" {
+			return deliver
+		}
+		done = true
+		return what
+	})
+}
+
+// always decides about every request.
+func (w *wire) always(f func(op string) fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = f
+}

@@ -1,0 +1,159 @@
+package layout_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+const (
+	owner   = "web-7/812/abcdefghijklmnopqrstuvwxyz"
+	another = "web-8/913/zyxwvutsrqponmlkjihgfedcba"
+	lease   = 20 * time.Second
+	skew    = 2 * time.Second // default
+)
+
+var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
+func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+
+// bench is a table of a layout, to hold its writes against items.
+type bench struct {
+	*testing.T
+	layout.Layout
+	protocol.Protocol
+	db *dynamodb.Client
+}
+
+// onEachLayout runs a test on a table of each.
+func onEachLayout(t *testing.T, test func(t *testing.T, b *bench)) {
+	for _, l := range []layout.Layout{
+		layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
+		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
+	} {
+		t.Run(l.Name(), func(t *testing.T) {
+			p, err := l.Protocol()
+			if err != nil {
+				t.Fatal(err)
+			}
+			engine := localdynamo.New()
+			t.Cleanup(func() { _ = engine.Close() })
+			b := &bench{T: t, Layout: l, Protocol: p, db: engine.Client()}
+			b.createTable()
+			test(t, b)
+		})
+	}
+}
+
+func (b *bench) createTable() {
+	b.Helper()
+	s := b.Schema()
+	in := &dynamodb.CreateTableInput{
+		TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(s.Partition), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(s.Partition), AttributeType: types.ScalarAttributeTypeS}},
+	}
+	if s.Sort != "" {
+		of := types.ScalarAttributeTypeS
+		if s.SortNumber {
+			of = types.ScalarAttributeTypeN
+		}
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(s.Sort), KeyType: types.KeyTypeRange})
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(s.Sort), AttributeType: of})
+	}
+	if _, err := b.db.CreateTable(b.Context(), in); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) lockKey() protocol.Key { return b.Complete(protocol.Key{Partition: "job"}) }
+
+// put makes the record what it is; nil: there is none.
+func (b *bench) put(item protocol.Item) {
+	b.Helper()
+	key, err := b.Key(b.lockKey())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if item == nil {
+		_, err = b.db.DeleteItem(b.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: key})
+	} else {
+		item = maps.Clone(item)
+		maps.Copy(item, key)
+		_, err = b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// lands sends a write and says whether its condition held.
+func (b *bench) lands(w *protocol.Write) bool {
+	b.Helper()
+	_, err := b.db.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{w.TransactItem("locks")},
+	})
+	var canceled *types.TransactionCanceledException
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &canceled) && aws.ToString(canceled.CancellationReasons[0].Code) == "ConditionalCheckFailed":
+		return false
+	}
+	b.Fatal(err)
+	return false
+}
+
+func (b *bench) item() protocol.Item {
+	b.Helper()
+	key, err := b.Key(b.lockKey())
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := b.db.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out.Item
+}
+
+func (b *bench) record() protocol.Record {
+	b.Helper()
+	r, err := b.Decode(b.item())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+func (b *bench) grant(version string) protocol.Grant {
+	return protocol.Grant{Key: b.lockKey(), Owner: owner, Version: version, Lease: lease, Now: granted}
+}
+
+// hold grants the key as "g1", renews it as "v2", and names that.
+func (b *bench) hold() (protocol.Hold, protocol.Item) {
+	b.Helper()
+	b.put(nil)
+	if !b.lands(b.Grant(b.grant("g1"))) {
+		b.Fatal("a free key is not granted")
+	}
+	h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{"g1"}, Token: b.record().Token, Versions: []string{"g1"}}
+	if !b.lands(b.Renew(h, protocol.Renewal{Version: "v2", Lease: lease, Now: granted})) {
+		b.Fatal("a grant is not renewed")
+	}
+	h.Versions = []string{"v0", "v2"}
+	return h, b.item()
+}
+
+func (b *bench) isByClock() bool { return b.Skew() > 0 }

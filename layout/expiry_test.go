@@ -1,0 +1,148 @@
+package layout_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
+
+func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		if !b.isByClock() {
+			return
+		}
+		step := b.Capabilities().LeaseStep
+		b.hold()
+		r := b.record()
+		for _, tc := range []struct {
+			after time.Duration // the record's expiry, by the clock of who takes over
+			lands bool
+		}{
+			{-lease, false}, {0, false}, {step, false}, {skew, false},
+			{skew + step - time.Nanosecond, false}, {skew + step, true}, {time.Hour, true},
+		} {
+			b.hold()
+			g := b.grant("g9")
+			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
+			if lands := b.lands(b.Grant(g)); lands != tc.lands {
+				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
+			}
+		}
+		// The writer's clock and the reader's differ by the skew, both ways:
+		// never before the lease is over by both.
+		for _, apart := range []time.Duration{-skew, 0, skew} {
+			b.hold() // sent at granted by the writer's clock
+			g := b.grant("g9")
+			g.Dead, g.Now = &r, granted.Add(lease+apart)
+			if b.lands(b.Grant(g)) {
+				t.Errorf("taken over as the lease ends, by a clock that differs by %v", apart)
+			}
+		}
+	})
+}
+
+func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		old := granted.Add(-time.Hour)
+		var peer protocol.Item
+		var next map[string]protocol.Item
+		switch b.Name() {
+		case "dynamo-dlm":
+			of := func(code string, at time.Time) protocol.Item {
+				return protocol.Item{"release_code": text(code), "expires": decimal(strconv.FormatInt(at.Unix(), 10))}
+			}
+			peer = of("a", old)
+			next = map[string]protocol.Item{"another grant": of("b", old), "not dead": of("a", granted)}
+		case "dyndb-mutex":
+			of := func(name string, at time.Time) protocol.Item {
+				return protocol.Item{"holder": text(name), "expire_ts": decimal(strconv.FormatInt(at.UnixMilli(), 10))}
+			}
+			peer = of("a", old)
+			next = map[string]protocol.Item{"another holder": of("b", old), "another grant": of("a", old.Add(time.Millisecond)), "not dead": of("a", granted)}
+		default:
+			return // what a record's state has to be is another test's
+		}
+		b.put(peer)
+		r := b.record()
+		take := func() *protocol.Write {
+			g := b.grant("g9")
+			g.Dead = &r
+			return b.Grant(g)
+		}
+		for name, item := range next {
+			b.put(item)
+			if b.lands(take()) {
+				t.Errorf("%s: taken over", name)
+			}
+			if b.lands(b.Break(r, "v3", granted, false)) && name != "not dead" {
+				t.Errorf("%s: broken", name)
+			}
+		}
+		b.put(peer)
+		if !b.lands(take()) {
+			t.Error("not taken over")
+		}
+	})
+}
+
+func TestARecordExpiresNoSoonerThanItsLease(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		if !b.isByClock() {
+			return
+		}
+		step := b.Capabilities().LeaseStep
+		for _, now := range []time.Time{granted, granted.Add(1), granted.Add(time.Second - 1), granted.Add(500*time.Millisecond + 1)} {
+			for _, d := range []time.Duration{time.Second, time.Second + 1, 1500 * time.Millisecond, lease - 1} {
+				b.put(nil)
+				g := b.grant("g1")
+				g.Now, g.Lease = now, d
+				if !b.lands(b.Grant(g)) {
+					t.Fatal("not granted")
+				}
+				if at := b.record().ExpiresAt; at.Before(now.Add(d)) || !at.Before(now.Add(d+step)) {
+					t.Errorf("a lease of %v from %v on expires at %v", d, now, at)
+				}
+			}
+		}
+	})
+}
+
+func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		ttl := b.Schema().TTL
+		h, held := b.hold()
+		at := func(item protocol.Item) (time.Time, bool) {
+			n, ok := item[ttl].(*types.AttributeValueMemberN)
+			if !ok {
+				return time.Time{}, false
+			}
+			s, err := strconv.ParseInt(n.Value, 10, 64)
+			return time.Unix(s, 0), err == nil
+		}
+		if until, has := at(held); has && until.Before(granted.Add(lease+time.Hour)) {
+			t.Errorf("held, it may be collected at %v", until)
+		}
+		if !b.Capabilities().KeepOnRelease {
+			return
+		}
+		retained := granted.Add(24 * time.Hour)
+		if !b.lands(b.Release(h, "v3", retained, protocol.Changes{})) {
+			t.Fatal("not released")
+		}
+		if until, has := at(b.item()); has != (ttl != "") || has && !until.Equal(retained) {
+			t.Errorf("released, it may be collected at %v, %v", until, has)
+		}
+		if !b.lands(b.Grant(b.grant("g9"))) {
+			t.Fatal("not granted")
+		}
+		if until, has := at(b.item()); has && until.Before(granted.Add(lease+time.Hour)) {
+			t.Errorf("granted again, it may be collected at %v", until)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package layout_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// The states of a record, each a held one with one thing changed.
+const (
+	same     = "as it was"
+	absent   = "absent"
+	version  = "of another version"
+	grant    = "of another grant"
+	token    = "of another token"
+	holder   = "of another owner"
+	released = "released"
+	kind     = "of a kind"
+	spent    = "its token the last"
+	expired  = "expired"
+)
+
+// in returns the record in a state; false: the layout knows none such.
+func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
+	change := protocol.Item{}
+	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
+	of := func(attribute, value string) {
+		if held[attribute] != nil {
+			change[attribute] = text(value)
+		}
+	}
+	switch state {
+	case absent:
+		return nil, true
+	case version:
+		of("recordVersionNumber", "x")
+		of("record_version_number", "x")
+		of("release_code", "x")
+		of("holder", owner+"/x")
+	case grant:
+		change["grantId"] = text("x")
+	case token:
+		change["fencingToken"] = decimal("7")
+	case holder:
+		of("ownerName", another)
+		of("owner_name", another)
+		of("holder", another+"/v2")
+		if dlm {
+			return nil, false
+		}
+	case released:
+		of("holder", "__empty__")
+		if held["ownerName"] != nil {
+			change["isReleased"] = text("1")
+		}
+		if !b.Capabilities().KeepOnRelease {
+			return nil, false
+		}
+	case kind:
+		change["kind"] = text("rw")
+	case spent:
+		change["fencingToken"] = decimal("9007199254740991")
+	case expired:
+		if !b.isByClock() {
+			return nil, false
+		}
+		if mutex {
+			change["expire_ts"] = decimal("1000")
+		} else {
+			change["expires"] = decimal("1")
+		}
+	}
+	item := maps.Clone(held)
+	maps.Copy(item, change)
+	return item, true
+}
+
+// landsIn holds a write to land in those states of the record and in no other.
+func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Write, states ...string) {
+	b.Helper()
+	for _, state := range []string{same, absent, version, grant, token, holder, released, kind, spent, expired} {
+		item, known := b.in(state, held)
+		if !known {
+			continue
+		}
+		b.put(item)
+		if lands, want := b.lands(w()), slices.Contains(states, state); lands != want {
+			b.Errorf("%s, the record %s: lands %v, want %v", what, state, lands, want)
+		}
+	}
+}
+
+// where returns the states, with some more if the layout is one of those named.
+func (b *bench) where(states []string, layouts string, more ...string) []string {
+	if slices.Contains(strings.Fields(layouts), b.Name()) {
+		return append(slices.Clone(states), more...)
+	}
+	return states
+}
+
+func TestAWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		h, held := b.hold()
+		mine := []string{same, kind, expired}
+		b.landsIn("renew", held, func() *protocol.Write {
+			return b.Renew(h, protocol.Renewal{Version: "v3", Lease: lease, Now: granted})
+		}, mine...)
+		b.landsIn("release", held, func() *protocol.Write { return b.Release(h, "v3", granted, protocol.Changes{}) }, mine...)
+		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
+		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant("g2")) }, mine...)
+		unresolved := h
+		unresolved.Token = 0 // a hand-over may have landed: the token is not known
+		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant("g2")) }, append(mine, token)...)
+		// A renewal does not break the guard. In dyndb-mutex no owner is
+		// needed: a peer's grant erases the grant id.
+		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
+	})
+}
+
+func TestABreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		_, held := b.hold()
+		r := b.record()
+		whatever := []string{same, token, kind, spent, expired}
+		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, "v3", granted, false) },
+			b.where(append(whatever, version), "dyndb-mutex", holder)...)
+		b.landsIn("break if unrenewed", held, func() *protocol.Write { return b.Break(r, "v3", granted, true) }, append(whatever, grant)...)
+	})
+}
+
+func TestAGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		_, held := b.hold()
+		dead := b.record()
+		for _, tc := range []struct {
+			what   string
+			change func(*protocol.Grant)
+			states []string
+		}{
+			{"plain", func(*protocol.Grant) {}, []string{absent, released}},
+			{"of a record that exists", func(g *protocol.Grant) { g.IfExists = true }, []string{released}},
+			{"over an attempt of one's own", func(g *protocol.Grant) { g.Takeable = []string{"v0", "v2"} },
+				[]string{absent, released, same, grant, token, holder, expired}},
+			{"over a record that has to exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{"v2"}, true },
+				[]string{released, same, grant, token, holder, expired}},
+			{"over the dead", func(g *protocol.Grant) { g.Dead = &dead },
+				b.where([]string{absent, released}, "native awslabs dynamolock python-dynamodb-lock", same, grant, token, holder)},
+			{"delivered late", func(g *protocol.Grant) { g.Version, g.Takeable = "g1", []string{"v2"} }, []string{absent, grant}},
+		} {
+			if tc.what == "over the dead" && b.isByClock() {
+				tc.states = append(tc.states, expired)
+			}
+			b.landsIn("grant "+tc.what, held, func() *protocol.Write {
+				g := b.grant("g9")
+				tc.change(&g)
+				return b.Grant(g)
+			}, tc.states...)
+		}
+	})
+}
+
+func TestAFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		_, held := b.hold()
+		free, keeps := b.in(released, held)
+		if !keeps {
+			return
+		}
+		b.landsIn("grant", free, func() *protocol.Write { return b.Grant(b.grant("g9")) },
+			b.where([]string{same, absent, grant, token, released, expired}, "native awslabs dynamolock", version, holder)...)
+	})
+}
+
+func TestNoTypeOfGrantIDFreesAHeldRecord(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		_, held := b.hold()
+		for _, exists := range []bool{false, true} {
+			item := maps.Clone(held)
+			item["grantId"] = null
+			b.put(item)
+			g := b.grant("g9")
+			g.IfExists = exists
+			if b.lands(b.Grant(g)) {
+				t.Errorf("a null id freed the record; it had to exist: %v", exists)
+			}
+		}
+	})
+}

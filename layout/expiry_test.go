@@ -146,3 +146,24 @@ func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
 		}
 	})
 }
+
+func TestAGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		h, held := b.hold()
+		if held["leaseDuration"] == nil {
+			return // not a record that a native client reads
+		}
+		if !b.lands(b.Release(h, "v3", granted, protocol.Changes{})) {
+			t.Fatal("not released")
+		}
+		item := b.item()
+		item["expiresAt"] = decimal("1764230400")
+		b.put(item)
+		if !b.lands(b.Grant(b.grant("g9"))) {
+			t.Fatal("not granted")
+		}
+		if v := b.item()["expiresAt"]; v != nil {
+			t.Errorf("a held record may be collected at %v", v)
+		}
+	})
+}

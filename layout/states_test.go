@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -185,6 +187,20 @@ func TestNoTypeOfGrantIDFreesAHeldRecord(t *testing.T) {
 			g.IfExists = exists
 			if b.lands(b.Grant(g)) {
 				t.Errorf("a null id freed the record; it had to exist: %v", exists)
+			}
+		}
+	})
+}
+
+func TestOnlyItsOwnMarkMakesARecordFree(t *testing.T) { // dynamolock, awslabs: any isReleased does
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		_, held := b.hold()
+		for _, v := range []types.AttributeValue{text("0"), text("true"), decimal("1"), null} {
+			item := maps.Clone(held)
+			item["isReleased"] = v
+			b.put(item)
+			if b.lands(b.Grant(b.grant("g9"))) {
+				t.Errorf("isReleased of %v frees a held record", v)
 			}
 		}
 	})

@@ -124,15 +124,10 @@ func fencedOrNot(e *env) {
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	if left != nil {
-		for name, v := range left {
-			if grant[name] == nil && name != "isReleased" && name != "kind" && name != "ttl" {
-				grant[name] = v
-			}
+	for name, v := range left { // dynamo-dlm leaves nothing to be carried forward
+		if grant[name] == nil && name != "isReleased" {
+			grant[name] = v
 		}
-	}
-	if e.Layout.Name() == "dynamo-dlm" {
-		grant = e.granted(e.key, "a-peer", patience) // it writes whole items, and names no owner to tell by
 	}
 	e.put(grant)
 	if r := e.get(c); r.Token != 0 || r.Grant != "" {

@@ -81,11 +81,6 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 	return c, w
 }
 
-// leaseOf makes a client's leases last d.
-func leaseOf(d time.Duration) func(*leasehold.Config) {
-	return func(cfg *leasehold.Config) { cfg.Lease = d }
-}
-
 // patience is how long a check waits for what does come: a busy machine may
 // take its time.
 const patience = 2 * time.Minute

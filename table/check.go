@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Check compares the table with spec: key schema, TTL, status, global-table
@@ -57,29 +59,26 @@ func checkStatus(t *types.TableDescription) []Problem {
 }
 
 func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
-	var have protocol.Schema
-	for _, k := range t.KeySchema {
-		if k.KeyType == types.KeyTypeHash {
-			have.Partition = aws.ToString(k.AttributeName)
-		} else {
-			have.Sort = aws.ToString(k.AttributeName)
-		}
+	have := keysOf(t)
+	advice := "name it in the layout, or use another table"
+	if names := layoutsOf(have); len(names) > 0 {
+		advice = fmt.Sprintf("this is a table of layout %s: use that, or another table", strings.Join(names, " or "))
 	}
 	var problems []Problem
 	fatal := func(format string, args ...any) {
 		problems = append(problems, Problem{Fatal: true, What: fmt.Sprintf(format, args...)})
 	}
 	if have.Partition != want.Partition {
-		fatal("the partition key is %q, the layout's is %q: name it in the layout, or use another table", have.Partition, want.Partition)
+		fatal("the partition key is %q, the layout's is %q: %s", have.Partition, want.Partition, advice)
 	}
 	switch {
 	case have.Sort == want.Sort:
 	case have.Sort == "":
-		fatal("the table has no sort key, the layout's is %q: leave it out of the layout, or use another table", want.Sort)
+		fatal("the table has no sort key, the layout's is %q: %s", want.Sort, strings.Replace(advice, "name it in", "leave it out of", 1))
 	case want.Sort == "":
-		fatal("the table has the sort key %q, the layout has none: name it in the layout, or use another table", have.Sort)
+		fatal("the table has the sort key %q, the layout has none: %s", have.Sort, advice)
 	default:
-		fatal("the sort key is %q, the layout's is %q: name it in the layout, or use another table", have.Sort, want.Sort)
+		fatal("the sort key is %q, the layout's is %q: %s", have.Sort, want.Sort, advice)
 	}
 	for _, a := range t.AttributeDefinitions {
 		name, wanted := aws.ToString(a.AttributeName), types.ScalarAttributeTypeS
@@ -91,6 +90,44 @@ func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
 		}
 	}
 	return problems
+}
+
+// keysOf is the key that a table has.
+func keysOf(t *types.TableDescription) protocol.Schema {
+	var have protocol.Schema
+	for _, k := range t.KeySchema {
+		if k.KeyType == types.KeyTypeHash {
+			have.Partition = aws.ToString(k.AttributeName)
+		} else {
+			have.Sort = aws.ToString(k.AttributeName)
+		}
+	}
+	for _, a := range t.AttributeDefinitions {
+		if name := aws.ToString(a.AttributeName); name == have.Sort {
+			have.SortNumber = a.AttributeType == types.ScalarAttributeTypeN
+		}
+	}
+	return have
+}
+
+// layoutsOf names the layouts whose table, under its default names, has that key.
+func layoutsOf(have protocol.Schema) []string {
+	var names []string
+	for _, name := range layout.Names() {
+		l, err := layout.Parse(name)
+		if err != nil {
+			continue
+		}
+		proto, err := l.Protocol()
+		if err != nil {
+			continue
+		}
+		is := proto.Schema()
+		if is.TTL = ""; is == have {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ttlIsOn also counts a change that DynamoDB is still making.

@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 type breakFlags struct {
-	token   int64
-	yes     bool
-	sortKey string
+	token     int64
+	ifVersion string
+	yes       bool
+	sortKey   string
 }
 
 func (a *app) newBreak() *cobra.Command {
@@ -34,8 +36,8 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 		Args: oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case f.yes && f.token == 0:
-				return usageOf(cmd, "--yes needs --token, so that no other grant is broken")
+			case f.yes && f.token == 0 && f.ifVersion == "":
+				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
 			case !f.yes && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
 				return usageOf(cmd, "it asks at a terminal only: give --token and --yes")
 			}
@@ -44,11 +46,12 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 				return err
 			}
 			defer s.close()
-			return no(a.breakGrant(cmd.Context(), s, leasehold.Key{Partition: args[0], Sort: f.sortKey}, f))
+			return no(a.breakGrant(cmd.Context(), s, completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey}), f))
 		},
 	}
 	fl := cmd.Flags()
 	fl.Int64Var(&f.token, "token", 0, "break only the grant with this `TOKEN`; needed with --yes")
+	fl.StringVar(&f.ifVersion, "if-version", "", "break only while the record shows this `VERSION`: for grants without a token, those of other libraries")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not observe, do not ask")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
@@ -71,10 +74,13 @@ func (a *app) breakGrant(ctx context.Context, s *store, key leasehold.Key, f bre
 		return cause(ctx, err)
 	case r.Released:
 		return exit(codeNo, usagef("nobody holds %s: nothing to break", printable(key.String())))
-	case f.token != 0 && f.token != r.Token:
+	case f.token != 0 && f.token != r.Token, f.ifVersion != "" && f.ifVersion != r.Version:
 		return &leasehold.ChangedError{Now: r}
 	}
 	var opts []leasehold.BreakOption
+	if f.ifVersion != "" {
+		opts = append(opts, leasehold.IfUnrenewed())
+	}
 	if !f.yes {
 		o, err := a.confirmBreak(ctx, s, locks, r)
 		if err != nil {
@@ -104,16 +110,22 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 	if err := a.showRecord(a.Stderr, s, row{record: r}); err != nil {
 		return observation{}, err
 	}
-	o := a.observeAloud(ctx, locks, []leasehold.Record{r}, "the holder")[0]
+	by, err := newObserver(s, locks)
+	if err != nil {
+		return observation{}, err
+	}
+	o := a.observeAloud(ctx, by, []leasehold.Record{r}, "the holder")[0]
 	switch {
 	case o.err != nil:
 		return o, o.err
 	case o.gone:
 		return o, fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(r.Key.String()), s.table)
-	case o.record.Released, o.record.Grant != r.Grant:
+	case o.record.Released, grantOf(o.record) != grantOf(r):
 		return o, &leasehold.ChangedError{Now: o.record}
 	case o.found == live:
 		fmt.Fprintln(a.Stderr, "The holder lives: it has just renewed, and may work on for some seconds after a break.")
+	case by.expiry == layout.WallClock:
+		fmt.Fprintf(a.Stderr, "The record has expired (%s): its holder is dead, or stuck.\n", leaseText(o.record, a.Now()))
 	default:
 		fmt.Fprintf(a.Stderr, "The holder has not renewed for a lease (%s): it is dead, or stuck.\n", shortDuration(o.record.Lease))
 	}

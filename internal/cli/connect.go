@@ -44,6 +44,7 @@ type store struct {
 	location string // region, URL or file: for people, and to tell stores apart
 	file     string // of a local store
 	created  bool   // by this very command
+	misfit   error  // a local store's table is of another layout
 	health   health
 	watch    *waiting
 	gate     sync.RWMutex // whoever locks it keeps requests back; a request holds it for reading
@@ -56,6 +57,20 @@ func (s *store) id() string { return s.location + " " + s.table }
 // open opens the lock table that flags and environment name. granted is the
 // table of a grant, if there is one.
 func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
+	s, err := a.openAny(cmd, granted)
+	if err != nil {
+		return nil, err
+	}
+	if s.misfit != nil {
+		s.close()
+		return nil, s.misfit
+	}
+	return s, nil
+}
+
+// openAny is open for commands that look at the table itself, which may be of
+// another layout.
+func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
 	if err != nil {
 		return nil, err
@@ -108,6 +123,12 @@ func (s *store) createTable(ctx context.Context) error {
 	problems, err := table.Check(ctx, s.db, spec)
 	if err == nil && len(problems) == 0 {
 		return nil
+	}
+	for _, p := range problems {
+		if p.Fatal {
+			s.misfit = usagef("table %s in %s: %s", s.table, s.location, p.What)
+			return nil
+		}
 	}
 	s.created = errors.Is(err, leasehold.ErrTableNotFound)
 	return table.Create(ctx, s.db, spec)

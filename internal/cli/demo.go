@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Clients of the demo have one letter each.
@@ -22,13 +24,16 @@ const (
 	mostClients  = 26
 )
 
+// demoLease is short, so that the demo is.
+const demoLease = 2 * time.Second
+
 type demoFlags struct {
 	clients int
 	lease   time.Duration
 }
 
 func (a *app) newDemo() *cobra.Command {
-	f := demoFlags{lease: 2 * time.Second}
+	f := demoFlags{lease: demoLease}
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
@@ -45,7 +50,7 @@ one's late write is refused. About 20 seconds, no AWS.`,
 			if runtime.GOOS == "windows" {
 				return usagef("the demo stops a process and lets it go on, which Windows cannot")
 			}
-			return a.demo(cmd.Context(), f)
+			return a.demo(cmd, f)
 		},
 	}
 	cmd.Flags().IntVarP(&f.clients, "clients", "c", leastClients, "`N` processes contend")
@@ -62,13 +67,24 @@ type demo struct {
 	events    chan demoEvent
 }
 
-func (a *app) demo(ctx context.Context, f demoFlags) error {
-	where, clean, err := a.demoPlace()
+func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
+	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+	if err != nil {
+		return err
+	}
+	proto, err := l.Protocol()
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("lease") { // clocks may differ: less of it can be trusted
+		f.lease += proto.Skew()
+	}
+	where, clean, err := a.demoPlace(l)
 	if err != nil {
 		return err
 	}
 	defer clean()
-	ctx, done := a.untilSignal(ctx)
+	ctx, done := a.untilSignal(cmd.Context())
 	defer done()
 
 	key := "leasehold-demo/" + strings.ToLower(rand.Text()[:8])
@@ -90,24 +106,27 @@ func (a *app) demo(ctx context.Context, f demoFlags) error {
 
 // demoPlace returns the flags that say where the lock is: where the user said
 // on the command line, else in a store that is removed afterwards.
-func (a *app) demoPlace() (flags []string, clean func(), err error) {
+func (a *app) demoPlace(l layout.Layout) (flags []string, clean func(), err error) {
 	f := a.flags
+	written := []string{"--layout", l.Name()}
+	if attr := f.attr.String(); attr != "" {
+		written = append(written, "--attr", attr)
+	}
 	if f.file == "" && f.table == "" && awsFlag(f) == "" {
 		dir, err := os.MkdirTemp("", "leasehold-demo-")
 		if err != nil {
 			return nil, nil, err
 		}
-		return []string{"--file", filepath.Join(dir, "locks.db")}, func() { _ = os.RemoveAll(dir) }, nil
+		return append(written, "--file", filepath.Join(dir, "locks.db")), func() { _ = os.RemoveAll(dir) }, nil
 	}
 	for _, pair := range [][2]string{
 		{"--table", f.table}, {"--file", f.file}, {"--region", f.region}, {"--profile", f.profile}, {"--endpoint-url", f.endpoint},
-		{"--layout", f.layout}, {"--attr", f.attr.String()},
 	} {
 		if pair[1] != "" {
 			flags = append(flags, pair[0], pair[1])
 		}
 	}
-	return flags, func() {}, nil
+	return append(flags, written...), func() {}, nil
 }
 
 // play plays the demonstration's three acts: a holder is killed, the next is

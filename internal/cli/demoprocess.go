@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,8 +113,8 @@ func (a *app) newDemoProcess() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo-process NAME KEY", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := &contender{app: a, name: args[0], key: args[1]}
-			if err := c.run(cmd, lease); err != nil {
+			c := &contender{app: a, name: args[0], key: args[1], lease: lease}
+			if err := c.run(cmd); err != nil {
 				c.tell(demoEvent{Event: demoFailed, Error: words(err, a.flags.table)})
 				return exit(codeTrouble, nil)
 			}
@@ -128,6 +129,7 @@ func (a *app) newDemoProcess() *cobra.Command {
 type contender struct {
 	app       *app
 	name, key string
+	lease     time.Duration
 	store     *store
 	lock      *leasehold.Lock
 }
@@ -138,15 +140,15 @@ func (c *contender) tell(e demoEvent) {
 }
 
 // run obeys orders until they end.
-func (c *contender) run(cmd *cobra.Command, lease time.Duration) error {
+func (c *contender) run(cmd *cobra.Command) error {
 	var err error
 	if c.store, err = c.app.open(cmd, ""); err != nil {
 		return err
 	}
 	defer c.store.close()
-	locks, err := c.store.locks(leasehold.Config{Owner: c.name, Lease: lease, PollMax: lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
+	locks, err := c.store.locks(leasehold.Config{Owner: c.name, Lease: c.lease, PollMax: c.lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
-			c.tell(demoEvent{Event: demoWaiting, Holder: withoutID(e.Holder.Owner)})
+			c.tell(demoEvent{Event: demoWaiting, Holder: cmp.Or(withoutID(e.Holder.Owner), "somebody")})
 		}
 	}})
 	if err != nil {
@@ -158,10 +160,13 @@ func (c *contender) run(cmd *cobra.Command, lease time.Duration) error {
 		switch orders.Text() {
 		case demoAcquire:
 			var opts []leasehold.AcquireOption
-			if locks.Capabilities().SortKey {
+			if locks.Capabilities().SortKey && completeKey(c.store.layout, leasehold.Key{}).Sort == "" {
 				opts = append(opts, leasehold.WithSortKey("demo"))
 			}
 			if c.lock, err = locks.Acquire(ctx, c.key, opts...); err != nil {
+				return err
+			}
+			if err := c.makeTarget(ctx); err != nil {
 				return err
 			}
 			if _, err := c.write(ctx); err != nil {
@@ -202,18 +207,12 @@ func (c *contender) write(ctx context.Context) (refused bool, err error) {
 		return false, err
 	}
 	_, err = c.store.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: aws.String(c.store.table),
-		Key:       target,
-		// The target stands in the lock table. A released record is what
-		// leasehold ls can read and leaves alone.
-		UpdateExpression:         aws.String("SET #fence = :token, #writer = :name, isReleased = :one"),
-		ConditionExpression:      aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
-		ExpressionAttributeNames: map[string]string{"#fence": fence, "#writer": "writer"},
-		ExpressionAttributeValues: protocol.Item{
-			":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(c.lock.Token(), 10)},
-			":name":  &types.AttributeValueMemberS{Value: c.name},
-			":one":   &types.AttributeValueMemberS{Value: "1"},
-		},
+		TableName:                 aws.String(c.store.table),
+		Key:                       target,
+		UpdateExpression:          aws.String("SET #fence = :token"),
+		ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
+		ExpressionAttributeNames:  map[string]string{"#fence": fence},
+		ExpressionAttributeValues: protocol.Item{":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(c.lock.Token(), 10)}},
 	})
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
@@ -222,13 +221,35 @@ func (c *contender) write(ctx context.Context) (refused bool, err error) {
 	return false, err
 }
 
+// makeTarget makes the row that the work is done on, unless it is there. It
+// stands in the lock table, so it is spelled as a lock of the demo: leasehold ls
+// can read that in any layout.
+func (c *contender) makeTarget(ctx context.Context) error {
+	proto, err := c.store.layout.Protocol()
+	if err != nil {
+		return err
+	}
+	w := proto.Grant(protocol.Grant{
+		Key: c.targetKey(), Owner: c.lock.Record().Owner, Version: protocol.NewVersion(), Lease: c.lease, Now: time.Now(),
+	})
+	_, err = c.store.db.UpdateItem(ctx, w.UpdateItem(c.store.table))
+	if there := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &there) {
+		return nil
+	}
+	return err
+}
+
+func (c *contender) targetKey() protocol.Key {
+	return protocol.Key{Partition: c.key + "/target", Sort: c.lock.Key().Sort}
+}
+
 // target is the key of the row that the work is done on.
 func (c *contender) target() (protocol.Item, error) {
 	proto, err := c.store.layout.Protocol()
 	if err != nil {
 		return nil, err
 	}
-	return proto.Key(protocol.Key{Partition: c.key + "/target", Sort: c.lock.Key().Sort})
+	return proto.Key(c.targetKey())
 }
 
 // clean leaves nothing of the demo in the table. The keys are this demo's

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // durationFlag reads what time.ParseDuration does and, as timeout(1) and
@@ -95,6 +96,27 @@ func (n *attributeNames) Set(s string) error {
 		}
 	}
 	return nil
+}
+
+// apply gives a layout the names, and returns the roles whose names it does not
+// let anybody choose.
+func (n attributeNames) apply(l layout.Layout) (named layout.Layout, fixed []string) {
+	switch l := l.(type) {
+	case layout.Native:
+		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
+		return l, nil
+	case layout.PythonDynamoDBLock:
+		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
+		return l, nil
+	case layout.AWSLabs:
+		l.PartitionKey, l.SortKey = n.key, n.sort
+		return l, []string{"ttl"}
+	case layout.Dynamolock:
+		l.PartitionKey, l.SortKey = n.key, n.sort
+		return l, []string{"ttl"}
+	default:
+		return l, []string{"key", "sort", "ttl"}
+	}
 }
 
 // dataFlag is --data: the text itself, or @FILE.

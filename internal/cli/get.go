@@ -31,7 +31,10 @@ func (a *app) newGet() *cobra.Command {
 				return err
 			}
 			defer s.close()
-			return no(a.getRecord(cmd, s, leasehold.Key{Partition: args[0], Sort: sortKey}, check, data))
+			if data && !s.layout.Capabilities().Data {
+				return &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
+			}
+			return no(a.getRecord(cmd, s, completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: sortKey}), check, data))
 		},
 	}
 	fl := cmd.Flags()
@@ -61,7 +64,11 @@ func (a *app) getRecord(cmd *cobra.Command, s *store, key leasehold.Key, check, 
 	}
 	shown := row{record: r}
 	if check && !r.Released {
-		o := a.observeAloud(ctx, locks, []leasehold.Record{r}, "the holder")[0]
+		by, err := newObserver(s, locks)
+		if err != nil {
+			return err
+		}
+		o := a.observeAloud(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
 		case o.err != nil:
 			return o.err
@@ -117,7 +124,7 @@ func (a *app) parts(r row, terminal bool) [][2]string {
 		{"owner", owner},
 		{"token", tokenText(rec)},
 		{"version", printableOrEmpty(rec.Version)},
-		{"lease", shortDuration(rec.Lease)},
+		{"lease", leaseFixed(rec)},
 		{"grantedAt", granted},
 		{"held", held},
 		{"expiresAt", timeText(rec.ExpiresAt)},

@@ -63,8 +63,9 @@ type resumed struct {
 }
 
 // resume reads a grant and takes it up. A grant that is lost is an answer, not
-// trouble.
-func (a *app) resume(cmd *cobra.Command, path string, opts ...leasehold.RenewOption) (*resumed, error) {
+// trouble. With data it refuses a layout that cannot keep any, before the grant
+// is taken up: that can be done once.
+func (a *app) resume(cmd *cobra.Command, path string, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
 	if path == standardStream && isTerminal(a.Stdin) {
 		return nil, usageOf(cmd, "name the FILE with the grant: -f FILE")
 	}
@@ -79,6 +80,10 @@ func (a *app) resume(cmd *cobra.Command, path string, opts ...leasehold.RenewOpt
 	if s.table != g.Table {
 		s.close()
 		return nil, usagef("the grant is of table %s, not %s", g.Table, s.table)
+	}
+	if data && !s.layout.Capabilities().Data {
+		s.close()
+		return nil, &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
 	}
 	locks, err := s.locks(leasehold.Config{Owner: withoutID(g.Owner)})
 	if err != nil {

@@ -139,6 +139,7 @@ Set for the CMD of run:
   LEASEHOLD_OWNER                      by whom, as the record shows it
   LEASEHOLD_TOKEN                      the fencing token
   LEASEHOLD_TABLE or LEASEHOLD_FILE    where
+  LEASEHOLD_LAYOUT                     in which layout, if not native
 
 CMD runs in a process group of its own. A second process of leasehold stops
 that group before trust in the lock ends, even if leasehold run itself was

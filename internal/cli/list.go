@@ -93,7 +93,11 @@ func (a *app) list(cmd *cobra.Command, f listFlags) error {
 		rows[i].record = r
 	}
 	if f.check {
-		if rows, err = a.checkRows(ctx, locks, f, records); err != nil {
+		o, err := newObserver(s, locks)
+		if err != nil {
+			return err
+		}
+		if rows, err = a.checkRows(ctx, o, f, records); err != nil {
 			return no(err)
 		}
 	}
@@ -111,10 +115,10 @@ func (a *app) list(cmd *cobra.Command, f listFlags) error {
 
 // newListing is how records are written to standard output.
 func (a *app) newListing(s *store, locks *leasehold.Client) listing {
-	terminal := isTerminal(a.Stdout)
+	terminal, caps := isTerminal(a.Stdout), locks.Capabilities()
 	return listing{
 		table: s.table, json: a.flags.json, terminal: terminal, colour: terminal && a.get("NO_COLOR") == "",
-		sortKeys: locks.Capabilities().SortKey,
+		sortKeys: caps.SortKey, expiry: caps.Expiry,
 	}
 }
 
@@ -146,7 +150,7 @@ func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags)
 }
 
 // checkRows tells live holders from dead ones.
-func (a *app) checkRows(ctx context.Context, locks *leasehold.Client, f listFlags, records []leasehold.Record) ([]row, error) {
+func (a *app) checkRows(ctx context.Context, by observer, f listFlags, records []leasehold.Record) ([]row, error) {
 	held := 0
 	for _, r := range records {
 		if !r.Released {
@@ -158,7 +162,7 @@ func (a *app) checkRows(ctx context.Context, locks *leasehold.Client, f listFlag
 		what = "1 holder"
 	}
 	var rows []row
-	for _, o := range a.observeAloud(ctx, locks, records, what) {
+	for _, o := range a.observeAloud(ctx, by, records, what) {
 		switch {
 		case o.err != nil && ctx.Err() == nil && errors.Is(o.err, leasehold.ErrBadRecord):
 			a.say.fail(o.err)
@@ -185,7 +189,7 @@ func (a *app) watchList(ctx context.Context, locks *leasehold.Client, f listFlag
 		}
 		var rows []row
 		for _, r := range records {
-			is := r.Grant + state(r)
+			is := grantOf(r) + state(r)
 			if out.terminal && !out.json || before[r.Key] != is {
 				rows = append(rows, row{record: r})
 			}

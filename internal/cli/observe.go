@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 const (
-	looksPerLease   = 8               // while a record is observed; holders renew four times
+	looksPerLease   = 8               // while a record is observed; holders renew several times
 	longestLookAway = 5 * time.Second // whatever the lease
 	observeAtATime  = 32              // requests
 )
@@ -24,30 +25,59 @@ type observation struct {
 	err    error
 }
 
-// observe looks at each record until its version changes or its lease has
-// passed, by this process's monotonic clock: all at the same time.
-func observe(ctx context.Context, locks *leasehold.Client, records []leasehold.Record) []observation {
+// observer tells live holders from dead ones.
+type observer struct {
+	locks  *leasehold.Client
+	expiry layout.Expiry
+	late   time.Duration // after its expiry a holder that goes by the wall clock is dead
+}
+
+// newObserver observes records of the store as a waiter would.
+func newObserver(s *store, locks *leasehold.Client) (observer, error) {
+	proto, err := s.layout.Protocol()
+	if err != nil {
+		return observer{}, err
+	}
+	caps := locks.Capabilities()
+	return observer{locks, caps.Expiry, proto.Skew() + caps.LeaseStep}, nil
+}
+
+// deadIn is when the holder of a held record is dead that stays as it is and
+// was first seen so long ago: once its lease has passed by this process's
+// monotonic clock or, where records say when they expire, once that time has
+// passed by every clock of the fleet.
+func (o observer) deadIn(r leasehold.Record, seenFor time.Duration) time.Duration {
+	if o.expiry == layout.WallClock {
+		return time.Until(r.ExpiresAt.Add(o.late))
+	}
+	return r.Lease - seenFor
+}
+
+// observe looks at each record until its version changes or its holder is dead:
+// all at the same time.
+func (o observer) observe(ctx context.Context, records []leasehold.Record) []observation {
 	out := make([]observation, len(records))
 	requests := make(chan struct{}, observeAtATime)
 	var wg sync.WaitGroup
 	for i, r := range records {
-		wg.Go(func() { out[i] = observeOne(ctx, locks, r, requests) })
+		wg.Go(func() { out[i] = o.observeOne(ctx, r, requests) })
 	}
 	wg.Wait()
 	return out
 }
 
-func observeOne(ctx context.Context, locks *leasehold.Client, first leasehold.Record, requests chan struct{}) observation {
+func (o observer) observeOne(ctx context.Context, first leasehold.Record, requests chan struct{}) observation {
 	if first.Released {
 		return observation{record: first}
 	}
 	get := func() (leasehold.Record, error) {
 		requests <- struct{}{}
 		defer func() { <-requests }()
-		return locks.Get(ctx, first.Key.Partition, withSortKey(first.Key)...)
+		return o.locks.Get(ctx, first.Key.Partition, withSortKey(first.Key)...)
 	}
 	var seen leasehold.Record
 	var since time.Time
+	var every time.Duration
 	for {
 		r, err := get()
 		now := time.Now()
@@ -66,10 +96,15 @@ func observeOne(ctx context.Context, locks *leasehold.Client, first leasehold.Re
 			seen, since = r, now
 		case r.Version != seen.Version:
 			return observation{record: r, found: live}
-		case now.Sub(since) >= r.Lease:
+		}
+		left := o.deadIn(r, now.Sub(since))
+		if left <= 0 {
 			return observation{record: r, found: dead}
 		}
-		if !sleep(ctx, min(seen.Lease/looksPerLease, longestLookAway, seen.Lease-now.Sub(since))) {
+		if every == 0 {
+			every = min(left/looksPerLease, longestLookAway)
+		}
+		if !sleep(ctx, min(every, left)) {
 			return observation{record: r, err: context.Cause(ctx)}
 		}
 	}
@@ -87,12 +122,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// longestLease is how long observing records takes at most.
-func longestLease(records []leasehold.Record) time.Duration {
+// longest is how long observing records takes at most.
+func (o observer) longest(records []leasehold.Record) time.Duration {
 	var longest time.Duration
 	for _, r := range records {
 		if !r.Released {
-			longest = max(longest, r.Lease)
+			longest = max(longest, o.deadIn(r, 0))
 		}
 	}
 	return longest
@@ -106,17 +141,17 @@ func withSortKey(k leasehold.Key) []leasehold.GetOption {
 }
 
 // observeAloud is observe with a line that says what takes so long.
-func (a *app) observeAloud(ctx context.Context, locks *leasehold.Client, records []leasehold.Record, what string) []observation {
-	longest := longestLease(records)
+func (a *app) observeAloud(ctx context.Context, o observer, records []leasehold.Record, what string) []observation {
+	longest := o.longest(records)
 	if longest == 0 {
-		return observe(ctx, locks, records)
+		return o.observe(ctx, records)
 	}
 	if !a.say.rewrites() {
-		a.say.text("observing %s for up to %s", what, age(longest))
-		return observe(ctx, locks, records)
+		a.say.text("observing %s for up to %s", what, age(longest+time.Second-1))
+		return o.observe(ctx, records)
 	}
 	done := make(chan []observation)
-	go func() { done <- observe(ctx, locks, records) }()
+	go func() { done <- o.observe(ctx, records) }()
 	began := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

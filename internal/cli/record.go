@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func state(r leasehold.Record) string {
 // shortOwner is an owner for people: of its id, enough to tell two apart.
 func shortOwner(owner string) string {
 	if owner == "" {
-		return "nobody named"
+		return "somebody"
 	}
 	return printable(protocol.ShortOwner(owner))
 }
@@ -77,6 +78,37 @@ func heldFor(r leasehold.Record, now time.Time) string {
 		return ""
 	}
 	return age(now.Sub(r.GrantedAt))
+}
+
+// grantOf tells one grant of a key from the next. A foreign one has no id: its
+// holder's name stays the same while it renews, and where records say when they
+// expire it does not renew.
+func grantOf(r leasehold.Record) string {
+	if r.Lease == 0 {
+		return cmp.Or(r.Grant, r.Version)
+	}
+	return cmp.Or(r.Grant, r.Owner, r.Version)
+}
+
+// leaseFixed is the lease in a record; empty: it has none.
+func leaseFixed(r leasehold.Record) string {
+	if r.Lease == 0 {
+		return ""
+	}
+	return shortDuration(r.Lease)
+}
+
+// leaseText is the lease in a record or, where it has none, how far off its
+// expiry is, for people.
+func leaseText(r leasehold.Record, now time.Time) string {
+	left := r.ExpiresAt.Sub(now)
+	switch {
+	case r.Lease != 0 || r.ExpiresAt.IsZero() || r.Released:
+		return leaseFixed(r)
+	case left < 0:
+		return age(-left) + " ago"
+	}
+	return "in " + age(left)
 }
 
 func tokenText(r leasehold.Record) string {

@@ -41,7 +41,7 @@ func (a *app) newRelease() *cobra.Command {
 }
 
 func (a *app) release(cmd *cobra.Command, path string, opts []leasehold.ReleaseOption) error {
-	r, err := a.resume(cmd, path)
+	r, err := a.resume(cmd, path, len(opts) > 0)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (a *app) newRenew() *cobra.Command {
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			r, err := a.resume(cmd, path, opts...)
+			r, err := a.resume(cmd, path, data.given, opts...)
 			if err != nil {
 				return no(err)
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // row is one record of a listing.
@@ -24,6 +26,7 @@ type listing struct {
 	terminal bool
 	colour   bool
 	sortKeys bool // the table has them
+	expiry   layout.Expiry
 	states   bool // released records are listed too
 	checked  bool
 }
@@ -34,7 +37,11 @@ func (l listing) columns() []string {
 	if l.sortKeys {
 		c = append(c, "SORT KEY")
 	}
-	c = append(c, "OWNER", "HELD", "LEASE", "TOKEN")
+	lease := "LEASE"
+	if l.expiry == layout.WallClock { // records have no lease, but say when it ends
+		lease = "EXPIRES"
+	}
+	c = append(c, "OWNER", "HELD", lease, "TOKEN")
 	if l.states {
 		c = append(c, "STATE")
 	}
@@ -51,9 +58,9 @@ func (l listing) cells(r row, now time.Time) []string {
 		c = append(c, printable(rec.Key.Sort))
 	}
 	if l.terminal {
-		c = append(c, shortOwner(rec.Owner), heldFor(rec, now), shortDuration(rec.Lease))
+		c = append(c, shortOwner(rec.Owner), heldFor(rec, now), leaseText(rec, now))
 	} else {
-		c = append(c, printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), shortDuration(rec.Lease))
+		c = append(c, printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), cmp.Or(leaseFixed(rec), timeText(rec.ExpiresAt)))
 	}
 	c = append(c, tokenText(rec))
 	if l.states {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // defaultLease is the library's.
@@ -85,11 +87,8 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	if err := a.completeAcquire(cmd, &f.acquireFlags); err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("grace") {
-		f.grace = min(f.grace, f.lease/4)
-	}
-	if f.grace >= f.lease/2 {
-		return usageOf(cmd, "--grace %s: it must be below half the lease, %s", shortDuration(f.grace), shortDuration(f.lease/2))
+	if err := a.completeGrace(cmd, f); err != nil {
+		return err
 	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
 		return usageOf(cmd, "-E %d: an exit code is from 0 to 255", f.conflictCode)
@@ -153,6 +152,34 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	return run.run()
 }
 
+// completeGrace settles the time that CMD has to stop. Where records say when
+// they expire, trust ends earlier by the most that clocks differ.
+func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
+	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+	if err != nil {
+		return err
+	}
+	proto, err := l.Protocol()
+	if err != nil {
+		return err
+	}
+	usable, half := f.lease-proto.Skew(), "half the lease"
+	switch {
+	case usable < time.Second:
+		return usageOf(cmd, "a lease of %s: clocks may differ by %s in layout %s: at least %s", shortDuration(f.lease),
+			shortDuration(proto.Skew()), l.Name(), shortDuration(time.Second+proto.Skew()))
+	case proto.Skew() > 0:
+		half = fmt.Sprintf("half of the lease less %s, by which clocks may differ", shortDuration(proto.Skew()))
+	}
+	if !cmd.Flags().Changed("grace") {
+		f.grace = min(f.grace, usable/4)
+	}
+	if f.grace >= usable/2 {
+		return usageOf(cmd, "--grace %s: it must be below %s, %s", shortDuration(f.grace), half, shortDuration(usable/2))
+	}
+	return nil
+}
+
 // completeAcquire settles what the environment may say, and what cannot be asked.
 func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
 	var err error
@@ -203,7 +230,8 @@ func startError(name string, err error) error {
 // refuseNested refuses to wait for the lock that this very process runs under.
 func (a *app) refuseNested(s *store, key, sortKey string) error {
 	held, under := a.LookupEnv("LEASEHOLD_KEY")
-	if !under || held != key || a.get("LEASEHOLD_SORT_KEY") != sortKey {
+	wanted := completeKey(s.layout, leasehold.Key{Partition: key, Sort: sortKey})
+	if !under || wanted != (leasehold.Key{Partition: held, Sort: a.get("LEASEHOLD_SORT_KEY")}) {
 		return nil
 	}
 	if s.file != a.get("LEASEHOLD_FILE") || s.file == "" && s.table != a.get("LEASEHOLD_TABLE") {
@@ -214,11 +242,11 @@ func (a *app) refuseNested(s *store, key, sortKey string) error {
 
 // commandEnv is CMD's environment: what is held, by whom, and where.
 func (a *app) commandEnv(s *store, lock *leasehold.Lock) []string {
-	env := make([]string, 0, len(a.Environ)+6)
+	env := make([]string, 0, len(a.Environ)+7)
 	for _, kv := range a.Environ {
 		name, _, _ := strings.Cut(kv, "=")
 		switch name {
-		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE":
+		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT":
 			continue
 		}
 		env = append(env, kv)
@@ -235,6 +263,9 @@ func (a *app) commandEnv(s *store, lock *leasehold.Lock) []string {
 	}
 	if s.file == "" || s.table != defaultTable {
 		set("LEASEHOLD_TABLE", s.table)
+	}
+	if name := s.layout.Name(); name != (layout.Native{}).Name() {
+		set("LEASEHOLD_LAYOUT", name)
 	}
 	return env
 }
@@ -277,8 +308,8 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 	}
 	short := f.nonblock || f.wait > 0
 	var seen *seenFile
-	if short {
-		seen = a.loadSeen(s, locks, leasehold.Key{Partition: key, Sort: f.sortKey})
+	if short && locks.Capabilities().Expiry == layout.Observed {
+		seen = a.loadSeen(s, locks, completeKey(s.layout, leasehold.Key{Partition: key, Sort: f.sortKey}))
 	}
 
 	ctx, cancel := signals.bind(ctx)

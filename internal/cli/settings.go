@@ -3,9 +3,12 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -131,16 +134,26 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 	if f.attr == (attributeNames{}) {
 		return l, nil
 	}
-	switch l := l.(type) {
-	case layout.Native:
-		l.PartitionKey, l.SortKey, l.TTL = f.attr.key, f.attr.sort, f.attr.ttl
-		if _, err := l.Protocol(); err != nil {
-			return nil, usagef("--attr: %s", strings.ReplaceAll(err.Error(), "layout: native: ", ""))
+	l, fixed := f.attr.apply(l)
+	for _, role := range []struct{ name, given string }{{"key", f.attr.key}, {"sort", f.attr.sort}, {"ttl", f.attr.ttl}} {
+		if role.given != "" && slices.Contains(fixed, role.name) {
+			return nil, usagef("--attr %s=%s: layout %s has no name for %s that could be changed: leave it out, or use another layout",
+				role.name, role.given, name, role.name)
 		}
-		return l, nil
-	default:
-		return nil, usagef("--attr: the attribute names of layout %s cannot be changed", name)
 	}
+	if _, err := l.Protocol(); err != nil {
+		return nil, usagef("--attr: %s", oneLine(strings.ReplaceAll(err.Error(), "layout: "+name+": ", "")))
+	}
+	return l, nil
+}
+
+// completeKey fills in what the layout does where a call leaves it out, so that
+// a key can be compared with those of records.
+func completeKey(l layout.Layout, key leasehold.Key) leasehold.Key {
+	if proto, err := l.Protocol(); err == nil {
+		return leasehold.Key(proto.Complete(protocol.Key(key)))
+	}
+	return key
 }
 
 // chooseOwner is the name shown to others, empty for the default. A command

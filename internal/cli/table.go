@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -42,7 +43,7 @@ func (a *app) newTableCreate() *cobra.Command {
 		Short: "Create the table, wait for it, turn TTL on; fine if it is there",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.open(cmd, "")
+			s, err := a.openAny(cmd, "")
 			if err != nil {
 				return err
 			}
@@ -50,9 +51,12 @@ func (a *app) newTableCreate() *cobra.Command {
 			ctx, done := a.untilSignal(cmd.Context())
 			defer done()
 			spec := table.Spec{Name: s.table, Layout: s.layout}
-			_, err = table.Check(ctx, s.db, spec)
+			problems, err := table.Check(ctx, s.db, spec)
 			fresh := s.created || errors.Is(err, leasehold.ErrTableNotFound)
 			if err := table.Create(ctx, s.db, spec); err != nil {
+				if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
+					return exit(codeNo, err)
+				}
 				return no(cause(ctx, err))
 			}
 			return a.sayCreated(s, fresh)
@@ -91,7 +95,7 @@ func (a *app) newTableCheck() *cobra.Command {
 		Short: "Check keys, TTL, replicas and permissions; exit code 1: it does not fit",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.open(cmd, "")
+			s, err := a.openAny(cmd, "")
 			if err != nil {
 				return err
 			}

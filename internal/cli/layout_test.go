@@ -1,0 +1,156 @@
+package cli_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+func n(v int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
+}
+
+// foreign is a record as another library leaves it whose process has died.
+type foreign struct {
+	layout  layout.Layout
+	item    map[string]types.AttributeValue
+	damaged string // a required attribute
+	version string
+	row     string // in a pipe, without the key
+	name    string // for people
+}
+
+func foreigners() []foreign {
+	expires := time.Now().Add(-10 * time.Second).Truncate(time.Second)
+	const rfc = "2006-01-02T15:04:05.000Z07:00"
+	return []foreign{{
+		layout: layout.AWSLabs{},
+		item: map[string]types.AttributeValue{
+			"key": s("job"), "ownerName": s("java-1"), "leaseDuration": s("1000"), "recordVersionNumber": s("v-1"),
+		},
+		damaged: "leaseDuration", version: "v-1", row: "java-1\t\t1s\t", name: "java-1",
+	}, {
+		layout: layout.Dynamolock{},
+		item: map[string]types.AttributeValue{
+			"key": s("job"), "ownerName": s("go-1"), "leaseDuration": s("1s"), "recordVersionNumber": s("1:v"),
+		},
+		damaged: "ownerName", version: "1:v", row: "go-1\t\t1s\t", name: "go-1",
+	}, {
+		layout: layout.PythonDynamoDBLock{},
+		item: map[string]types.AttributeValue{
+			"lock_key": s("job"), "sort_key": s("-"), "owner_name": s("py-1"), "lease_duration": n(1),
+			"record_version_number": s("v-1"), "expiry_time": n(time.Now().Add(time.Hour).Unix()),
+		},
+		damaged: "expiry_time", version: "v-1", row: "-\tpy-1\t\t1s\t", name: "py-1",
+	}, {
+		layout: layout.DynamoDLM{},
+		item: map[string]types.AttributeValue{
+			"resource_id": s("job"), "concurrency_id": n(0), "release_code": s("c0de"), "expires": n(expires.Unix()),
+		},
+		damaged: "expires", version: "c0de", row: "0\t\t\t" + expires.UTC().Format(rfc) + "\t", name: "somebody",
+	}, {
+		layout: layout.DyndbMutex{},
+		item: map[string]types.AttributeValue{
+			"lockname": s("job"), "holder": s("mutex-1"), "expire_ts": n(expires.UnixMilli()), "ttl": n(expires.UnixMilli() + 172800000),
+		},
+		damaged: "holder", version: fmt.Sprint(expires.UnixMilli()),
+		row: "mutex-1\t\t" + expires.UTC().Format(rfc) + "\t", name: "mutex-1",
+	}}
+}
+
+// holds starts a server with a table in which another library holds job.
+func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue), env []string) {
+	db, env := served(t)
+	env = append(env, "LEASEHOLD_TABLE="+f.layout.Name(), "LEASEHOLD_LAYOUT="+f.layout.Name())
+	if err := table.Create(t.Context(), db, table.Spec{Name: f.layout.Name(), Layout: f.layout}); err != nil {
+		t.Fatal(err)
+	}
+	put = func(item map[string]types.AttributeValue) {
+		t.Helper()
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(f.layout.Name()), Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(f.item)
+	return put, env
+}
+
+func TestTheRecordOfAnotherLibraryIsListedObservedAndBroken(t *testing.T) {
+	for _, f := range foreigners() {
+		t.Run(f.layout.Name(), func(t *testing.T) {
+			_, env := f.holds(t)
+			if out, errs, code := said(t, env, "ls"); out != "job\t"+f.row+"\n" || code != 0 {
+				t.Errorf("ls: %q, %s, exit code %d", out, errs, code)
+			}
+			if out, errs, code := said(t, env, "ls", "--check"); out != "job\t"+f.row+"\tdead\n" || code != 0 {
+				t.Errorf("ls --check: %q, %s, exit code %d", out, errs, code)
+			}
+			if out, _, code := said(t, env, "get", "job"); !strings.Contains(out, "version\t"+f.version+"\n") || strings.Contains(out, "token") || code != 0 {
+				t.Errorf("get: %q, exit code %d", out, code)
+			}
+			if _, errs, code := said(t, env, "break", "job", "--yes"); !strings.Contains(errs, "--if-version for a grant without one") || code != 2 {
+				t.Errorf("break without a version: %s, exit code %d", errs, code)
+			}
+			if _, errs, code := said(t, env, "break", "job", "--yes", "--if-version", "another"); !strings.Contains(errs, "has changed: now held by "+f.name) || code != 1 {
+				t.Errorf("break of another version: %s, exit code %d", errs, code)
+			}
+			if out, errs, code := said(t, env, "break", "job", "--yes", "--if-version", f.version); !strings.HasSuffix(out, " to "+f.name+"\n") || code != 0 {
+				t.Errorf("break: %s, %s, exit code %d", out, errs, code)
+			}
+			if out, errs, code := said(t, env, "ls"); out != "" || code != 0 {
+				t.Errorf("ls after the break: %q, %s, exit code %d", out, errs, code)
+			}
+		})
+	}
+}
+
+func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
+	for _, f := range foreigners() {
+		t.Run(f.layout.Name(), func(t *testing.T) {
+			put, env := f.holds(t)
+			proto, err := f.layout.Protocol()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.item[proto.Schema().Partition] = s("damaged")
+			delete(f.item, f.damaged)
+			put(f.item)
+			out, errs, code := said(t, env, "ls")
+			if out != "job\t"+f.row+"\n" || code != 2 || !strings.Contains(errs, "the record of damaged") || !strings.Contains(errs, f.damaged+" is missing") {
+				t.Errorf("%q, %s, exit code %d", out, errs, code)
+			}
+			if _, errs, code := said(t, env, "run", "-n", "damaged", "--", "true"); code != 125 || !strings.Contains(errs, f.damaged+" is missing") {
+				t.Errorf("run: %s, exit code %d", errs, code)
+			}
+		})
+	}
+}
+
+func TestTheDemoPlaysInEveryLayout(t *testing.T) {
+	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
+		t.Run(l.Name(), func(t *testing.T) {
+			t.Parallel()
+			db, env := served(t)
+			if err := table.Create(t.Context(), db, table.Spec{Name: "demo", Layout: l}); err != nil {
+				t.Fatal(err)
+			}
+			out, errs, code := said(t, env, "demo", "--table", "demo", "--layout", l.Name())
+			if !strings.Contains(out, "b  continued: its write was refused, its context had ended\n") || code != 0 {
+				t.Errorf("%s, %s, exit code %d", out, errs, code)
+			}
+			left, err := db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("demo")})
+			if err != nil || left.Count != 0 {
+				t.Errorf("%d rows left, %v", left.Count, err)
+			}
+		})
+	}
+}

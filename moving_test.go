@@ -1,0 +1,283 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// The procedures of docs/migrating. A fleet moves in stages, and while one is
+// rolled out processes of two neighbouring stages run side by side: between
+// them, too, nobody else may be in the exclusive section.
+
+// stage is the locks that a process of that stage of a move holds while it
+// works, the outermost first.
+type stage []leasehold.Config
+
+func locksOf(tableName string, l layout.Layout) leasehold.Config {
+	cfg := config()
+	cfg.Table, cfg.Layout = tableName, l
+	return cfg
+}
+
+// section is work that only one may do at a time.
+type section struct {
+	inside, done atomic.Int32
+	overlaps     atomic.Int32
+
+	mu     sync.Mutex
+	tokens []int64 // of the innermost lock, in order of entry
+}
+
+func (s *section) work(ctx context.Context, token int64) error {
+	if s.inside.Add(1) != 1 {
+		s.overlaps.Add(1)
+	}
+	s.mu.Lock()
+	s.tokens = append(s.tokens, token)
+	s.mu.Unlock()
+	select {
+	case <-time.After(time.Duration(rand.Int64N(int64(2 * time.Second)))):
+		s.done.Add(1)
+	case <-ctx.Done(): // the lock is lost, or about to be
+	}
+	s.inside.Add(-1)
+	return context.Cause(ctx)
+}
+
+// nested does the work under all the locks.
+func nested(ctx context.Context, locks []*leasehold.Client, key string, token int64, work func(context.Context, int64) error) error {
+	if len(locks) == 0 {
+		return work(ctx, token)
+	}
+	return locks[0].Do(ctx, key, func(ctx context.Context, lock *leasehold.Lock) error {
+		return nested(ctx, locks[1:], key, lock.Token(), work)
+	})
+}
+
+const (
+	rounds  = 4 // of each process
+	perHalf = 2 // processes of each stage
+)
+
+// sideBySide runs processes of several stages at once, one of which loses its
+// network in the midst of its work, and returns what they did.
+func sideBySide(t *testing.T, w *world, stages ...stage) *section {
+	t.Helper()
+	var s section
+	var all sync.WaitGroup
+	process := func(st stage, dies bool) {
+		var locks []*leasehold.Client
+		var wires []*wire
+		for _, cfg := range st {
+			c, wire := w.client(cfg)
+			locks, wires = append(locks, c), append(wires, wire)
+		}
+		all.Go(func() {
+			for range rounds {
+				err := nested(t.Context(), locks, "job", 0, func(ctx context.Context, token int64) error {
+					if dies {
+						for _, wire := range wires {
+							wire.setFault(cut)
+						}
+					}
+					return s.work(ctx, token)
+				})
+				if dies {
+					return // and never hears that it has
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			for _, c := range locks {
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if dies {
+			t.Cleanup(func() {
+				gone, cancel := context.WithCancelCause(context.Background())
+				cancel(errors.New("the process has died"))
+				for _, c := range locks {
+					_ = c.Close(gone)
+				}
+			})
+		}
+	}
+	for _, st := range stages {
+		process(st, true)
+		for range perHalf {
+			process(st, false)
+		}
+	}
+	all.Wait()
+	if n := int(s.done.Load()); n < len(stages)*perHalf*rounds {
+		t.Errorf("the work was done %d times", n)
+	}
+	return &s
+}
+
+func (s *section) mustExclude(t *testing.T) {
+	t.Helper()
+	if n := s.overlaps.Load(); n != 0 {
+		t.Errorf("%d times somebody entered while somebody was inside", n)
+	}
+}
+
+// The awslabs layouts and the native one share a table: a record of one is a
+// record of the other.
+func testMovingInPlace(t *testing.T, old func(release bool) stage) {
+	for _, deletes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("delete on release %v", deletes), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				s := sideBySide(t, w, old(deletes), stage{locksOf("locks", layout.Native{})})
+				s.mustExclude(t)
+				if !slices.IsSorted(s.tokens) || len(slices.Compact(slices.Clone(s.tokens))) != len(s.tokens) {
+					t.Errorf("tokens do not grow: %v", s.tokens)
+				}
+			})
+		})
+	}
+}
+
+func TestMovingFromTheJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
+	testMovingInPlace(t, func(deletes bool) stage {
+		cfg := locksOf("locks", layout.AWSLabs{})
+		cfg.DeleteOnRelease = deletes
+		return stage{cfg}
+	})
+}
+
+func TestMovingFromDynamolockToNativeNeverHasTwoHolders(t *testing.T) {
+	testMovingInPlace(t, func(deletes bool) stage {
+		cfg := locksOf("locks", layout.Dynamolock{})
+		cfg.DeleteOnRelease = deletes
+		return stage{cfg}
+	})
+}
+
+// others are the libraries whose tables have other keys than native's.
+func others() []layout.Layout {
+	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
+}
+
+// threeStages are those of a move to another table.
+func threeStages(t *testing.T, w *world, l layout.Layout) (onlyOld, both, onlyNative stage) {
+	t.Helper()
+	if err := table.Create(t.Context(), w.db, table.Spec{Name: "old", Layout: l}); err != nil {
+		t.Fatal(err)
+	}
+	old, native := locksOf("old", l), locksOf("locks", layout.Native{})
+	return stage{old}, stage{old, native}, stage{native}
+}
+
+func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
+	for _, l := range others() {
+		t.Run(l.Name(), func(t *testing.T) {
+			t.Run("old beside both", func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					onlyOld, both, _ := threeStages(t, w, l)
+					sideBySide(t, w, onlyOld, both).mustExclude(t)
+				})
+			})
+			t.Run("both beside native", func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					_, both, onlyNative := threeStages(t, w, l)
+					s := sideBySide(t, w, both, onlyNative)
+					s.mustExclude(t)
+					if !slices.IsSorted(s.tokens) {
+						t.Errorf("tokens do not grow: %v", s.tokens)
+					}
+				})
+			})
+		})
+	}
+}
+
+func TestMovingToAnotherTableNeedsTheStageInBetween(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		onlyOld, _, onlyNative := threeStages(t, w, layout.PythonDynamoDBLock{})
+		if s := sideBySide(t, w, onlyOld, onlyNative); s.overlaps.Load() == 0 {
+			t.Error("nobody met anybody: these tests would not see two holders")
+		}
+	})
+}
+
+// ttlOn turns TTL on as table.Create does for native.
+func ttlOn(t *testing.T, w *world) {
+	t.Helper()
+	_, err := w.db.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String("locks"),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A native release leaves an expiry on the record. The layouts that share its
+// table take it away with their grant, so TTL may be on while both run: nothing
+// that is held is ever collected.
+func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
+	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
+		t.Run(l.Name(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				ttlOn(t, w)
+				native, _ := w.client(locksOf("locks", layout.Native{}))
+				defer native.Close(t.Context())
+				shared, _ := w.client(locksOf("locks", l))
+				defer shared.Close(t.Context())
+				first := w.acquire(native, "job")
+				w.release(first)
+				if w.item("job")["expiresAt"] == nil {
+					t.Fatal("a native release leaves no expiry")
+				}
+				lock := w.acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // renewed every 15 days
+				elapse(30 * 24 * time.Hour)
+				if err := lock.Err(); err != nil || lock.Token() <= first.Token() {
+					t.Errorf("error %v, token %d after %d", err, lock.Token(), first.Token())
+				}
+				w.release(lock)
+			})
+		})
+	}
+}
+
+// Another library does not know our expiry. Java in its default mode writes
+// whole items and drops it; dynamolock carries it forward, and Java does when
+// it updates the record in place. That is why TTL stays off until none of them
+// is left.
+func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		ttlOn(t, w)
+		native, _ := w.client(locksOf("locks", layout.Native{}))
+		defer native.Close(t.Context())
+		w.release(w.acquire(native, "job"))
+		w.update("job", map[string]types.AttributeValue{ // dynamolock's grant
+			"ownerName": str("go-1"), "leaseDuration": str("20s"), "recordVersionNumber": str("1:v"), "isReleased": nil,
+		})
+		if w.item("job") == nil {
+			t.Fatal("the record is gone at once")
+		}
+		elapse(30 * 24 * time.Hour)
+		if w.item("job") != nil {
+			t.Error("the record is there: TTL could be on beside dynamolock, and docs/migrating says that it must not")
+		}
+	})
+}

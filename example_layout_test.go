@@ -1,0 +1,145 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// Moving a fleet off dynamolock, or off the Java client, without a flag day:
+// the layout is configuration. First dynamolock (or awslabs), which shares the
+// table with the old clients; native once the last of them is gone.
+func Example_moveOffDynamolock() {
+	ctx := context.Background()
+	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
+
+	for _, name := range []string{"dynamolock", "native"} { // os.Getenv("LOCK_LAYOUT")
+		l, err := layout.Parse(name)
+		if err != nil {
+			log.Fatal(err)
+		}
+		locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: l})
+		if err != nil {
+			log.Fatal(err)
+		}
+		err = locks.Do(ctx, "invoices", func(ctx context.Context, lock *leasehold.Lock) error {
+			fmt.Printf("%s: every grant has a token: %v\n", name, locks.Capabilities().EveryGrantFenced)
+			return ctx.Err()
+		})
+		if err := errors.Join(err, locks.Close(ctx)); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	// Output:
+	// dynamolock: every grant has a token: false
+	// native: every grant has a token: true
+}
+
+// A Java fleet whose table has names of its own. Calls without WithSortKey mean
+// shard 0.
+func Example_shareATableWithJava() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	java := layout.AWSLabs{PartitionKey: "lockId", SortKey: "shard", SortValue: "0"}
+	if err := table.Create(ctx, db, table.Spec{Name: "LockTable", Layout: java}); err != nil {
+		log.Fatal(err)
+	}
+
+	locks, err := leasehold.New(db, leasehold.Config{
+		Table:           "LockTable",
+		Layout:          java,
+		DeleteOnRelease: true, // the Java client's default
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	err = locks.Do(ctx, "order/17", func(ctx context.Context, lock *leasehold.Lock) error {
+		fmt.Println(lock.Key())
+		return ctx.Err()
+	})
+	fmt.Println("error:", err)
+
+	// Output:
+	// order/17 (0)
+	// error: <nil>
+}
+
+// Sharing a table with a service that uses python_dynamodb_lock. What its
+// records cannot carry is an error before anything is sent.
+func Example_shareATableWithPython() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	if err := table.Create(ctx, db, table.Spec{Name: "DynamoDBLockTable", Layout: layout.PythonDynamoDBLock{}}); err != nil {
+		log.Fatal(err)
+	}
+
+	locks, err := leasehold.New(db, leasehold.Config{
+		Table:  "DynamoDBLockTable",
+		Layout: layout.PythonDynamoDBLock{},
+		Lease:  30 * time.Second,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+
+	reason := map[string]types.AttributeValue{"reason": &types.AttributeValueMemberS{Value: "month end"}}
+	err = locks.Do(ctx, "invoice/9", func(ctx context.Context, lock *leasehold.Lock) error {
+		fmt.Println("held:", lock.Key())
+		return ctx.Err()
+	}, leasehold.WithSortKey("eu"), leasehold.WithAttributes(reason))
+	fmt.Println("error:", err)
+
+	_, err = locks.Acquire(ctx, "invoice/9", leasehold.KeepOnRelease())
+	fmt.Println(errors.Is(err, errors.ErrUnsupported), err)
+
+	// Output:
+	// held: invoice/9 (eu)
+	// error: <nil>
+	// true leasehold: layout python-dynamodb-lock, as configured, has no KeepOnRelease
+}
+
+// The stage in the middle of a move to another table: both locks, the old one
+// first, in every process. Processes of the stage before hold the old one
+// alone, those of the stage after the new one alone.
+func Example_moveToAnotherTable() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	if err := table.Create(ctx, db, table.Spec{Name: "dynamo_dlm_locks", Layout: layout.DynamoDLM{}}); err != nil {
+		log.Fatal(err)
+	}
+
+	old, err := leasehold.New(db, leasehold.Config{Table: "dynamo_dlm_locks", Layout: layout.DynamoDLM{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer old.Close(ctx)
+	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+
+	err = old.Do(ctx, "invoices", func(ctx context.Context, _ *leasehold.Lock) error {
+		return locks.Do(ctx, "invoices", func(ctx context.Context, lock *leasehold.Lock) error {
+			// ctx ends when either is lost; the token is native's.
+			fmt.Println("fenced:", lock.Token() > 0)
+			return ctx.Err()
+		})
+	})
+	fmt.Println("error:", err)
+
+	// Output:
+	// fenced: true
+	// error: <nil>
+}

@@ -1,0 +1,108 @@
+package leasehold_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documents are what people read, by path.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs[path] = string(b)
+		}
+	}
+	return docs
+}
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	testName     = regexp.MustCompile(`\b(?:Test|Example)[A-Z_]\w*`)
+	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
+)
+
+// anchors are the names under which a document's headings can be linked to.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		name := notInAnchors.ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return found
+}
+
+func TestEveryLinkInTheDocumentsLeadsSomewhere(t *testing.T) {
+	docs := documents(t)
+	links := 0
+	for path, text := range docs {
+		for _, m := range markdownLink.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+			} else if anchor != "" && !anchors(docs[filepath.ToSlash(target)])[anchor] {
+				t.Errorf("%s links to %s: no such heading", path, m[1])
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no links were found")
+	}
+}
+
+func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
+	exists := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+			exists[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for path, text := range documents(t) {
+		for _, name := range testName.FindAllString(text, -1) {
+			named++
+			if !exists[name] {
+				t.Errorf("%s names %s: there is no such test", path, name)
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no tests are named")
+	}
+}

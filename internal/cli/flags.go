@@ -114,10 +114,19 @@ func (n attributeNames) apply(l layout.Layout) (named layout.Layout, fixed []str
 	case layout.Dynamolock:
 		l.PartitionKey, l.SortKey = n.key, n.sort
 		return l, []string{"ttl"}
+	case layout.DynamoDLM:
+		if n.sort == noAttribute { // as in tables of dynamo-dlm 1.x
+			l.NoSlots = true
+			return l, []string{"key", "ttl"}
+		}
+		return l, []string{"key", "sort", "ttl"}
 	default:
 		return l, []string{"key", "sort", "ttl"}
 	}
 }
+
+// noAttribute in place of a name says that there is none, as in layout.Native.
+const noAttribute = "-"
 
 // dataFlag is --data: the text itself, or @FILE.
 type dataFlag struct {

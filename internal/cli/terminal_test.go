@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // screen is the command on a terminal of its own, and all that it has written
@@ -206,4 +208,23 @@ func TestTableTheListIsKeptUpToDate(t *testing.T) {
 	s.shows(`\x1b\[H\x1b\[2JKEY  OWNER[^\n]*\r\nk    `)
 	s.types(ctrlC)
 	s.ends(130)
+}
+
+func TestOnATerminalARecordWithoutALeaseShowsItsEnd(t *testing.T) {
+	for _, f := range foreigners() {
+		if f.layout.Capabilities().Expiry != layout.WallClock {
+			continue
+		}
+		t.Run(f.layout.Name(), func(t *testing.T) {
+			_, env := f.holds(t)
+			s := onTerminal(t, t.TempDir(), env, "ls")
+			s.ends(0)
+			s.shows(`OWNER +HELD  EXPIRES  +TOKEN\r\njob [^\n]*` + f.name + ` +\d+s ago +\r\n$`)
+			s = onTerminal(t, t.TempDir(), env, "break", "job")
+			s.shows(`The record has expired \(\d+s ago\): its holder is dead, or stuck\.\r\nBreak the grant of job[^\n]*\? \[y/N\] $`)
+			s.types("y\n")
+			s.ends(0)
+			s.shows(`broke the grant of job[^\n]* to ` + f.name + `\r\n$`)
+		})
+	}
 }

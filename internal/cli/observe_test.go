@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestAHolderIsDeadAfterItsLeaseOrOnceEveryClockHasPassedItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := leasehold.Record{Lease: 20 * time.Second}
+		if d := (observer{expiry: layout.Observed}).deadIn(r, 5*time.Second); d != 15*time.Second {
+			t.Errorf("seen for 5 s: dead in %v", d)
+		}
+		r = leasehold.Record{ExpiresAt: time.Now().Add(10 * time.Second)}
+		by := observer{expiry: layout.WallClock, late: 3 * time.Second}
+		if d := by.deadIn(r, time.Hour); d != 13*time.Second {
+			t.Errorf("expires in 10 s: dead in %v", d)
+		}
+		released := leasehold.Record{ExpiresAt: time.Now().Add(time.Hour), Released: true}
+		if d := by.longest([]leasehold.Record{r, released}); d != 13*time.Second {
+			t.Errorf("observed for up to %v", d)
+		}
+	})
+}
+
+func TestALeaseIsShownAsItsLengthOrAsItsEnd(t *testing.T) {
+	now := time.Now()
+	for want, r := range map[string]leasehold.Record{
+		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
+		"in 12s":   {ExpiresAt: now.Add(12 * time.Second)},
+		"3m2s ago": {ExpiresAt: now.Add(-182 * time.Second)},
+		"":         {ExpiresAt: now.Add(time.Hour), Released: true},
+	} {
+		if got := leaseText(r, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAForeignGrantIsToldFromTheNext(t *testing.T) {
+	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
+	renewed := renewing
+	renewed.Version = "2"
+	if grantOf(renewing) != grantOf(renewed) {
+		t.Error("a renewal is taken for another grant")
+	}
+	fixed := leasehold.Record{Owner: "mutex", Version: "1"}
+	next := fixed
+	next.Version = "2"
+	if grantOf(fixed) == grantOf(next) {
+		t.Error("two grants of a holder that does not renew are taken for one")
+	}
+}

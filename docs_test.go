@@ -34,6 +34,7 @@ var (
 	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	testName     = regexp.MustCompile(`\b(?:Test|Example)[A-Z_]\w*`)
+	namedLink    = regexp.MustCompile("\\[`((?:Test|Example)[A-Z_]\\w*)`\\]\\(([^)\\s]+)\\)")
 	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
 )
 
@@ -65,6 +66,22 @@ func TestEveryLinkInTheDocumentsLeadsSomewhere(t *testing.T) {
 				t.Errorf("%s links to %s: %v", path, m[1], err)
 			} else if anchor != "" && !anchors(docs[filepath.ToSlash(target)])[anchor] {
 				t.Errorf("%s links to %s: no such heading", path, m[1])
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no links were found")
+	}
+}
+
+func TestEveryTestThatTheDocumentsLinkToIsInThatFile(t *testing.T) {
+	links := 0
+	for path, text := range documents(t) {
+		for _, m := range namedLink.FindAllStringSubmatch(text, -1) {
+			links++
+			b, err := os.ReadFile(filepath.Join(filepath.Dir(path), m[2]))
+			if err != nil || !strings.Contains(string(b), "\nfunc "+m[1]+"(") {
+				t.Errorf("%s links %s to %s, where it is not: %v", path, m[1], m[2], err)
 			}
 		}
 	}

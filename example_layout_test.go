@@ -111,7 +111,8 @@ func Example_shareATableWithPython() {
 
 // The stage in the middle of a move to another table: both locks, the old one
 // first, in every process. Processes of the stage before hold the old one
-// alone, those of the stage after the new one alone.
+// alone, those of the stage after the new one alone. Tokens of two tables do not
+// compare: a fenced target keeps the greatest of each, and here checks both.
 func Example_moveToAnotherTable() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -130,10 +131,10 @@ func Example_moveToAnotherTable() {
 	}
 	defer locks.Close(ctx)
 
-	err = old.Do(ctx, "invoices", func(ctx context.Context, _ *leasehold.Lock) error {
+	err = old.Do(ctx, "invoices", func(ctx context.Context, before *leasehold.Lock) error {
 		return locks.Do(ctx, "invoices", func(ctx context.Context, lock *leasehold.Lock) error {
-			// ctx ends when either is lost; the token is native's.
-			fmt.Println("fenced:", lock.Token() > 0)
+			// ctx ends when either is lost.
+			fmt.Println("fenced:", before.Token() > 0 && lock.Token() > 0)
 			return ctx.Err()
 		})
 	})

@@ -85,7 +85,8 @@ func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		if (name == have.Partition || name == have.Sort) && a.AttributeType != wanted {
+		// Of a key by another name all has been said.
+		if (name == want.Partition && name == have.Partition || name == want.Sort && name == have.Sort) && a.AttributeType != wanted {
 			fatal("the key attribute %q is of type %s, it should be %s: use another table", name, a.AttributeType, wanted)
 		}
 	}

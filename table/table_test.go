@@ -206,3 +206,43 @@ func TestCheckOfNoTableIsErrTableNotFound(t *testing.T) {
 		t.Errorf("check: %v", err)
 	}
 }
+
+func TestCheckNamesTheLayoutWhoseTableItIs(t *testing.T) {
+	db := localdynamo.New().Client()
+	sharing := map[string]string{"native": "native or awslabs or dynamolock", "awslabs": "native or awslabs or dynamolock", "dynamolock": "native or awslabs or dynamolock"}
+	for _, is := range layout.Names() {
+		l, err := layout.Parse(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Create(t.Context(), db, table.Spec{Name: is, Layout: l}); err != nil {
+			t.Fatal(err)
+		}
+		for _, asked := range layout.Names() {
+			other, err := layout.Parse(asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems, err := table.Check(t.Context(), db, table.Spec{Name: is, Layout: other})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fits := asked == is || sharing[is] != "" && sharing[is] == sharing[asked]
+			names := is
+			if sharing[is] != "" {
+				names = sharing[is]
+			}
+			named := 0
+			for _, p := range problems {
+				if p.Fatal && strings.Contains(p.What, "this is a table of layout "+names+": use that, or another table") {
+					named++
+				} else if p.Fatal {
+					t.Errorf("a table of %s for %s: %s", is, asked, p.What)
+				}
+			}
+			if fits != (named == 0) {
+				t.Errorf("a table of %s for %s: %v", is, asked, problems)
+			}
+		}
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/leasehold-go/leasehold/interop/install"
 )
 
 // DynamoDBLocal is AWS's own server for tests, from Maven. Its licence lets
@@ -17,25 +19,20 @@ var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: in
 //go:embed pom.xml
 var dynamoDBLocalPOM []byte
 
-const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-
 func installDynamoDBLocal(ctx context.Context, dir string) error {
-	if err := require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
+	if err := install.Require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
 		return err
 	}
-	if err := require("mvn", "install Maven (Debian: apt-get install maven)"); err != nil {
+	if err := install.Files(dir, map[string][]byte{"pom.xml": dynamoDBLocalPOM}); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), dynamoDBLocalPOM, 0o600); err != nil {
-		return err
-	}
-	return run(ctx, dir, "mvn", "--quiet", "--batch-mode", copyDependencies, "-DoutputDirectory=lib")
+	return install.Jars(ctx, dir)
 }
 
 // startDynamoDBLocal starts the server inside a network namespace, since it
 // listens on every address there is.
 func startDynamoDBLocal(_ context.Context, dir string) (*Server, error) {
-	if err := require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
+	if err := install.Require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,8 +5,9 @@ package engines
 import (
 	"context"
 	_ "embed"
-	"os"
 	"path/filepath"
+
+	"github.com/leasehold-go/leasehold/interop/install"
 )
 
 // Dynoxide is a small server in one static binary, from npm.
@@ -21,15 +22,13 @@ var (
 )
 
 func installDynoxide(ctx context.Context, dir string) error {
-	if err := require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {
+	if err := install.Require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"package.json": dynoxidePackage, "package-lock.json": dynoxideLock} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return err
-		}
+	if err := install.Files(dir, map[string][]byte{"package.json": dynoxidePackage, "package-lock.json": dynoxideLock}); err != nil {
+		return err
 	}
-	return run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	return install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 }
 
 func startDynoxide(_ context.Context, dir string) (*Server, error) {

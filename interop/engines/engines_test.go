@@ -34,7 +34,7 @@ func TestEveryEngineAnswersAndEndsWhenStopped(t *testing.T) {
 			if _, err := s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
 				t.Fatal(err)
 			}
-			family := append(descendants(t, s.pid), s.pid)
+			family := append(descendants(t, s.process.PID()), s.process.PID())
 			if err := s.Stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestNoEngineListensBeyondLoopback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			family := append(descendants(t, s.pid), s.pid)
+			family := append(descendants(t, s.process.PID()), s.process.PID())
 			var open int
 			for _, pid := range family {
 				theirs, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net"))

@@ -3,16 +3,12 @@
 package engines
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/interop/process"
 )
 
 // Server is a running engine.
@@ -27,11 +25,9 @@ type Server struct {
 	Name     string
 	Endpoint string // http://127.0.0.1:port
 
-	pid    int
-	stdin  io.Closer     // closing it ends the process in a namespace
-	output *tail         // what it printed last
-	ended  chan struct{} // closed when the process was waited for
-	err    error         // of the process, once ended
+	process *process.Process
+	stdin   io.Closer     // closing it ends the process in a namespace
+	output  *process.Tail // what it printed last
 }
 
 // Run starts an engine for a test and stops it when the test ends. A server
@@ -64,16 +60,10 @@ func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 
 // Stop ends the server and waits until it is gone. It is safe to call twice.
 func (s *Server) Stop() error {
-	select {
-	case <-s.ended:
-		return nil
-	default:
-	}
 	_ = s.stdin.Close()
-	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("engines: stop %s (process %d): %w", s.Name, s.pid, err)
+	if err := s.process.Kill(); err != nil {
+		return fmt.Errorf("engines: stop %s: %w", s.Name, err)
 	}
-	<-s.ended
 	return nil
 }
 
@@ -91,12 +81,11 @@ func launch(c command) (*Server, error) {
 	if c.name != "" {
 		cmd.Args[0] = c.name
 	}
-	s := &Server{output: &tail{}, ended: make(chan struct{})}
+	s := &Server{output: &process.Tail{}}
 	cmd.Stdout, cmd.Stderr = s.output, s.output
 	cmd.ExtraFiles = c.files
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if c.namespace {
-		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		if uid := os.Getuid(); uid != 0 { // then a user namespace lends us the right
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
@@ -108,24 +97,9 @@ func launch(c command) (*Server, error) {
 		return nil, err
 	}
 	s.stdin = stdin
-
-	started := make(chan error)
-	go func() {
-		// The kernel sends the parent-death signal when the *thread* that
-		// forked ends, so that thread is kept until the process is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			s.err = cmd.Wait()
-			close(s.ended)
-		}
-	}()
-	if err := <-started; err != nil {
+	if s.process, err = process.Start(cmd); err != nil {
 		return nil, err
 	}
-	s.pid = cmd.Process.Pid
 	return s, nil
 }
 
@@ -141,8 +115,8 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.ended:
-			return fmt.Errorf("it ended (%w) after printing\n%s", s.err, s.output)
+		case <-s.process.Ended():
+			return fmt.Errorf("it ended (%w) after printing\n%s", s.process.Err(), s.output)
 		case <-ctx.Done():
 			return fmt.Errorf("%w; it printed\n%s", context.Cause(ctx), s.output)
 		case <-again.C:
@@ -152,7 +126,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 
 func (s *Server) answers(ctx context.Context, client *http.Client) bool {
 	if s.Endpoint == "" { // it chose its port itself
-		at, err := listening(s.pid)
+		at, err := listening(s.process.PID())
 		if err != nil || len(at) == 0 {
 			return false
 		}
@@ -168,25 +142,4 @@ func (s *Server) answers(ctx context.Context, client *http.Client) bool {
 	}
 	_ = reply.Body.Close()
 	return true
-}
-
-// tail keeps the last few kilobytes written to it.
-type tail struct {
-	mu   sync.Mutex
-	last []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	const most = 8 << 10
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last = append(t.last, p...)
-	t.last = t.last[max(0, len(t.last)-most):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.last))
 }

@@ -1,0 +1,123 @@
+//go:build linux
+
+// Package install puts programs of others into .engines at the root of the
+// repository, or into the folder that LEASEHOLD_ENGINES names, once for all
+// processes.
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Once returns the folder of that name, which fill has filled, now or earlier,
+// in this process or another: those that install at the same time take turns.
+// What is there is never filled again, so the name says which version it is of.
+// The folder gets its name after fill: nothing in it may know its own path.
+func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
+	root, err := folder()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(root, name)
+	if installed(dir) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(root, 0o750); err != nil {
+		return "", fmt.Errorf("install: make the folder of installs: %w", err)
+	}
+	unlock, err := lock(filepath.Join(root, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if installed(dir) { // by whoever had the lock before us
+		return dir, nil
+	}
+	// The folder gets its name last, so that an interrupted install is never
+	// taken for a whole one.
+	unfinished, err := os.MkdirTemp(root, name+"-unfinished-")
+	if err != nil {
+		return "", fmt.Errorf("install: make the folder of %s: %w", name, err)
+	}
+	defer os.RemoveAll(unfinished)
+	if err := fill(ctx, unfinished); err != nil {
+		return "", fmt.Errorf("install %s: %w", name, err)
+	}
+	if err := os.Rename(unfinished, dir); err != nil {
+		return "", fmt.Errorf("install: name the folder of %s: %w", name, err)
+	}
+	return dir, nil
+}
+
+// Run runs a command in dir and, when it fails, returns what it printed.
+func Run(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return nil
+}
+
+// Require returns an error that says how to get a program, if it is not on PATH.
+func Require(program, how string) error {
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("%s is not on PATH: %s", program, how)
+	}
+	return nil
+}
+
+// Files writes files into dir: name to content.
+func Files(dir string, files map[string][]byte) error {
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func installed(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir()
+}
+
+// folder is where everything is kept.
+func folder() (string, error) {
+	if dir := os.Getenv("LEASEHOLD_ENGINES"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	at, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("install: find the repository: %w", err)
+	}
+	for dir := at; ; dir = filepath.Dir(dir) {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(mod), "module github.com/leasehold-go/leasehold\n") {
+			return filepath.Join(dir, ".engines"), nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("install: %s is not inside the repository: set LEASEHOLD_ENGINES to a folder for servers and peers", at)
+		}
+	}
+}
+
+// lock takes the file lock at path, waiting for it.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("install: lock the folder of installs: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("install: lock %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil
+}

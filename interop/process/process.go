@@ -1,0 +1,82 @@
+//go:build linux
+
+// Package process runs programs that must not outlive this one.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// Process is a program that was started. Its methods are safe for concurrent use.
+type Process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // once ended
+}
+
+// Start starts cmd, which dies when this process does, however that ends. Pipes
+// of cmd that Wait closes lose what was not read by then: give it files or
+// writers.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	p := &Process{cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel sends the parent-death signal when the *thread* that
+		// forked ends, so that thread is kept until the process is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// PID is the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended is closed when the process is gone.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err is how the process ended, once it has.
+func (p *Process) Err() error {
+	select {
+	case <-p.ended:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Signal sends a signal; one that has ended gets none.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to process %d: %w", s, p.PID(), err)
+	}
+	return nil
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone. It is safe to
+// call twice.
+func (p *Process) Kill() error {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.ended
+	return nil
+}

@@ -1,0 +1,32 @@
+//go:build linux
+
+package process
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Tail keeps the last few kilobytes written to it, for the error message of a
+// program that failed. It is safe for concurrent use.
+type Tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+// Write never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, p...)
+	t.last = t.last[max(0, len(t.last)-most):]
+	return len(p), nil
+}
+
+// String is what was written last.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.last))
+}

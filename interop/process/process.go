@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Process is a program that was started. Its methods are safe for concurrent use.
@@ -70,6 +72,24 @@ func (p *Process) Signal(s syscall.Signal) error {
 	}
 	return nil
 }
+
+// Stop pauses the process and returns once all its threads stand still.
+func (p *Process) Stop() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		switch err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED, nil); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR): // ECHILD: it has ended
+			return fmt.Errorf("wait until process %d has stopped: %w", p.PID(), err)
+		}
+	}
+}
+
+// Continue lets a stopped process go on.
+func (p *Process) Continue() error { return p.Signal(syscall.SIGCONT) }
 
 // Kill ends the process with SIGKILL and waits until it is gone. It is safe to
 // call twice.

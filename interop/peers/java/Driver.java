@@ -1,0 +1,57 @@
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+
+/**
+ * Runs the awslabs lock client behind the line protocol of interop/README.md. A request is answered
+ * on a thread of its own, so that others are answered while one waits for a lock.
+ */
+public final class Driver {
+    private static final PrintStream ANSWERS =
+        new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
+
+    private Driver() { }
+
+    public static void main(final String[] args) throws IOException {
+        System.setOut(System.err); // what a library prints must not get between the answers
+        final Peer peer = new Peer();
+        final ExecutorService threads = Executors.newCachedThreadPool();
+        final BufferedReader requests =
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            final JsonObject request = JsonParser.parseString(line).getAsJsonObject();
+            threads.execute(() -> answer(peer, request));
+        }
+        Runtime.getRuntime().halt(0); // locks held stay held, as when a process just ends
+    }
+
+    private static void answer(final Peer peer, final JsonObject request) {
+        JsonObject reply = new JsonObject();
+        try {
+            reply = peer.answer(request);
+        } catch (final Refusal e) {
+            reply.add("error", error(e.kind, e.getMessage()));
+        } catch (final Throwable e) { // the library's own: shown as it is
+            reply.add("error", error("failed", e.toString()));
+        }
+        reply.add("id", request.get("id"));
+        synchronized (ANSWERS) {
+            ANSWERS.println(reply);
+        }
+    }
+
+    private static JsonObject error(final String kind, final String message) {
+        final JsonObject error = new JsonObject();
+        error.addProperty("kind", kind);
+        error.addProperty("message", message);
+        return error;
+    }
+}

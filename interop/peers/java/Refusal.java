@@ -1,0 +1,11 @@
+/** An answer that is not a result: held, lost, unsupported or failed. */
+final class Refusal extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    final String kind;
+
+    Refusal(final String kind, final String message) {
+        super(message);
+        this.kind = kind;
+    }
+}

@@ -1,0 +1,198 @@
+//go:build linux
+
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/interop/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runs calls fn for every peer that installs, and for ours, with a table of its own.
+func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
+	server := engines.Run(t, engines.Dynoxide)
+	ours := Ours("native")
+	ours.Keys = AWSLabs.Keys
+	for i, p := range append(All(), ours) {
+		t.Run(p.Name, func(t *testing.T) {
+			table := fmt.Sprintf("locks%d", i)
+			if err := p.Keys.CreateTable(t.Context(), server.Client(), table); err != nil {
+				t.Fatal(err)
+			}
+			fn(t, p, func() *Driver {
+				s := Settings{Table: table, Lease: 30 * time.Second}
+				if p.Heartbeats {
+					s.Heartbeat = 5 * time.Second
+				}
+				return Run(t, p, server, s)
+			})
+		})
+	}
+}
+
+func TestEveryPeerAcquiresRefusesAndReleases(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		one, other := start(), start()
+		held := one.Acquire(t, "k")
+		other.Refused(t, "k")
+		one.Release(t, held)
+		held = other.Acquire(t, "k")
+		one.Refused(t, "k")
+		other.Release(t, held)
+	})
+}
+
+func TestAPeerAnswersOthersWhileOneWaits(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		one, other := start(), start()
+		held := one.Acquire(t, "k")
+		waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
+		other.Release(t, other.Acquire(t, "another"))
+		select {
+		case <-waiting.Done():
+			_, err := waiting.Reply(t.Context())
+			t.Fatalf("the wait has ended (%v) while the key was held", err)
+		default:
+		}
+		one.Release(t, held)
+		if _, err := waiting.Reply(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		one, other := start(), start()
+		one.Acquire(t, "k")
+		waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
+		if err := other.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Call{waiting, other.Send(Request{Do: "acquire", Key: "k"})} {
+			if _, err := c.Reply(t.Context()); !errors.Is(err, ErrEnded) {
+				t.Errorf("reply %v, want %v", err, ErrEnded)
+			}
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", other.PID())); err == nil {
+			t.Error("the process is still there")
+		}
+	})
+}
+
+func TestAPausedPeerAnswersOnceContinued(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		d := start()
+		if err := d.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		call := d.Send(Request{Do: "acquire", Key: "k"})
+		if got := state(t, d.PID()); got != 'T' {
+			t.Errorf("the process is in state %c, want T, stopped", got)
+		}
+		if err := d.Continue(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call.Reply(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAPeerSaysWhatItCannotDo(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		d := start()
+		held := d.Acquire(t, "k")
+		for _, c := range []struct {
+			can bool
+			r   Request
+		}{
+			{false, Request{Do: "no such thing"}},
+			{p.ManualHeartbeat, Request{Do: "heartbeat", Lock: held}},
+			{p.Name == DynamoDLM.Name, Request{Do: "acquire", Key: "three", Slots: 3}},
+			{p.Name == AWSLabs.Name, Request{Do: "acquire", Key: "new", Update: true}},
+		} {
+			_, err := d.Do(t.Context(), c.r)
+			if c.can && err != nil || !c.can && !errors.Is(err, ErrUnsupported) {
+				t.Errorf("%s: %v, but what it can do is %v", c.r.Do, err, c.can)
+			}
+		}
+	})
+}
+
+func TestADriverOfOneWhoHasItIsAskedForByName(t *testing.T) {
+	t.Setenv("LEASEHOLD_DYNAMOLOCK_DRIVER", "")
+	if err := Dynamolock.Install(t.Context()); !errors.Is(err, ErrNotInstallable) {
+		t.Errorf("error %v, want %v", err, ErrNotInstallable)
+	}
+}
+
+// state is a process's state as proc(5) letters it.
+func state(t *testing.T, pid int) byte {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(stat) - 1; ; i-- {
+		if stat[i] == ')' { // ends the name, which may have anything in it
+			return stat[i+2]
+		}
+	}
+}
+
+func TestAPeerIsInstalledAtTheVersionItSays(t *testing.T) {
+	cmd, err := AWSLabs.command(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes, lib, _ := strings.Cut(cmd.Args[slices.Index(cmd.Args, "-cp")+1], ":")
+	jar := filepath.Join(filepath.Dir(lib), "dynamodb-lock-client-"+AWSLabs.Version+".jar")
+	for _, path := range []string{filepath.Join(classes, "Driver.class"), jar} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range []Peer{PythonDynamoDBLock, DynamoDLM, DyndbMutex} {
+		cmd, err := p.command(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const ask = "import sys, importlib.metadata; print(importlib.metadata.version(sys.argv[1]))"
+		out, err := exec.Command(cmd.Path, "-c", ask, p.Name).Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != p.Version {
+			t.Errorf("%s is installed at %q (%v), want %s", p.Name, got, err, p.Version)
+		}
+	}
+}
+
+func TestAMissingToolIsNamedWithHowToGetIt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
+	for _, c := range []struct {
+		peer Peer
+		want []string
+	}{
+		{AWSLabs, []string{"javac is not on PATH", "apt-get install openjdk-17-jdk-headless"}},
+		{DyndbMutex, []string{"python3 is not on PATH", "apt-get install python3-venv"}},
+	} {
+		err := c.peer.Install(t.Context())
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want it to say %q", c.peer.Name, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+"""Runs one lock library behind the line protocol of interop/README.md.
+
+    python driver.py python-dynamodb-lock | dynamo-dlm | dyndbmutex
+
+A request is answered on a thread of its own, so that others are answered while
+one waits for a lock.
+"""
+
+import importlib
+import json
+import os
+import sys
+import threading
+
+from wire import Refusal
+
+PEERS = {
+    "python-dynamodb-lock": "peer_pdl",
+    "dynamo-dlm": "peer_dlm",
+    "dyndbmutex": "peer_mutex",
+}
+
+
+class Driver:
+    def __init__(self, adapter, answers):
+        self._adapter = adapter
+        self._answers = answers
+        self._writing = threading.Lock()
+
+    def serve(self, requests):
+        for line in requests:
+            request = json.loads(line)
+            threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+
+    def _answer(self, request):
+        reply = {"id": request["id"]}
+        try:
+            do = getattr(self._adapter, "do_" + request["do"], None)
+            if do is None:
+                raise Refusal("unsupported", "this peer has no " + request["do"])
+            reply.update(do(request) or {})
+        except Refusal as e:
+            reply["error"] = {"kind": e.kind, "message": str(e)}
+        except BaseException as e:  # the library's own: shown as it is
+            reply["error"] = {"kind": "failed", "message": "%s: %s" % (type(e).__name__, e)}
+        with self._writing:
+            self._answers.write(json.dumps(reply) + "\n")
+            self._answers.flush()
+
+
+def main():
+    # What a library prints must not get between the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    adapter = importlib.import_module(PEERS[sys.argv[1]]).Peer()
+    Driver(adapter, answers).serve(sys.stdin)
+    os._exit(0)  # locks held stay held, as when a process just ends
+
+
+main()

@@ -1,0 +1,70 @@
+//go:build linux
+
+package peers
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/interop/engines"
+)
+
+// Run starts a peer for a test and kills it when the test ends. One that cannot
+// be installed by anybody skips the test with that reason; one that could be
+// but was not fails it.
+func Run(t testing.TB, p Peer, server *engines.Server, s Settings) *Driver {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	d, err := Start(ctx, p, server.Endpoint, s)
+	if errors.Is(err, ErrNotInstallable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// Must sends a request, waits for its reply and fails the test if it is an error.
+func (d *Driver) Must(t testing.TB, r Request) Reply {
+	t.Helper()
+	reply, err := d.Do(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// Acquire takes a key that is free and returns the lock's number.
+func (d *Driver) Acquire(t testing.TB, key string) (lock int64) {
+	t.Helper()
+	return d.Must(t, Request{Do: "acquire", Key: key}).ID
+}
+
+// Refused asks for a key without waiting and fails the test unless it is held.
+func (d *Driver) Refused(t testing.TB, key string) {
+	t.Helper()
+	if _, err := d.Do(t.Context(), Request{Do: "acquire", Key: key}); !errors.Is(err, ErrHeld) {
+		t.Errorf("%s asked for %s: %v, want it refused", d.Peer.Name, key, err)
+	}
+}
+
+// Release releases a lock.
+func (d *Driver) Release(t testing.TB, lock int64) Reply {
+	t.Helper()
+	return d.Must(t, Request{Do: "release", Lock: lock})
+}
+
+// Held is whether the library says that it still has the lock.
+func (d *Driver) Held(t testing.TB, lock int64) bool {
+	t.Helper()
+	return d.Must(t, Request{Do: "held", Lock: lock}).Held
+}

@@ -14,7 +14,6 @@ import (
 // names the program in LEASEHOLD_DYNAMOLOCK_DRIVER.
 var Dynamolock = Peer{
 	Name: "dynamolock", Version: "v5", Layout: "dynamolock",
-	Keys:       Keys{Partition: "key"},
 	Heartbeats: true,
 	command: func(context.Context) (*exec.Cmd, error) {
 		path := os.Getenv("LEASEHOLD_DYNAMOLOCK_DRIVER")

@@ -14,7 +14,6 @@ import (
 // AWSLabs is the awslabs lock client for Java.
 var AWSLabs = Peer{
 	Name: "awslabs", Version: "1.4.0", Layout: "awslabs",
-	Keys:       Keys{Partition: "key"},
 	Heartbeats: true, ManualHeartbeat: true,
 	command: javaCommand,
 }

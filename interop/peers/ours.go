@@ -4,7 +4,6 @@ package peers
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // oursName is the argument zero that asks this program to be our driver.
@@ -119,7 +117,7 @@ func (o *ours) open(line []byte) error {
 	if err := s.read(line); err != nil {
 		return err
 	}
-	l, err := layoutWith(o.layout, s)
+	l, err := s.layout(o.layout)
 	if err != nil {
 		return err
 	}
@@ -135,19 +133,6 @@ func (o *ours) open(line []byte) error {
 		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMax: s.Poll,
 	})
 	return err
-}
-
-// layoutWith is the layout of that name, with the key names of s.
-func layoutWith(name string, s Settings) (layout.Layout, error) {
-	switch name {
-	case "native":
-		return layout.Native{PartitionKey: s.PartitionKey, SortKey: s.SortKey, TTL: s.TTL}, nil
-	default:
-		if cmp.Or(s.PartitionKey, s.SortKey, s.TTL) != "" {
-			return nil, fmt.Errorf("key names with layout %s: %w", name, errors.ErrUnsupported)
-		}
-		return layout.Parse(name)
-	}
 }
 
 func (o *ours) do(ctx context.Context, r Request) (Reply, error) {

@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os/exec"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold/interop/install"
 )
 
@@ -19,7 +17,6 @@ type Peer struct {
 	Name    string
 	Version string // the only one installed
 	Layout  string // as package layout calls it
-	Keys    Keys
 
 	// Heartbeats: it renews by itself if Settings.Heartbeat is set.
 	Heartbeats bool
@@ -28,13 +25,6 @@ type Peer struct {
 
 	// command installs the peer if need be and returns what runs its driver.
 	command func(ctx context.Context) (*exec.Cmd, error)
-}
-
-// Keys is the key schema of a peer's table, by its defaults.
-type Keys struct {
-	Partition string
-	Sort      string // empty: none
-	SortType  types.ScalarAttributeType
 }
 
 // All returns the peers that come from registries.

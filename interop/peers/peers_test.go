@@ -23,21 +23,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // runs calls fn for every peer that installs, and for ours, with a table of its own.
 func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	server := engines.Run(t, engines.Dynoxide)
-	ours := Ours("native")
-	ours.Keys = AWSLabs.Keys
-	for i, p := range append(All(), ours) {
+	for i, p := range append(All(), Ours("native")) {
 		t.Run(p.Name, func(t *testing.T) {
-			table := fmt.Sprintf("locks%d", i)
-			if err := p.Keys.CreateTable(t.Context(), server.Client(), table); err != nil {
+			s := Settings{Table: fmt.Sprintf("locks%d", i), Lease: 30 * time.Second}
+			if err := p.CreateTable(t.Context(), server, s); err != nil {
 				t.Fatal(err)
 			}
-			fn(t, p, func() *Driver {
-				s := Settings{Table: table, Lease: 30 * time.Second}
-				if p.Heartbeats {
-					s.Heartbeat = 5 * time.Second
-				}
-				return Run(t, p, server, s)
-			})
+			if p.Heartbeats {
+				s.Heartbeat = 5 * time.Second
+			}
+			fn(t, p, func() *Driver { return Run(t, p, server, s) })
 		})
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold/interop/install"
 )
 
@@ -17,18 +15,15 @@ import (
 var (
 	PythonDynamoDBLock = Peer{
 		Name: "python-dynamodb-lock", Version: "0.9.1", Layout: "python-dynamodb-lock",
-		Keys:       Keys{Partition: "lock_key", Sort: "sort_key", SortType: types.ScalarAttributeTypeS},
 		Heartbeats: true,
 		command:    pythonCommand("python-dynamodb-lock"),
 	}
 	DynamoDLM = Peer{
 		Name: "dynamo-dlm", Version: "2.1.0", Layout: "dynamo-dlm",
-		Keys:    Keys{Partition: "resource_id", Sort: "concurrency_id", SortType: types.ScalarAttributeTypeN},
 		command: pythonCommand("dynamo-dlm"),
 	}
 	DyndbMutex = Peer{
 		Name: "dyndbmutex", Version: "0.4.0", Layout: "dyndb-mutex",
-		Keys:    Keys{Partition: "lockname"},
 		command: pythonCommand("dyndbmutex"),
 	}
 )

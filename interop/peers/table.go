@@ -5,33 +5,35 @@ package peers
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/interop/engines"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
 )
 
-// CreateTable creates a table with these keys and waits for it.
-func (k Keys) CreateTable(ctx context.Context, db *dynamodb.Client, name string) error {
-	in := &dynamodb.CreateTableInput{
-		TableName:   aws.String(name),
-		BillingMode: types.BillingModePayPerRequest,
-		KeySchema:   []types.KeySchemaElement{{AttributeName: aws.String(k.Partition), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String(k.Partition), AttributeType: types.ScalarAttributeTypeS},
-		},
+// CreateTable creates the table of s for a peer and whoever shares it.
+func (p Peer) CreateTable(ctx context.Context, server *engines.Server, s Settings) error {
+	l, err := s.layout(p.Layout)
+	if err != nil {
+		return err
 	}
-	if k.Sort != "" {
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(k.Sort), KeyType: types.KeyTypeRange})
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(k.Sort), AttributeType: k.SortType})
+	return table.Create(ctx, server.Client(), table.Spec{Name: s.Table, Layout: l})
+}
+
+// layout is the layout of that name with the key names of s.
+func (s Settings) layout(name string) (layout.Layout, error) {
+	switch name {
+	case layout.Native{}.Name():
+		return layout.Native{PartitionKey: s.PartitionKey, SortKey: s.SortKey, TTL: s.TTL}, nil
+	case layout.AWSLabs{}.Name():
+		return layout.AWSLabs{PartitionKey: s.PartitionKey, SortKey: s.SortKey}, nil
+	case layout.Dynamolock{}.Name():
+		return layout.Dynamolock{PartitionKey: s.PartitionKey, SortKey: s.SortKey}, nil
+	case layout.PythonDynamoDBLock{}.Name():
+		return layout.PythonDynamoDBLock{PartitionKey: s.PartitionKey, SortKey: s.SortKey, TTL: s.TTL}, nil
 	}
-	if _, err := db.CreateTable(ctx, in); err != nil {
-		return fmt.Errorf("peers: create table %s: %w", name, err)
+	if s.PartitionKey != "" || s.SortKey != "" || s.TTL != "" {
+		return nil, fmt.Errorf("peers: %s has fixed key names", name)
 	}
-	active := dynamodb.NewTableExistsWaiter(db)
-	if err := active.Wait(ctx, &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute); err != nil {
-		return fmt.Errorf("peers: wait for table %s: %w", name, err)
-	}
-	return nil
+	return layout.Parse(name)
 }

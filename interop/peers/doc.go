@@ -3,8 +3,8 @@
 // Package peers runs lock libraries of others, and ours, each in a process of
 // its own that a test can kill and pause:
 //
-//	java := peers.Run(t, peers.AWSLabs, server, peers.Settings{Table: "locks", Lease: 2 * time.Second})
-//	ours := peers.Run(t, peers.Ours("awslabs"), server, peers.Settings{Table: "locks", Lease: 2 * time.Second})
+//	java := peers.Run(t, peers.AWSLabs, server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})
+//	ours := peers.Run(t, peers.Ours("awslabs"), server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})
 //	held := java.Acquire(t, "k")
 //	ours.Refused(t, "k")
 //	waiting := ours.Send(peers.Request{Do: "acquire", Key: "k", Wait: time.Minute})

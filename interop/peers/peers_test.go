@@ -32,7 +32,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 			if p.Heartbeats {
 				s.Heartbeat = 5 * time.Second
 			}
-			fn(t, p, func() *Driver { return Run(t, p, server, s) })
+			fn(t, p, func() *Driver { return Run(t, p, server.Endpoint, s) })
 		})
 	}
 }

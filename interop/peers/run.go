@@ -7,18 +7,16 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/leasehold-go/leasehold/interop/engines"
 )
 
 // Run starts a peer for a test and kills it when the test ends. One that cannot
 // be installed by anybody skips the test with that reason; one that could be
 // but was not fails it.
-func Run(t testing.TB, p Peer, server *engines.Server, s Settings) *Driver {
+func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	d, err := Start(ctx, p, server.Endpoint, s)
+	d, err := Start(ctx, p, endpoint, s)
 	if errors.Is(err, ErrNotInstallable) {
 		t.Skip(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,11 +48,11 @@ func TestPeerAndOursReadEachOthersDataAndAttributes(t *testing.T) {
 			case err != nil:
 				t.Error(err)
 			default:
-				for _, r := range list.Records {
-					if r.Key == key {
-						same(t, &r, held.Record, acquire)
-					}
+				i := slices.IndexFunc(list.Records, func(r peers.Record) bool { return r.Key == key })
+				if i < 0 {
+					t.Fatalf("the listing shows %d records, none of %s", len(list.Records), key)
 				}
+				same(t, &list.Records[i], held.Record, acquire)
 			}
 			writer.Release(t, held.ID)
 			// A record that the release left is read too.

@@ -28,6 +28,7 @@ type match struct {
 func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m match)) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
 			server := engines.Run(t, e)
 			for i, p := range append(peers.All(), peers.Dynamolock) {
 				t.Run(p.Name, func(t *testing.T) {

@@ -1,0 +1,76 @@
+//go:build linux
+
+package interop
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/interop/peers"
+)
+
+// The sections prove exclusion by themselves: each creates a file that must not
+// be there, and removes it.
+func TestFourPeersAndFourOfOursShareTwoHundredSections(t *testing.T) {
+	const each, sections = 4, 200
+	matches(t, 2*time.Minute, func(t *testing.T, m match) {
+		var drivers []*peers.Driver
+		for range each {
+			drivers = append(drivers, m.run(t, m.peer), m.run(t, m.ours))
+		}
+		inside := filepath.Join(t.TempDir(), "inside")
+		begun := time.Now()
+		var done atomic.Int64
+		counts := make([]int, len(drivers)) // each of its own goroutine
+		var all sync.WaitGroup
+		for i, d := range drivers {
+			all.Go(func() {
+				for done.Load() < sections && !t.Failed() {
+					held, err := d.Do(t.Context(), peers.Request{Do: "acquire", Key: "k", Wait: 10 * time.Minute})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					f, err := os.OpenFile(inside, os.O_CREATE|os.O_EXCL, 0o600)
+					if err != nil {
+						t.Errorf("two hold the key: %s is in, and so is another: %v", d.Peer.Name, err)
+						return
+					}
+					// One that only got its turn because the others were done
+					// has been starved.
+					if done.Add(1) <= sections {
+						counts[i]++
+					}
+					if err := f.Close(); err != nil {
+						t.Error(err)
+					}
+					if err := os.Remove(inside); err != nil {
+						t.Error(err)
+					}
+					if _, err := d.Do(t.Context(), peers.Request{Do: "release", Lock: held.ID}); err != nil {
+						t.Error(err)
+						return
+					}
+					elapse(t, 20*time.Millisecond) // something else to do
+				}
+			})
+		}
+		all.Wait()
+		var ours, theirs int
+		for i, d := range drivers {
+			if counts[i] == 0 {
+				t.Errorf("%s, process %d, was starved", d.Peer.Name, i)
+			}
+			if d.Peer.Name == m.ours.Name {
+				ours += counts[i]
+			} else {
+				theirs += counts[i]
+			}
+		}
+		t.Logf("ours had %d, the peer %d, in %v; each %v", ours, theirs, time.Since(begun).Round(time.Millisecond), counts)
+	})
+}

@@ -10,7 +10,7 @@ OTHERS  := $(filter-out .,$(MODULES))
 FUZZTIME   ?= 30s
 SOAKCHECKS ?= 20000
 
-.PHONY: help test check lint fuzz soak bench engines
+.PHONY: help test check lint fuzz soak bench engines interop
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,3 +42,6 @@ bench: ## Compare the engine's conditional updates with dynoxide's, five runs
 
 engines: ## Install the real servers into .engines
 	cd interop && go run ./cmd/engines install
+
+interop: ## Play the lock libraries of others and ours on one table, and show the results
+	cd interop && go test -count=1 -json -timeout 20m ./sharing | go run ./cmd/sharingtable

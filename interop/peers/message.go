@@ -60,7 +60,8 @@ type Request struct {
 	DeleteData bool          `json:"deleteData,omitempty"`
 	Lease      time.Duration `json:"-"` // whole milliseconds; 0: as it is
 
-	// Of release. Keep nil: as acquire said.
+	// Of release. Keep nil: as acquire said. dyndb-mutex takes Key and Owner in
+	// place of Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }

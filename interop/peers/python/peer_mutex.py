@@ -33,8 +33,9 @@ class Peer:
         return {"record": {"key": request["key"], "owner": mutex.holder, "leaseMs": self._lease}}
 
     def do_release(self, request):
-        only(request)
-        mutex = self._locks[request["lock"]]
+        only(request, "key", "owner")
+        # Without a lock: as an object does that has only the name.
+        mutex = self._locks[request["lock"]] if "lock" in request else self._mutex(request)
         mutex.release()
         if mutex.is_locked():
             raise Refusal("lost", "is_locked() after release()")

@@ -1,6 +1,6 @@
 //go:build linux
 
-package interop
+package sharing
 
 import (
 	"errors"
@@ -22,6 +22,7 @@ type match struct {
 	peer, ours peers.Peer
 	server     *engines.Server
 	settings   peers.Settings // of both
+	poll       time.Duration
 }
 
 // matches plays a scenario with every peer on every server.
@@ -35,7 +36,7 @@ func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m ma
 					if err := p.Install(t.Context()); errors.Is(err, peers.ErrNotInstallable) {
 						t.Skip(err)
 					}
-					m := match{peer: p, ours: peers.Ours(p.Layout), server: server, settings: peers.Settings{
+					m := match{peer: p, ours: peers.Ours(p.Layout), server: server, poll: 100 * time.Millisecond, settings: peers.Settings{
 						Table: fmt.Sprintf("locks%d", i), Lease: lease,
 					}}
 					if err := p.CreateTable(t.Context(), server, m.settings); err != nil {
@@ -55,8 +56,7 @@ func (m match) bothWays(t *testing.T, scenario func(t *testing.T, first, second 
 	t.Run("ours first", func(t *testing.T) { t.Parallel(); scenario(t, m.ours, m.peer, "ours first") })
 }
 
-// run starts a process of p. It asks for what it waits for ten times a second,
-// if it can be told so, and renews six times a lease, if it can.
+// run starts a process of p, which renews six times a lease, if it can.
 func (m match) run(t *testing.T, p peers.Peer) *peers.Driver {
 	t.Helper()
 	return m.runAt(t, p, m.server.Endpoint)
@@ -72,8 +72,8 @@ func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Prox
 func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver {
 	t.Helper()
 	s := m.settings
-	if p.Name != peers.DynamoDLM.Name {
-		s.Poll = 100 * time.Millisecond
+	if p.Name != peers.DynamoDLM.Name { // which asks without a pause
+		s.Poll = m.poll
 	}
 	if p.Heartbeats {
 		s.Heartbeat = s.Lease / 6

@@ -1,6 +1,6 @@
 //go:build linux
 
-package interop
+package sharing
 
 import (
 	"bytes"

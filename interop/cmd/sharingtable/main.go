@@ -55,7 +55,7 @@ func show(in io.Reader, out io.Writer) error {
 		}
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK")
+	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK\tWHY")
 	rows := 0
 	for _, e := range ended {
 		// Test/server/peer, and the direction where a scenario has two.
@@ -68,13 +68,17 @@ func show(in io.Reader, out io.Writer) error {
 		if len(parts) > 3 {
 			scenario += ", " + words(parts[3])
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.1fs\n", parts[2], version(parts[2]), words(parts[1]), scenario, e.Action, e.Elapsed)
+		why := ""
+		if e.Action == "skip" {
+			why = reason(printed[e.Test])
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.1fs\t%s\n", parts[2], version(parts[2]), words(parts[1]), scenario, e.Action, e.Elapsed, why)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, e := range ended {
-		if strings.HasSuffix(e.Action, "fail") || e.Action == "skip" && !hasParts(ended, e.Test) {
+		if strings.HasSuffix(e.Action, "fail") {
 			fmt.Fprintf(out, "\n%s", printed[e.Test])
 		}
 	}
@@ -85,6 +89,17 @@ func show(in io.Reader, out io.Writer) error {
 		return errors.New("nothing ran")
 	}
 	return nil
+}
+
+// reason is what a test said when it skipped itself: file, line and text.
+func reason(printed string) string {
+	for line := range strings.Lines(printed) {
+		if _, text, ok := strings.Cut(line, "_test.go:"); ok {
+			_, text, _ = strings.Cut(text, ": ")
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
 }
 
 // hasParts reports whether a test is divided into others.

@@ -31,6 +31,7 @@ const (
 	Busy                  // throttled or in conflict with a transaction: later
 	Refused               // the request itself is wrong or not allowed: give up
 	Unreachable           // no reply, a server error, or one that cannot be read: again
+	Conflict              // of a transaction with another: again at once, with jitter
 )
 
 // Reply is a classified reply.

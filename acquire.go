@@ -32,6 +32,9 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 		}
 		return nil, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
 	}
+	if err := checkOrder(ctx, c, &want); err != nil {
+		return nil, err
+	}
 	if !c.enter() {
 		return nil, ErrClosed
 	}
@@ -73,37 +76,9 @@ func (h *holding) share(ctx context.Context) (*Lock, error) {
 // acquire takes a place in the local line, and then seeks the key.
 func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	began := c.now()
-	t := c.lines.enter(ctx, want)
-	if holder := c.lines.holder(want.key); holder != nil {
-		c.emit(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder})
-	}
-	var given turn
-	var ended error
-	var late <-chan time.Time
-	if want.noWait {
-		timer := time.NewTimer(tryFor)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case given = <-t.turn:
-	case holder := <-t.known:
-		return nil, &HeldError{Key: want.key, Holder: *holder, Observation: c.observationOf(*holder)}
-	case <-ctx.Done():
-		ended = context.Cause(ctx)
-	case <-c.closing:
-		ended = ErrClosed
-	case <-late:
-		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", tryFor)
-	}
-	if ended != nil {
-		holder := c.lines.holder(want.key)
-		if given, had := c.lines.leave(t); had {
-			refused := make(chan struct{})
-			c.detach(func() { defer close(refused); c.refuse(want, given) })
-			c.cleanUp(want, refused)
-		}
-		return nil, c.waitEnded(want, holder, ended, nil)
+	given, err := c.awaitTurn(ctx, want)
+	if err != nil {
+		return nil, err
 	}
 	if h := given.granted; h != nil {
 		return c.granted(ctx, h, began, 0, true)
@@ -111,14 +86,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 
 	s := newSeeker(ctx, c, want, given.skip)
 	c.detach(s.run)
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		ended = context.Cause(ctx)
-	case <-c.closing:
-		ended = ErrClosed
-	}
-	if ended != nil && s.abandon() {
+	if ended := c.await(ctx, s.done); ended != nil && s.abandon() {
 		c.cleanUp(want, s.done)
 		return nil, c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
 	}
@@ -127,6 +95,52 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		return nil, s.err
 	}
 	return c.granted(ctx, s.granted, began, s.requests, false)
+}
+
+// awaitTurn takes a place in the local line and waits for its turn.
+func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
+	t := c.lines.enter(ctx, want)
+	if holder := c.lines.holder(want.key); holder != nil {
+		c.emit(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder})
+	}
+	var ended error
+	var late <-chan time.Time
+	if want.noWait {
+		timer := time.NewTimer(tryFor)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case given := <-t.turn:
+		return given, nil
+	case holder := <-t.known:
+		return turn{}, &HeldError{Key: want.key, Holder: *holder, Observation: c.observationOf(*holder)}
+	case <-ctx.Done():
+		ended = context.Cause(ctx)
+	case <-c.closing:
+		ended = ErrClosed
+	case <-late:
+		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", tryFor)
+	}
+	holder := c.lines.holder(want.key)
+	if given, had := c.lines.leave(t); had {
+		refused := make(chan struct{})
+		c.detach(func() { defer close(refused); c.refuse(want, given) })
+		c.cleanUp(want, refused)
+	}
+	return turn{}, c.waitEnded(want, holder, ended, nil)
+}
+
+// await waits until done, and returns what ended the wait before that.
+func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closing:
+		return ErrClosed
+	}
 }
 
 // refuse passes on a turn whose caller has left.
@@ -142,9 +156,13 @@ func (c *Client) refuse(want *request, given turn) {
 // nothing may be left in the background: without renewal the process may be
 // frozen as soon as the call returns.
 func (c *Client) cleanUp(want *request, done <-chan struct{}) {
-	if !want.manual {
-		return
+	if want.manual {
+		c.awaitGrace(done)
 	}
+}
+
+// awaitGrace waits until done, or the release grace has passed.
+func (c *Client) awaitGrace(done <-chan struct{}) {
 	grace := time.NewTimer(c.cfg.ReleaseGrace)
 	defer grace.Stop()
 	select {

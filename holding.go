@@ -36,6 +36,7 @@ type holding struct {
 	mu        sync.Mutex // guards what follows; never held across I/O
 	cause     error      // why trust ended; nil while trusted
 	timing    timing
+	manual    bool // nothing renews it but its callers
 	until     decide.Instant
 	confirmed string          // the version of the last write known to have landed
 	tried     []attempt       // later writes without an answer, oldest first
@@ -67,7 +68,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	c.orphans.drop(r.Version)
 	h := &holding{
 		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: context.WithoutCancel(ctx), want: want,
-		granted: a.sent, timing: want.timing,
+		granted: a.sent, timing: want.timing, manual: want.manual,
 		until:     want.timing.trustedFrom(a.sent),
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
@@ -158,7 +159,7 @@ func (h *holding) look() {
 		return
 	}
 	reason := LostExpired
-	if !h.want.manual && !h.begun {
+	if !h.manual && !h.begun {
 		// Trust leaves room for several renewals. That none was even begun
 		// means that nothing ran here.
 		reason = LostPaused

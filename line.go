@@ -33,13 +33,14 @@ type line struct {
 type ticket struct {
 	ctx   context.Context // the caller's, for its values
 	want  *request
-	turn  chan turn    // gets one value
+	turn  chan turn    // gets one value, of each of the tickets that share it
 	known chan *Record // gets the holder, if want is not to wait
 	gone  bool         // its caller has left; lines.mu guards it
 }
 
 // turn is a ticket's turn: the key itself, handed over, or the right to seek it.
 type turn struct {
+	of      *ticket
 	granted *holding
 	skip    time.Duration
 }
@@ -50,24 +51,34 @@ func newLines(cfg Config) *lines {
 
 // enter joins the line of a key. The first one has its turn at once.
 func (l *lines) enter(ctx context.Context, want *request) *ticket {
-	t := &ticket{ctx: ctx, want: want, turn: make(chan turn, 1), known: make(chan *Record, 1)}
+	t := newTicket(ctx, want, make(chan turn, 1))
+	l.join(t)
+	return t
+}
+
+func newTicket(ctx context.Context, want *request, turns chan turn) *ticket {
+	return &ticket{ctx: ctx, want: want, turn: turns, known: make(chan *Record, 1)}
+}
+
+// join puts a ticket in the line of its key.
+func (l *lines) join(t *ticket) {
+	want := t.want
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln, ok := l.byKey[want.key]
 	if !ok {
 		l.byKey[want.key] = &line{}
-		t.turn <- turn{}
-		return t
+		t.turn <- turn{of: t}
+		return
 	}
 	if want.noWait {
 		if r := ln.knownHolder(); r != nil {
 			t.known <- r
 			t.gone = true
-			return t
+			return
 		}
 	}
 	ln.queue = append(ln.queue, t)
-	return t
 }
 
 func (ln *line) knownHolder() *Record {
@@ -172,8 +183,10 @@ func (l *lines) heir(h *holding, held time.Duration) *ticket {
 		return nil
 	}
 	ln.longest = max(ln.longest, held)
-	if ln.handOvers >= l.limit || len(ln.queue) == 0 || ln.queue[0].want.changes.replaceAttributes {
-		return nil // to replace attributes takes a look at them first
+	if ln.handOvers >= l.limit || len(ln.queue) == 0 || ln.queue[0].want.changes.replaceAttributes || ln.queue[0].want.oneOfSeveral {
+		// To replace attributes takes a look at them first; who wants several
+		// keys holds none of them while it waits for another.
+		return nil
 	}
 	ln.handOvers++
 	return ln.pop()
@@ -194,6 +207,7 @@ func (l *lines) deliver(t *ticket, given turn) bool {
 	}
 	ln := l.byKey[t.want.key]
 	ln.holder = nil
+	given.of = t
 	t.turn <- given
 	if given.granted != nil {
 		l.holds(ln, given.granted)
@@ -225,5 +239,6 @@ func (l *lines) passOn(ln *line, key Key) {
 		delete(l.byKey, key)
 		return
 	}
-	ln.pop().turn <- turn{skip: skip}
+	t := ln.pop()
+	t.turn <- turn{of: t, skip: skip}
 }

@@ -58,6 +58,9 @@ type request struct {
 	policy    policy
 	notices   []notice
 	heads     *session // whose row this is for; nil: it is for a lock
+
+	oneOfSeveral bool // sought with others: never handed over
+	ordered      bool // by AcquireAll: its keys have an order
 }
 
 // renewal is what a caller of Renew asks for.

@@ -90,7 +90,11 @@ func (h *holding) release(ctx context.Context, e ending) error {
 		})
 	}
 	h.mu.Unlock()
+	return h.outcome(limit, op)
+}
 
+// outcome waits for an effort to free the key.
+func (h *holding) outcome(limit context.Context, op *releasing) error {
 	select {
 	case <-op.done:
 		return op.err
@@ -161,11 +165,7 @@ type freeing struct {
 func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 	started := h.c.now()
 	h.mu.Lock()
-	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted}
-	}
-	f := h.freeing
-	f.until = started.Add(h.timing.lease)
+	f := h.freeingSince(started, trusted)
 	h.mu.Unlock()
 
 	// What was resumed is renewed by itself, and no waiter of this client may
@@ -178,12 +178,29 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 		}
 	}
 	err := f.release(limit, e)
+	f.settled(started, err)
+	return err
+}
+
+// freeingSince returns what there is to be freed, for an effort that starts
+// now. h.mu is held.
+func (h *holding) freeingSince(started decide.Instant, trusted bool) *freeing {
+	if h.freeing == nil {
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted}
+	}
+	h.freeing.until = started.Add(h.timing.lease)
+	return h.freeing
+}
+
+// settled ends an effort that has sent its releases: the next in line may seek
+// the key.
+func (f *freeing) settled(started decide.Instant, err error) {
+	h := f.h
 	h.reportRelease(started, f.sent, err)
 	if errors.Is(err, ErrUnknownOutcome) {
 		h.c.orphan(h.key, f.hold.Versions)
 	}
 	h.c.lines.pass(h.key, h)
-	return err
 }
 
 func (h *holding) reportRelease(started decide.Instant, requests int, err error) {
@@ -198,15 +215,21 @@ func (h *holding) reportRelease(started decide.Instant, requests int, err error)
 	}
 }
 
+// next spells the next attempt to release.
+func (f *freeing) next(e ending) (attempt, *protocol.Write) {
+	c := f.h.c
+	a := c.newAttempt(f.h.want.timing.lease)
+	if e.policy != keepRecord {
+		return a, f.h.proto.Delete(f.hold)
+	}
+	return a, f.h.proto.Release(f.hold, a.version, c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
+}
+
 // release sends the release until it is answered.
 func (f *freeing) release(limit context.Context, e ending) error {
 	h := f.h
 	for n := 0; ; n++ {
-		a := h.c.newAttempt(h.want.timing.lease)
-		w := h.proto.Delete(f.hold)
-		if e.policy == keepRecord {
-			w = h.proto.Release(f.hold, a.version, h.c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
-		}
+		a, w := f.next(e)
 		ans := h.c.write(h.ctx, w, attemptLimit)
 		f.sent++
 		switch {

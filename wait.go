@@ -33,39 +33,56 @@ type seeker struct {
 	seen     *Record // the record as last shown, if held by another
 
 	recordDead time.Duration // monotonic: when its holder is dead by the record alone
+	session    *session      // to be granted under, nil for none
 
 	holder  atomic.Pointer[Record] // seen, for the caller
 	lastErr atomic.Pointer[error]
 
+	*effort
+	granted *holding // or
+	err     error    // once the effort is done
+}
+
+func newSeeker(ctx context.Context, c *Client, want *request, skip time.Duration) *seeker {
+	return &seeker{c: c, want: want, skip: skip, effort: newEffort(ctx)}
+}
+
+// effort is what is done on behalf of a call on a goroutine of its own.
+type effort struct {
 	life context.Context // ends when nobody waits; carries the caller's values
 	kill context.CancelFunc
+	done chan struct{} // closed when there is a result
 
 	mu        sync.Mutex // guards the next two
 	abandoned bool
 	finished  bool
-
-	done    chan struct{} // closed when granted or err is set
-	granted *holding
-	err     error
 }
 
-func newSeeker(ctx context.Context, c *Client, want *request, skip time.Duration) *seeker {
-	s := &seeker{c: c, want: want, skip: skip, done: make(chan struct{})}
-	s.life, s.kill = context.WithCancel(context.WithoutCancel(ctx))
-	return s
+func newEffort(ctx context.Context) *effort {
+	e := &effort{done: make(chan struct{})}
+	e.life, e.kill = context.WithCancel(context.WithoutCancel(ctx))
+	return e
 }
 
-// abandon tells the seeker that nobody waits for it. False: it has finished
+// abandon tells the effort that nobody waits for it. False: it has finished
 // before, and its result stands.
-func (s *seeker) abandon() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.finished {
+func (e *effort) abandon() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.finished {
 		return false
 	}
-	s.abandoned = true
-	s.kill()
+	e.abandoned = true
+	e.kill()
 	return true
+}
+
+// finish settles whether anybody gets the result, and reports that nobody does.
+func (e *effort) finish() (abandoned bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.finished = true
+	return e.abandoned
 }
 
 func (s *seeker) run() {
@@ -73,10 +90,7 @@ func (s *seeker) run() {
 	defer close(s.done)
 	pause(s.life.Done(), s.skip)
 	h, err := s.seek()
-	s.mu.Lock()
-	s.finished = true
-	abandoned := s.abandoned
-	s.mu.Unlock()
+	abandoned := s.finish()
 	tried := versionsOf(s.tried)
 	if h == nil {
 		s.err = err
@@ -180,18 +194,22 @@ func (s *seeker) look() (answer, error) {
 	return ans, s.see(ans.item)
 }
 
-// take sends one grant. A holding or an error ends the seeking.
-func (s *seeker) take(over bool) (*holding, answer, error) {
+// ready prepares for a grant: the session of a holder to be taken over is dead,
+// and this client has one of its own if its locks share it. False: not now.
+func (s *seeker) ready(over bool) (bool, answer, error) {
 	if over {
 		if dead, ans, err := s.endSession(); !dead {
-			return nil, ans, err
+			return false, ans, err
 		}
 	}
 	session, ans := s.c.session(s.life)
-	if ans.err != nil {
-		return nil, ans, nil
-	}
-	a := s.c.newAttempt(s.want.timing.lease).under(session)
+	s.session = session
+	return ans.err == nil, ans, nil
+}
+
+// next spells the next attempt to be granted, for which the seeker is ready.
+func (s *seeker) next(over bool) (attempt, *protocol.Write) {
+	a := s.c.newAttempt(s.want.timing.lease).under(s.session)
 	if over {
 		a.dead = s.deadHolder()
 	}
@@ -204,8 +222,17 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 		dead := s.seen.protocol()
 		g.Dead = &dead
 	}
+	return a, s.c.proto.Grant(g)
+}
+
+// take sends one grant. A holding or an error ends the seeking.
+func (s *seeker) take(over bool) (*holding, answer, error) {
+	if ok, ans, err := s.ready(over); !ok {
+		return nil, ans, err
+	}
+	a, w := s.next(over)
 	s.requests++
-	ans = s.c.write(s.life, s.c.proto.Grant(g), s.want.grantLimit())
+	ans := s.c.write(s.life, w, s.want.grantLimit())
 	switch {
 	case ans.Effect == decide.Applied:
 		r, err := s.c.decode(s.want.key, ans.item)
@@ -227,16 +254,21 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 		ans.Cause = decide.Unreachable
 		return nil, ans, nil
 	}
-	if item == nil && s.want.ifExists {
-		return nil, ans, fmt.Errorf("%w: %v: IfExists acquires only a record that is there", ErrNotFound, s.want.key)
-	}
 	h, err := s.refused(a, item)
 	return h, ans, err
 }
 
+// met enters the record that a grant of ours met.
+func (s *seeker) met(item protocol.Item) error {
+	if item == nil && s.want.ifExists {
+		return fmt.Errorf("%w: %v: IfExists acquires only a record that is there", ErrNotFound, s.want.key)
+	}
+	return s.see(item)
+}
+
 // refused looks at the record that a grant of ours met.
 func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
-	if err := s.see(item); err != nil {
+	if err := s.met(item); err != nil {
 		return nil, err
 	}
 	if s.seen == nil {

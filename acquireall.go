@@ -1,0 +1,200 @@
+package leasehold
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// AcquireAll acquires all keys or none, without deadlock whatever the order
+// given, in one transaction for up to 100. Duplicates count once. Options
+// apply to every key; a WithSortKey to those that have no sort key.
+//
+// It waits holding nothing, unless a transaction is refused five times, does
+// not fit, or is of more than 100 keys: then it takes the keys one by one, in
+// order. With NoWait the error is a *HeldError of the first key, in order, that
+// is held. On any error nothing is left held: what had been taken is released
+// before AcquireAll returns, within Config.ReleaseGrace.
+//
+// If ctx belongs to a lock on one of the keys, or to a Group with a key that
+// sorts above one of them, waiting might never end and the error is
+// ErrDeadlock: acquire them all in one call. Reentrant shares the grants that
+// ctx has, NoWait does not mind the order.
+func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
+	wants, err := c.newRequests(keys, opts)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("leasehold: acquire %v: %w", wants[0].key, context.Cause(ctx))
+	}
+	shared := map[Key]*holding{}
+	var seek []*request
+	for _, want := range wants {
+		want.ordered = true
+		h := heldKeysOf(ctx).find(c, want.key)
+		switch {
+		case h != nil && want.reentrant:
+			shared[want.key] = h
+			continue
+		case h != nil:
+			return nil, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
+		}
+		if err := checkOrder(ctx, c, want); err != nil {
+			return nil, err
+		}
+		seek = append(seek, want)
+	}
+	if !c.enter() {
+		return nil, ErrClosed
+	}
+	defer c.leave()
+	slices.SortFunc(seek, func(a, b *request) int { return compareKeys(a.key, b.key) })
+	granted := map[Key]*holding{}
+	if len(seek) > 0 {
+		c.waiting.Add(1)
+		held, err := c.acquireAll(ctx, seek)
+		c.waiting.Add(-1)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range held {
+			granted[h.key] = h
+		}
+	}
+	locks := make([]*Lock, len(wants))
+	var gone error
+	for i, want := range wants {
+		if h := granted[want.key]; h != nil {
+			locks[i] = h.first
+			continue
+		}
+		if locks[i], err = shared[want.key].share(ctx); err != nil {
+			gone = err
+		}
+	}
+	g := newGroup(ctx, c, slices.DeleteFunc(locks, func(l *Lock) bool { return l == nil }))
+	if gone != nil {
+		_ = g.Release(ctx) // reported as events
+		return nil, gone
+	}
+	return g, nil
+}
+
+// newRequests turns keys into requests, in order of first mention, or says what
+// is wrong with one of them before anything is sent.
+func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, error) {
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("leasehold: acquire in table %s: no keys: name at least one", c.cfg.Table)
+	}
+	var wants []*request
+	seen := map[Key]bool{}
+	for _, key := range keys {
+		of := opts
+		if key.Sort != "" {
+			of = append(slices.Clip(opts), WithSortKey(key.Sort))
+		}
+		want, err := c.newRequest(key.Partition, of)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[want.key] {
+			seen[want.key] = true
+			want.oneOfSeveral = len(keys) > 1
+			wants = append(wants, &want)
+		}
+	}
+	return wants, nil
+}
+
+// compareKeys is the order in which several keys are taken: the same in every
+// process.
+func compareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
+}
+
+// checkOrder refuses to wait for a key that sorts below one of a Group that ctx
+// belongs to: whoever holds it may be waiting for that one.
+func checkOrder(ctx context.Context, c *Client, want *request) error {
+	if want.noWait {
+		return nil
+	}
+	if h := heldKeysOf(ctx).above(c, want.key); h != nil {
+		return &orderError{want: want.key, held: h.key}
+	}
+	return nil
+}
+
+// above returns a holding of AcquireAll that ctx belongs to and whose key sorts
+// above key, if it still holds.
+func (h *heldKeys) above(c *Client, key Key) *holding {
+	for ; h != nil; h = h.outer {
+		if h.by.c == c && h.by.want.ordered && compareKeys(h.by.key, key) > 0 && h.by.ended() == nil {
+			return h.by
+		}
+	}
+	return nil
+}
+
+// orderError says that two keys are taken out of order. Is ErrDeadlock.
+type orderError struct{ want, held Key }
+
+func (e *orderError) Error() string {
+	return fmt.Sprintf("leasehold: acquire %v: this context holds %v, which AcquireAll takes after it: acquire both in one AcquireAll, or with NoWait",
+		e.want, e.held)
+}
+
+func (e *orderError) Is(target error) bool { return target == ErrDeadlock }
+
+// acquireAll takes a place in every local line, one after the other, and then
+// gathers the keys. wants are in order.
+func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, error) {
+	began := c.now()
+	var skip time.Duration
+	for i, want := range wants {
+		given, err := c.awaitTurn(ctx, want)
+		if err == nil && given.granted != nil { // a single key, handed over
+			return c.gathered(ctx, []*holding{given.granted}, began, 0, true)
+		}
+		if err != nil {
+			for _, had := range wants[:i] {
+				c.lines.pass(had.key, nil)
+			}
+			return nil, err
+		}
+		skip = max(skip, given.skip)
+	}
+	g := newGathering(ctx, c, wants, skip)
+	c.detach(g.run)
+	if ended := c.await(ctx, g.done); ended != nil && g.abandon() {
+		c.awaitGrace(g.done)
+		at := g.at.Load()
+		return nil, c.waitEnded(at.want, at.holder.Load(), ended, at.lastErr.Load())
+	}
+	<-g.done
+	if g.err != nil {
+		return nil, g.err
+	}
+	return c.gathered(ctx, g.granted, began, g.requests(), false)
+}
+
+// gathered ends an AcquireAll that was granted held. What Close may have come
+// too early to see is given back.
+func (c *Client) gathered(ctx context.Context, held []*holding, began decide.Instant, requests int, local bool) ([]*holding, error) {
+	if c.isClosing() {
+		c.detach(func() { c.giveBack(held) })
+		return nil, ErrClosed
+	}
+	took := c.now().Mono - began.Mono
+	for _, h := range held {
+		c.emit(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
+			Requests: requests, TookOver: h.took != nil, Local: local})
+		requests = 0 // all of them are in the first event
+	}
+	return held, nil
+}

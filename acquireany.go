@@ -1,0 +1,373 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// AcquireAny acquires one of keys, the first that is free: they are tried in
+// the order given, and while none is free all are watched, by one read for up
+// to 100 of them. Options apply to every key. With NoWait the error is a
+// *HeldError of the first key that is held.
+//
+// A key that ctx holds already is left out, unless Reentrant is given, which
+// shares that grant. ErrDeadlock if all are held so.
+func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
+	wants, err := c.newRequests(keys, opts)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key, context.Cause(ctx))
+	}
+	var seek []*request
+	var deadlock error
+	for _, want := range wants {
+		h := heldKeysOf(ctx).find(c, want.key)
+		switch {
+		case h == nil:
+			seek = append(seek, want)
+			deadlock = errors.Join(deadlock, checkOrder(ctx, c, want))
+		case want.reentrant:
+			return h.share(ctx)
+		default:
+			deadlock = errors.Join(deadlock, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key))
+		}
+	}
+	if len(seek) == 0 {
+		return nil, deadlock
+	}
+	if !c.enter() {
+		return nil, ErrClosed
+	}
+	defer c.leave()
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
+	began := c.now()
+	p := newPicking(ctx, c, seek)
+	c.detach(p.run)
+	if ended := c.await(ctx, p.done); ended != nil && p.abandon() {
+		c.cleanUp(seek[0], p.done)
+		first := p.parts[0]
+		return nil, c.waitEnded(first.want, first.holder.Load(), ended, first.lastErr.Load())
+	}
+	<-p.done
+	if p.err != nil {
+		return nil, p.err
+	}
+	return c.granted(ctx, p.granted, began, p.requests(), false)
+}
+
+// picking seeks one of several keys on behalf of one AcquireAny call. Like
+// seeker it runs on a goroutine of its own.
+type picking struct {
+	c     *Client
+	parts []*choice // in the order given
+	turns chan turn
+	reads int
+
+	*effort
+	granted *holding // or
+	err     error    // once the effort is done
+}
+
+// choice is one of the keys. It is sought only while it has the turn of its
+// local line.
+type choice struct {
+	*seeker
+	ticket *ticket
+	ready  bool          // has its turn
+	from   time.Duration // monotonic: other processes have theirs before
+	err    error         // why it cannot be had
+}
+
+func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
+	p := &picking{c: c, effort: newEffort(ctx), turns: make(chan turn, len(wants))}
+	for _, want := range wants {
+		want.oneOfSeveral = true
+		s := &seeker{c: c, want: want, effort: p.effort}
+		s.view = decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
+		p.parts = append(p.parts, &choice{seeker: s, ticket: newTicket(ctx, want, p.turns)})
+	}
+	return p
+}
+
+func (p *picking) requests() int {
+	n := p.reads
+	for _, part := range p.parts {
+		n += part.seeker.requests
+	}
+	return n
+}
+
+func (p *picking) run() {
+	defer p.kill()
+	defer close(p.done)
+	for _, part := range p.parts {
+		p.c.lines.join(part.ticket)
+	}
+	h, err := p.pick()
+	abandoned := p.finish()
+	if h == nil {
+		p.err = err
+	}
+	p.leave(h)
+	if h == nil {
+		return
+	}
+	p.c.lines.hold(h)
+	if abandoned {
+		h.abandon()
+		return
+	}
+	p.granted = h
+}
+
+// leave gives up every key but that of h, and whatever an attempt without an
+// answer may have taken of it.
+func (p *picking) leave(h *holding) {
+	for _, part := range p.parts {
+		if given, had := p.c.lines.leave(part.ticket); had { // of this ticket or another
+			p.c.lines.pass(given.of.want.key, nil)
+		}
+	}
+	for _, part := range p.parts {
+		tried := part.tried
+		if h != nil {
+			tried = without(tried, h.grant)
+		}
+		p.c.orphan(part.want.key, versionsOf(tried))
+		if h != nil && h.key == part.want.key {
+			continue
+		}
+		if part.ready {
+			p.c.lines.pass(part.want.key, nil)
+		}
+		undo := func() { p.c.releaseOrphans(p.life, part.want, tried) }
+		if h == nil && part.want.manual {
+			undo()
+		} else {
+			p.c.detach(undo)
+		}
+	}
+}
+
+// pick asks for the keys until one is granted, none can be had, or nobody waits.
+func (p *picking) pick() (*holding, error) {
+	began := p.c.now()
+	for failures := 0; ; {
+		p.collect()
+		h, next, err := p.takeFirst()
+		if h != nil || err != nil {
+			return h, err
+		}
+		if err := p.hopeless(); err != nil {
+			return nil, err
+		}
+		if next.failed {
+			next.wait = min(next.wait, p.c.cfg.PollMin+backoff(failures, 2*time.Second))
+			failures++
+		} else {
+			failures = 0
+		}
+		if late := p.c.now().Mono-began.Mono > tryFor; p.noWait() && (late || !next.failed) {
+			return nil, p.held(late)
+		}
+		if p.await(next.wait) && next.look {
+			if err := p.look(); err != nil {
+				return nil, err
+			}
+		}
+		if p.life.Err() != nil {
+			return nil, ErrClosed // nobody reads it
+		}
+	}
+}
+
+func (p *picking) noWait() bool { return p.parts[0].want.noWait }
+
+// collect takes the turns that have come, without waiting for any.
+func (p *picking) collect() {
+	for {
+		select {
+		case given := <-p.turns:
+			p.seek(given)
+		default:
+			return
+		}
+	}
+}
+
+// seek makes the key of a turn one that is sought.
+func (p *picking) seek(given turn) {
+	for _, part := range p.parts {
+		if part.ticket == given.of {
+			part.ready, part.from = true, p.c.now().Mono+given.skip
+		}
+	}
+}
+
+// await waits for that long, or until a turn has come; it reports whether the
+// time has passed.
+func (p *picking) await(d time.Duration) bool {
+	var over <-chan time.Time
+	if d < math.MaxInt64 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case <-over:
+		return true
+	case given := <-p.turns:
+		p.seek(given)
+	case <-p.life.Done():
+	}
+	return false
+}
+
+// next is what to do when no key was free.
+type next struct {
+	wait   time.Duration
+	look   bool // and then look at all, rather than take one that is due
+	failed bool // a request is to be repeated
+}
+
+// takeFirst takes the first key that may be taken now.
+func (p *picking) takeFirst() (*holding, next, error) {
+	n := next{wait: math.MaxInt64}
+	u := rand.Float64()
+	for _, part := range p.parts {
+		now := p.c.now().Mono
+		if !part.ready || p.life.Err() != nil {
+			continue
+		}
+		move, wait := decide.Next(part.view, now, u)
+		if now < part.from {
+			move, wait = decide.Take, part.from-now
+		}
+		if move == decide.Look || wait > 0 {
+			if wait < n.wait {
+				n.wait, n.look = wait, move == decide.Look
+			}
+			continue
+		}
+		h, failed, err := p.takeUntilAnswered(part)
+		if h != nil || err != nil {
+			return h, n, err
+		}
+		n.failed = n.failed || failed
+		if move, wait := decide.Next(part.view, p.c.now().Mono, u); part.ready && !failed && wait < n.wait {
+			n.wait, n.look = wait, move == decide.Look
+		}
+	}
+	return nil, n, nil
+}
+
+// takeUntilAnswered stays with one key until it is known whether it is had: to
+// go on to the next after a grant of unknown effect could end with two.
+func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err error) {
+	began := p.c.now()
+	for n := 0; ; n++ {
+		move, _ := decide.Next(part.view, p.c.now().Mono, 0)
+		h, ans, err := part.take(move == decide.TakeOver)
+		switch {
+		case h != nil:
+			return h, false, nil
+		case err != nil: // not there, or damaged: one of the others may do
+			p.drop(part, err)
+			return nil, false, nil
+		case ans.Cause == decide.ConditionFailed:
+			return nil, false, nil
+		}
+		part.lastErr.Store(&ans.err)
+		switch {
+		case ans.Cause == decide.Refused:
+			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
+		case ans.Cause == decide.Busy:
+			p.c.emit(p.life, Event{Kind: EventThrottled, Key: part.want.key, Requests: 1, Err: ans.err})
+			return nil, true, nil
+		case p.noWait() && p.c.now().Mono-began.Mono > tryFor:
+			return nil, true, nil
+		}
+		pause(p.life.Done(), p.c.cfg.PollMin+backoff(n, 2*time.Second))
+		if p.life.Err() != nil {
+			return nil, true, nil
+		}
+	}
+}
+
+// drop leaves a key out that cannot be had.
+func (p *picking) drop(part *choice, err error) {
+	part.err, part.ready = err, false
+	p.c.lines.pass(part.want.key, nil)
+}
+
+// hopeless returns why none of the keys can be had, nil while one may.
+func (p *picking) hopeless() error {
+	var errs []error
+	for _, part := range p.parts {
+		if part.err == nil {
+			return nil
+		}
+		errs = append(errs, part.err)
+	}
+	return errors.Join(errs...)
+}
+
+// held is the error of a try, which was late if DynamoDB has not answered.
+func (p *picking) held(late bool) error {
+	for _, part := range p.parts {
+		switch {
+		case part.err != nil:
+			continue
+		case part.seen != nil:
+			return part.seeker.held()
+		case part.ready && late:
+			return opError("acquire", p.c.cfg.Table, part.want.key, fmt.Errorf("gave up after %v: %w", tryFor, *part.lastErr.Load()))
+		}
+		// In use by another goroutine of this client.
+		holder := p.c.lines.holder(part.want.key)
+		if holder == nil {
+			holder = &Record{Key: part.want.key, Owner: p.c.owner}
+		}
+		return &HeldError{Key: part.want.key, Holder: *holder}
+	}
+	return nil
+}
+
+// look reads the records of all keys that are sought.
+func (p *picking) look() error {
+	var keys []Key
+	for _, part := range p.parts {
+		if part.ready {
+			keys = append(keys, part.want.key)
+		}
+	}
+	items, requests, ans := p.c.readAll(p.life, keys)
+	p.reads += requests
+	for _, part := range p.parts {
+		switch {
+		case !part.ready:
+		case ans.err != nil:
+			part.lastErr.Store(&ans.err)
+		default:
+			if err := part.see(items[part.want.key]); err != nil {
+				p.drop(part, err)
+			}
+		}
+	}
+	switch {
+	case ans.Cause == decide.Refused:
+		return opError("acquire", p.c.cfg.Table, keys[0], ans.err)
+	case ans.Cause == decide.Busy:
+		p.c.emit(p.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: ans.err})
+	}
+	return nil
+}

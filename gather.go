@@ -1,0 +1,399 @@
+package leasehold
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// maxRefusals is how often AcquireAll is refused before it takes its keys one
+// by one: holding nothing, it could be overtaken for ever by those who want
+// fewer keys.
+const maxRefusals = 5
+
+// gathering seeks several keys on behalf of one AcquireAll call, from the
+// moment the call has its turn in each local line. Like seeker it runs on a
+// goroutine of its own.
+type gathering struct {
+	c     *Client
+	parts []*seeker // in order of their keys
+	skip  time.Duration
+	sent  int                    // requests of all parts together
+	at    atomic.Pointer[seeker] // the part that is waited for, for the caller
+
+	*effort
+	granted []*holding // in order of parts; or
+	err     error      // once the effort is done
+}
+
+func newGathering(ctx context.Context, c *Client, wants []*request, skip time.Duration) *gathering {
+	g := &gathering{c: c, skip: skip, effort: newEffort(ctx)}
+	for _, want := range wants {
+		g.parts = append(g.parts, &seeker{c: c, want: want, effort: g.effort})
+	}
+	g.at.Store(g.parts[0])
+	return g
+}
+
+func (g *gathering) requests() int {
+	n := g.sent
+	for _, s := range g.parts {
+		n += s.requests
+	}
+	return n
+}
+
+func (g *gathering) run() {
+	defer g.kill()
+	defer close(g.done)
+	pause(g.life.Done(), g.skip)
+	held, err := g.gather()
+	if g.finish() || err != nil {
+		g.err = err
+		g.c.giveBack(held)
+		g.disown()
+		for _, s := range g.parts {
+			g.c.lines.pass(s.want.key, nil)
+		}
+		return
+	}
+	for i, s := range g.parts {
+		// An earlier attempt may land yet, once the key is free again.
+		g.c.orphan(s.want.key, versionsOf(without(s.tried, held[i].grant)))
+		g.c.lines.hold(held[i])
+	}
+	g.granted = held
+}
+
+// gather asks for the keys until all are granted, one is refused, or nobody
+// waits. What it returns with an error is still to be given back.
+func (g *gathering) gather() ([]*holding, error) {
+	began := g.c.now()
+	for _, s := range g.parts {
+		s.view = decide.View{PollMin: g.c.cfg.PollMin, PollMax: g.c.cfg.PollMax}
+	}
+	together := len(g.parts) > 1 && len(g.parts) <= maxTransact
+	for refusals, failures := 0, 0; together && refusals < maxRefusals; {
+		if err := g.awaitFree(began); err != nil {
+			return nil, err
+		}
+		held, t, err := g.take()
+		switch {
+		case held != nil || err != nil:
+			return held, err
+		case t.Cause == decide.Refused:
+			// Too large for one transaction, or transactions are not allowed:
+			// one by one it may be, or the error is of a single key.
+			together = false
+			continue
+		case t.Cause == decide.ConditionFailed:
+			refusals++
+			failures = 0
+			continue
+		case t.Effect == decide.Applied: // but not confirmed
+			continue
+		}
+		if err := g.again(began, failures); err != nil {
+			return nil, err
+		}
+		failures++
+	}
+	return g.inOrder()
+}
+
+// again pauses before a request is repeated.
+func (g *gathering) again(began decide.Instant, failures int) error {
+	at := g.at.Load()
+	if at.want.noWait && g.c.now().Mono-began.Mono > tryFor {
+		err := fmt.Errorf("gave up after %v", tryFor)
+		if last := at.lastErr.Load(); last != nil {
+			err = fmt.Errorf("%w: %w", err, *last)
+		}
+		return opError("acquire", g.c.cfg.Table, at.want.key, err)
+	}
+	pause(g.life.Done(), g.c.cfg.PollMin+backoff(failures, 2*time.Second))
+	if g.life.Err() != nil {
+		return ErrClosed // nobody reads it
+	}
+	return nil
+}
+
+// awaitFree waits, holding nothing, until no key is known to be held: for the
+// first that is, then for the next.
+func (g *gathering) awaitFree(began decide.Instant) error {
+	failures := 0
+	var waitsFor *seeker
+	for {
+		s, move, wait := g.blocked()
+		if g.life.Err() != nil {
+			return ErrClosed // nobody reads it
+		}
+		if s == nil {
+			return nil
+		}
+		if s.want.noWait {
+			return s.held()
+		}
+		if waitsFor != s {
+			waitsFor = s
+			g.at.Store(s)
+			g.reserve(s)
+		}
+		pause(g.life.Done(), wait)
+		if g.life.Err() != nil || move == decide.TakeOver {
+			continue // to a look at the clock: at its holder's death the key is not blocked any more
+		}
+		ans, err := s.look()
+		if err != nil {
+			return err
+		}
+		if ans.err == nil {
+			failures = 0
+			continue
+		}
+		s.lastErr.Store(&ans.err)
+		if ans.Cause == decide.Refused {
+			return opError("acquire", g.c.cfg.Table, s.want.key, ans.err)
+		}
+		if err := g.again(began, failures); err != nil {
+			return err
+		}
+		failures++
+	}
+}
+
+// blocked returns the first part that cannot be taken now, and what to do about
+// it.
+func (g *gathering) blocked() (*seeker, decide.Move, time.Duration) {
+	now, u := g.c.now().Mono, rand.Float64()
+	for _, s := range g.parts {
+		if move, wait := decide.Next(s.view, now, u); move == decide.Look || wait > 0 {
+			return s, move, wait
+		}
+	}
+	return nil, decide.Take, 0
+}
+
+// reserve tells the local lines of the other keys that they are spoken for:
+// those who do not want to wait there need not.
+func (g *gathering) reserve(waitsFor *seeker) {
+	for _, s := range g.parts {
+		if s != waitsFor {
+			g.c.lines.sight(s.want.key, &Record{Key: s.want.key, Owner: g.c.owner})
+		}
+	}
+}
+
+// take sends one transaction of grants. Holdings or an error end the gathering.
+func (g *gathering) take() ([]*holding, decide.Transaction, error) {
+	now := g.c.now().Mono
+	attempts := make([]attempt, len(g.parts))
+	writes := make([]*protocol.Write, len(g.parts))
+	for i, s := range g.parts {
+		move, _ := decide.Next(s.view, now, 0)
+		attempts[i], writes[i] = s.next(move == decide.TakeOver)
+	}
+	g.sent++
+	t, err := g.c.transact(g.life, writes, g.parts[0].want.grantLimit())
+	if err != nil {
+		g.at.Load().lastErr.Store(&err)
+	}
+	switch {
+	case t.Effect == decide.Applied:
+		held, err := g.confirm(attempts)
+		return held, t, err
+	case t.Effect == decide.Unknown:
+		g.note(attempts)
+		return nil, t, nil
+	case t.Cause == decide.Busy:
+		g.c.emit(g.life, Event{Kind: EventThrottled, Key: g.parts[0].want.key, Requests: 1, Err: err})
+		return nil, t, nil
+	case t.Cause != decide.ConditionFailed || len(t.Reasons) != len(g.parts):
+		return nil, t, nil
+	}
+	landed, err := g.refused(attempts, t.Reasons)
+	if landed && err == nil {
+		held, err := g.confirm(attempts)
+		return held, t, err
+	}
+	return nil, t, err
+}
+
+// refused looks at the records that a transaction of grants met. One that shows
+// this very attempt says that all of it has landed: it was delivered twice.
+func (g *gathering) refused(attempts []attempt, reasons []decide.Reason) (landed bool, err error) {
+	for i, s := range g.parts {
+		if reasons[i].Cause != decide.ConditionFailed {
+			continue
+		}
+		item, ok := g.c.shown(g.life, s.want.key, answer{Reply: decide.Reply{Old: reasons[i].Old}})
+		if !ok {
+			continue // unknown as before
+		}
+		if err := s.met(item); err != nil {
+			return false, err
+		}
+		landed = landed || s.seen != nil && s.seen.Version == attempts[i].version
+	}
+	return landed, nil
+}
+
+// confirm reads what a transaction of grants has written, which it did not
+// return: tokens, data and attributes. Trust counts from before it was sent;
+// when half of that is gone, another takes its place.
+func (g *gathering) confirm(attempts []attempt) ([]*holding, error) {
+	keys := make([]Key, len(g.parts))
+	for i, s := range g.parts {
+		keys[i] = s.want.key
+	}
+	for n := 0; ; n++ {
+		items, requests, ans := g.c.readAll(g.life, keys)
+		g.sent += requests
+		t := g.parts[0].want.timing
+		switch {
+		case g.life.Err() != nil:
+			g.note(attempts)
+			return nil, ErrClosed // nobody reads it
+		case ans.Cause == decide.Refused:
+			g.note(attempts)
+			return nil, opError("acquire", g.c.cfg.Table, keys[0], ans.err)
+		case g.c.now().Remaining(t.trustedFrom(attempts[0].sent)) < t.trust()/2:
+			g.note(attempts)
+			return nil, nil
+		case ans.err == nil:
+			return g.hold(attempts, items)
+		}
+		g.at.Load().lastErr.Store(&ans.err)
+		pause(g.life.Done(), backoff(n, time.Second))
+	}
+}
+
+// hold makes holdings of a transaction that has landed, if every record still
+// shows it. If one does not, as after a Break, the others are freed before
+// anything is waited for.
+func (g *gathering) hold(attempts []attempt, items map[Key]protocol.Item) ([]*holding, error) {
+	records := make([]Record, len(g.parts))
+	for i, s := range g.parts {
+		var err error
+		item := items[s.want.key]
+		if item != nil {
+			records[i], err = g.c.decode(s.want.key, item)
+		}
+		if err == nil && item != nil && records[i].Grant == attempts[i].version && !records[i].Released {
+			continue
+		}
+		g.note(attempts)
+		if err == nil {
+			err = s.see(item)
+		}
+		if err == nil {
+			g.disown()
+		}
+		return nil, err
+	}
+	var held []*holding
+	for i, s := range g.parts {
+		h, err := s.hold(attempts[i], records[i])
+		if err != nil {
+			for j := range g.parts[i+1:] {
+				g.parts[i+1+j].note(attempts[i+1+j])
+			}
+			return held, err
+		}
+		held = append(held, h)
+	}
+	return held, nil
+}
+
+// note remembers a transaction without an answer.
+func (g *gathering) note(attempts []attempt) {
+	for i, s := range g.parts {
+		s.note(attempts[i])
+	}
+}
+
+// disown frees what attempts without an answer may have taken. From here on
+// they are orphans: seen as holder, one is taken over by a new version, and
+// never believed in, since its release may still be on its way.
+func (g *gathering) disown() {
+	var wg sync.WaitGroup
+	for _, s := range g.parts {
+		tried := s.tried
+		s.tried = nil
+		g.c.orphan(s.want.key, versionsOf(tried))
+		wg.Go(func() { g.c.releaseOrphans(g.life, s.want, tried) })
+	}
+	wg.Wait()
+}
+
+// inOrder takes the keys one by one. Everybody takes them in the same order, so
+// that nobody who holds one waits for somebody who waits for it. What is held
+// meanwhile is renewed.
+func (g *gathering) inOrder() ([]*holding, error) {
+	for {
+		held, err := g.takeInOrder()
+		if err != nil {
+			g.c.giveBack(held)
+			return nil, err
+		}
+		if !slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
+			for i, s := range g.parts {
+				if s.want.manual {
+					held[i].renewByHand()
+				}
+			}
+			return held, nil
+		}
+		g.c.giveBack(held) // one was lost on the way: again from the first
+	}
+}
+
+// takeInOrder takes one key after the other, until one is refused or lost.
+func (g *gathering) takeInOrder() ([]*holding, error) {
+	var held []*holding
+	for _, s := range g.parts {
+		g.at.Store(s)
+		g.reserve(s)
+		manual := s.want.manual
+		s.want.manual = false
+		h, err := s.seek()
+		s.want.manual = manual
+		if err != nil {
+			return held, err
+		}
+		// It is held from here on, and may be given back: it is never to be
+		// found again as an attempt that landed.
+		s.tried = without(s.tried, h.grant)
+		held = append(held, h)
+		if slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
+			break
+		}
+	}
+	return held, nil
+}
+
+func without(tried []attempt, version string) []attempt {
+	return slices.DeleteFunc(slices.Clone(tried), func(a attempt) bool { return a.version == version })
+}
+
+// renewByHand ends the background renewals of a holding whose caller wants none.
+func (h *holding) renewByHand() {
+	select {
+	case h.writing <- struct{}{}:
+		defer func() { <-h.writing }()
+	case <-h.over:
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.manual = true
+	h.renewal.Stop()
+	h.renewal = nil
+}

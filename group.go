@@ -1,0 +1,150 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Group is several locks held under one context, from Client.AcquireAll. Its
+// methods are safe for concurrent use. The zero Group is of no use.
+type Group struct {
+	c     *Client
+	locks []*Lock // in order of first mention
+	ctx   *lockContext
+}
+
+func newGroup(ctx context.Context, c *Client, locks []*Lock) *Group {
+	g := &Group{c: c, locks: locks}
+	g.ctx, _ = g.bind(context.WithoutCancel(ctx))
+	return g
+}
+
+// bind returns a copy of ctx that ends with the first of the locks too, and
+// belongs to all of them.
+func (g *Group) bind(ctx context.Context) (*lockContext, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(ctx)
+	held := heldKeysOf(ctx)
+	stops := make([]func() bool, len(g.locks))
+	for i, l := range g.locks {
+		held = &heldKeys{by: l.h, outer: held}
+		stops[i] = context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	}
+	look := func() {
+		for _, l := range g.locks {
+			if l.ctx.Err() != nil {
+				cancel(context.Cause(l.ctx))
+				return
+			}
+		}
+	}
+	return &lockContext{Context: inner, held: held, look: look}, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(context.Canceled)
+	}
+}
+
+// Locks returns the locks in the order in which their keys were first given.
+func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
+
+// Context ends when the first of the locks does, with its cause. Otherwise it
+// is as Lock.Context.
+func (g *Group) Context() context.Context { return g.ctx }
+
+// Err is the first error of the locks, nil while all are trusted.
+func (g *Group) Err() error {
+	if g.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(g.ctx)
+}
+
+// Bind returns a copy of ctx that ends with the first of the locks too. Call
+// cancel when the work is done.
+func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	return g.bind(ctx)
+}
+
+// Guards returns one guard per lock, in the order of Locks: ConditionChecks
+// that fail once a grant no longer stands, for a transaction you build. They
+// survive renewals.
+func (g *Group) Guards() []types.TransactWriteItem {
+	guards := make([]types.TransactWriteItem, len(g.locks))
+	for i, l := range g.locks {
+		h := l.h
+		guards[i] = g.c.proto.Guard(protocol.Hold{
+			Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant}, Token: h.token,
+		}).TransactItem(g.c.cfg.Table)
+	}
+	return guards
+}
+
+// Do calls fn with Bind(ctx), and releases all locks when fn returns, panics or
+// exits. Nil means: fn returned nil and every lock was ours until then. What
+// Lock.Do says of errors holds here as well.
+func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
+	for i, l := range g.locks {
+		if err := l.begin(); err != nil {
+			for _, begun := range g.locks[:i] {
+				begun.done()
+			}
+			_ = g.Release(ctx) // reported as events; the others are still held
+			return &notRunError{err}
+		}
+	}
+	defer func() {
+		var lost error
+		for _, l := range g.locks {
+			lost = errors.Join(lost, l.lostCause())
+			l.done()
+		}
+		if released := g.Release(ctx); lost == nil && errors.Is(released, ErrLost) {
+			lost = released
+		}
+		if lost != nil && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	bound, cancel := g.Bind(ctx)
+	defer cancel()
+	return fn(bound, g)
+}
+
+// Release frees all keys, in one transaction for up to 100; where that is
+// refused or has no answer, one by one and in parallel. It joins the errors, in
+// the order of Locks, each as of Lock.Release, and like that may be called
+// again. Options apply to every lock.
+func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
+	var e ending
+	for _, o := range opts {
+		o.toRelease(&e)
+	}
+	var ps []*parting
+	for _, l := range g.locks {
+		p := &parting{h: l.h, e: e}
+		if p.e.policy == byConfig {
+			p.e.policy = l.h.want.policy
+		}
+		var err error
+		if p.e.policy, err = g.c.checkPolicy(p.e.policy); err != nil {
+			return err
+		}
+		if err := g.c.checkChanges(l.h.key, &p.e.changes); err != nil {
+			return err
+		}
+		ps = append(ps, p)
+	}
+	for i, l := range g.locks {
+		if l.leaveToOthers() {
+			ps[i] = nil
+		}
+	}
+	ps = slices.DeleteFunc(ps, func(p *parting) bool { return p == nil })
+	return errors.Join(g.c.releaseAll(ctx, ps)...)
+}

@@ -1,0 +1,111 @@
+package leasehold
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// parting is one of several holdings that are released together.
+type parting struct {
+	h  *holding
+	e  ending
+	op *releasing // nil: released on its own
+	f  *freeing
+}
+
+// releaseAll ends the trust in all and frees their keys, in one transaction per
+// 100 where that goes through. Errors are in the order of ps.
+func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
+	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
+	defer cancel()
+	started := c.now()
+	var together []*parting
+	for _, p := range ps {
+		p.h.look()
+		if p.h.end(ErrReleased) && p.claim(started) {
+			together = append(together, p)
+		}
+	}
+	for chunk := range slices.Chunk(together, maxTransact) {
+		c.detach(func() { c.freeAll(limit, started, chunk) })
+	}
+	errs := make([]error, len(ps))
+	var wg sync.WaitGroup
+	for i, p := range ps {
+		wg.Go(func() {
+			if p.op == nil { // lost, or released or being released by another call
+				errs[i] = p.h.release(limit, p.e)
+			} else {
+				errs[i] = p.h.outcome(limit, p.op)
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// claim makes this effort the one that frees the key, unless there is another.
+func (p *parting) claim(started decide.Instant) bool {
+	h := p.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.releasing != nil {
+		return false
+	}
+	p.op = &releasing{done: make(chan struct{})}
+	h.releasing = p.op
+	p.f = h.freeingSince(started, true)
+	return true
+}
+
+// freeAll releases what was trusted until now: in one transaction, or one by
+// one and in parallel where that was refused or had no answer. Keys are not
+// handed over to the local line: a transaction returns no tokens.
+func (c *Client) freeAll(limit context.Context, started decide.Instant, ps []*parting) {
+	freed := len(ps) > 1 && c.freeTogether(ps)
+	var wg sync.WaitGroup
+	for _, p := range ps {
+		wg.Go(func() {
+			defer close(p.op.done)
+			if !freed {
+				p.op.err = p.f.release(limit, p.e)
+			}
+			p.f.settled(started, p.op.err)
+		})
+	}
+	wg.Wait()
+}
+
+// freeTogether sends one transaction of releases, and reports whether it has
+// freed the keys. If it had no answer, those that follow expect it.
+func (c *Client) freeTogether(ps []*parting) bool {
+	attempts := make([]attempt, len(ps))
+	writes := make([]*protocol.Write, len(ps))
+	for i, p := range ps {
+		attempts[i], writes[i] = p.f.next(p.e)
+	}
+	t, _ := c.transact(ps[0].h.ctx, writes, attemptLimit)
+	ps[0].f.sent++
+	if t.Effect == decide.Unknown {
+		for i, p := range ps {
+			p.f.unknown = true
+			p.f.note(attempts[i])
+		}
+	}
+	return t.Effect == decide.Applied
+}
+
+// giveBack frees what nobody wants any more, within the release grace.
+func (c *Client) giveBack(held []*holding) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	ps := make([]*parting, len(held))
+	for i, h := range held {
+		ps[i] = &parting{h: h, e: ending{policy: h.want.policy}}
+	}
+	_ = c.releaseAll(ctx, ps) // reported as events
+}

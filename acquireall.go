@@ -172,7 +172,13 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 	g := newGathering(ctx, c, wants, skip)
 	c.detach(g.run)
 	if ended := c.await(ctx, g.done); ended != nil && g.abandon() {
-		c.awaitGrace(g.done)
+		given := make(chan struct{})
+		c.detach(func() { // at once, whatever request is under way
+			defer close(given)
+			c.giveBack(g.taken())
+			<-g.done
+		})
+		c.awaitGrace(given)
 		at := g.at.Load()
 		return nil, c.waitEnded(at.want, at.holder.Load(), ended, at.lastErr.Load())
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
 )
 
@@ -34,6 +36,8 @@ type checker struct {
 	sessions map[string]*sessionState     // by id
 	beliefs  []*belief
 	over     map[[2]string]bool // grants and tokens whose Release returned nil
+
+	peek func(key string) attributeMap // a record as the table has it
 }
 
 // state is a record as the table has it.
@@ -136,7 +140,7 @@ func (c *checker) sent(r *request) {
 // condition names. A detached grant was resumed under the same id: its newest
 // belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.op == "GetItem" {
+	if r.reads() {
 		return nil
 	}
 	newest := map[string]*belief{}
@@ -158,21 +162,38 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	res, err := apply()
-	if err != nil || res.StatusCode != http.StatusOK || r.op == "GetItem" {
+	if err != nil || res.StatusCode != http.StatusOK || r.reads() {
 		return res, err
 	}
-	var in struct{ Key map[string]struct{ S string } }
-	if err := json.Unmarshal(r.body, &in); err != nil {
-		c.note("0: unreadable request: %v", err)
-		return res, nil
+	for _, part := range r.parts() {
+		var in struct{ Key map[string]struct{ S string } }
+		if err := json.Unmarshal(part.body, &in); err != nil {
+			c.note("0: unreadable request: %v", err)
+			return res, nil
+		}
+		key := in.Key["key"].S
+		var item attributeMap
+		switch {
+		case r.op == "TransactWriteItems": // which does not say what it wrote
+			item = c.peek(key)
+			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
+				continue // a copy of a transaction, of which its token makes nothing
+			}
+		case part.op == "UpdateItem":
+			item = attributes(res)
+		}
+		if item == nil {
+			c.applies(r, key, "deleted")
+			delete(c.records, key)
+			continue
+		}
+		c.changes(r, key, item)
 	}
-	key := in.Key["key"].S
-	if r.op == "DeleteItem" {
-		c.applies(r, key, "deleted")
-		delete(c.records, key)
-		return res, nil
-	}
-	item := attributes(res)
+	return res, nil
+}
+
+// changes enters the new state of a record.
+func (c *checker) changes(r *request, key string, item attributeMap) {
 	now := &state{
 		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
 		token: item.number("fencingToken"), released: item.text("isReleased") == "1",
@@ -181,7 +202,7 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	now.lease = time.Duration(ms) * time.Millisecond
 	if id, ok := strings.CutPrefix(key, "leasehold/session/"); ok {
 		c.checkSession(r, id, now, item)
-		return res, nil
+		return
 	}
 	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
 		now.session = id
@@ -190,7 +211,6 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	c.records[key] = now
 	c.applies(r, key, fmt.Sprintf("%+v", *now))
 	c.check(r, key, before, now, item)
-	return res, nil
 }
 
 func (c *checker) applies(r *request, key, what string) {
@@ -310,16 +330,26 @@ func (c *checker) received(r *request, res *http.Response) {
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out struct{ Item attributeMap }
-	if json.Unmarshal(body, &out) != nil || out.Item == nil {
+	var out struct {
+		Item                attributeMap
+		Responses           map[string][]attributeMap
+		CancellationReasons []struct{ Item attributeMap }
+	}
+	if json.Unmarshal(body, &out) != nil {
 		return
+	}
+	shown := append(out.Responses["locks"], out.Item)
+	for _, reason := range out.CancellationReasons {
+		shown = append(shown, reason.Item)
 	}
 	if c.seen[r.by.id] == nil {
 		c.seen[r.by.id] = map[string]time.Time{}
 	}
-	version := out.Item.text("recordVersionNumber")
-	if _, ok := c.seen[r.by.id][version]; !ok {
-		c.seen[r.by.id][version] = time.Now()
+	for _, item := range shown {
+		version := item.text("recordVersionNumber")
+		if _, ok := c.seen[r.by.id][version]; !ok && version != "" {
+			c.seen[r.by.id][version] = time.Now()
+		}
 	}
 }
 
@@ -359,6 +389,8 @@ func (c *checker) finish() {
 	}
 }
 
+func (c call) reads() bool { return c.op == "GetItem" || c.op == "BatchGetItem" }
+
 // attributeMap is an item in DynamoDB JSON.
 type attributeMap map[string]map[string]any
 
@@ -371,6 +403,23 @@ func (m attributeMap) number(name string) int64 {
 	s, _ := m[name]["N"].(string)
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
+}
+
+// attributesOf spells what the checker looks at of an item; nil: there is none.
+func attributesOf(item map[string]types.AttributeValue) attributeMap {
+	if item == nil {
+		return nil
+	}
+	m := attributeMap{}
+	for name, v := range item {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			m[name] = map[string]any{"S": v.Value}
+		case *types.AttributeValueMemberN:
+			m[name] = map[string]any{"N": v.Value}
+		}
+	}
+	return m
 }
 
 // attributes reads the item that an update returned, and leaves the reply as

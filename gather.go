@@ -29,6 +29,7 @@ type gathering struct {
 	at    atomic.Pointer[seeker] // the part that is waited for, for the caller
 
 	*effort
+	inHand  []*holding // taken one by one so far; effort.mu guards it
 	granted []*holding // in order of parts; or
 	err     error      // once the effort is done
 }
@@ -359,6 +360,7 @@ func (g *gathering) inOrder() ([]*holding, error) {
 func (g *gathering) takeInOrder() ([]*holding, error) {
 	var held []*holding
 	for _, s := range g.parts {
+		g.takes(held)
 		g.at.Store(s)
 		g.reserve(s)
 		manual := s.want.manual
@@ -377,6 +379,19 @@ func (g *gathering) takeInOrder() ([]*holding, error) {
 		}
 	}
 	return held, nil
+}
+
+// takes makes known what is held while more is sought.
+func (g *gathering) takes(held []*holding) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inHand = slices.Clone(held)
+}
+
+func (g *gathering) taken() []*holding {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.inHand
 }
 
 func without(tried []attempt, version string) []attempt {

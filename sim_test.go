@@ -33,16 +33,21 @@ import (
 
 const simSeeds = 2000
 
-func TestSimulation(t *testing.T) { simulateAll(t, simSeeds, simPlan{}) }
+func TestSimulation(t *testing.T) {
+	forSeeds(t, simSeeds, func(t *testing.T, seed uint64) { simulate(t, seed, simPlan{}) })
+}
 
-func TestSimulationOfSharedLeases(t *testing.T) { simulateAll(t, simSeeds/4, simPlan{shared: true}) }
+func TestSimulationOfSharedLeases(t *testing.T) {
+	forSeeds(t, simSeeds/4, func(t *testing.T, seed uint64) { simulate(t, seed, simPlan{shared: true}) })
+}
 
-func simulateAll(t *testing.T, count uint64, plan simPlan) {
+// forSeeds runs a simulation for as many seeds as are asked for.
+func forSeeds(t *testing.T, count uint64, run func(t *testing.T, seed uint64)) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
 		count = mustUint(t, s)
 	} else if testing.Short() {
-		count = 100
+		count /= 20
 	}
 	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {
 		first, count = mustUint(t, s), 1
@@ -53,7 +58,7 @@ func simulateAll(t *testing.T, count uint64, plan simPlan) {
 	for w := range workers {
 		wg.Go(func() {
 			for seed := first + w; seed < first+count && !t.Failed(); seed += workers {
-				t.Run(fmt.Sprint(seed), func(t *testing.T) { simulate(t, seed, plan) })
+				t.Run(fmt.Sprint(seed), func(t *testing.T) { run(t, seed) })
 			}
 		})
 	}
@@ -105,10 +110,16 @@ type simClient struct {
 	dead   bool
 }
 
+func newSim(t *testing.T, plan simPlan) *sim {
+	s := &sim{checker: newChecker(), w: newWorld(t), plan: plan, quit: make(chan struct{})}
+	s.peek = func(key string) attributeMap { return attributesOf(s.w.item(key)) }
+	return s
+}
+
 func simulate(t *testing.T, seed uint64, plan simPlan) {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	synctest.Test(t, func(t *testing.T) {
-		s := &sim{checker: newChecker(), w: newWorld(t), plan: plan, quit: make(chan struct{})}
+		s := newSim(t, plan)
 		rng := rand.New(rand.NewPCG(seed, 0))
 		damaged := map[string]types.AttributeValue{"key": str("damaged"), "ownerName": str("someone")}
 		s.w.put(damaged)
@@ -146,17 +157,24 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 		if got := s.w.item("damaged"); len(got) != len(damaged) {
 			s.violated("10: a damaged record was overwritten with %v", got)
 		}
-		if problem := s.first(); problem != "" {
-			if plan.report != nil {
-				plan.report(problem)
-				return
-			}
-			if os.Getenv("LEASEHOLD_SEED") != "" {
-				t.Log(strings.Join(s.history, "\n"))
-			}
-			t.Errorf("seed %d: %s\nagain: LEASEHOLD_SEED=%d go test -race -run '^%s$' .", seed, problem, seed, name)
-		}
+		s.report(t, seed, name)
 	})
+}
+
+// report says what was found, and how to see it again.
+func (s *sim) report(t *testing.T, seed uint64, test string) {
+	problem := s.first()
+	if problem == "" {
+		return
+	}
+	if s.plan.report != nil {
+		s.plan.report(problem)
+		return
+	}
+	if os.Getenv("LEASEHOLD_SEED") != "" {
+		t.Log(strings.Join(s.history, "\n"))
+	}
+	t.Errorf("seed %d: %s\nagain: LEASEHOLD_SEED=%d go test -race -run %s .", seed, problem, seed, test)
 }
 
 func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
@@ -306,7 +324,7 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		return c.applied(sent, func() (*http.Response, error) { return c.w.engine.RoundTrip(again) })
 	}
-	res, err := c.fault(r.Context(), deliver)
+	res, err := c.fault(r.Context(), sent.call, deliver)
 	if err == nil {
 		c.received(sent, res)
 	}
@@ -314,7 +332,7 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 }
 
 // fault is what the network does with one request.
-func (c *simClient) fault(ctx context.Context, deliver func() (*http.Response, error)) (*http.Response, error) {
+func (c *simClient) fault(ctx context.Context, sent call, deliver func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	dead, cutTil := c.dead, c.cutTil
 	p, ms := c.rng.IntN(100), time.Duration(c.rng.IntN(5000))*time.Millisecond
@@ -359,7 +377,7 @@ func (c *simClient) fault(ctx context.Context, deliver func() (*http.Response, e
 	case p < 94:
 		return refusal(400, "ThrottlingException"), nil
 	case p < 96:
-		return refusal(400, "TransactionConflictException"), nil
+		return conflict(sent), nil
 	case p < 98: // a server error, before and after the write
 		return refusal(500, "InternalServerError"), nil
 	default:

@@ -160,19 +160,45 @@ type call struct {
 	body []byte
 }
 
-// grants reports whether the request asks for a grant.
+// grants reports whether the request asks for a grant, or for several.
 func (c call) grants() bool {
-	return c.op == "UpdateItem" && bytes.Contains(c.body, []byte("if_not_exists"))
+	return c.writes("UpdateItem") && bytes.Contains(c.body, []byte("if_not_exists"))
+}
+
+// writes reports whether the request is such a write, or a transaction of them.
+func (c call) writes(op string) bool {
+	parts := c.parts()
+	return len(parts) > 0 && parts[0].op == op
+}
+
+// parts returns the writes of a request, which are those of its transaction if
+// it is one.
+func (c call) parts() []call {
+	if c.op != "TransactWriteItems" {
+		return []call{c}
+	}
+	var in struct{ TransactItems []map[string]json.RawMessage }
+	_ = json.Unmarshal(c.body, &in)
+	var parts []call
+	for _, item := range in.TransactItems {
+		for op, body := range item {
+			if op != "ConditionCheck" {
+				op += "Item"
+			}
+			parts = append(parts, call{op, body})
+		}
+	}
+	return parts
 }
 
 // handsOver reports whether a grant is asked for out of one's own hands.
 func (c call) handsOver() bool { return c.grants() && !bytes.Contains(c.body, []byte(" OR (")) }
 
 func (c call) releases() bool {
-	return c.op == "DeleteItem" || c.op == "UpdateItem" && c.sets("isReleased")
+	return c.writes("DeleteItem") || c.writes("UpdateItem") && c.parts()[0].sets("isReleased")
 }
 
-func (c call) renews() bool { return c.op == "UpdateItem" && !c.grants() && !c.releases() }
+func (c call) renews() bool { return c.writes("UpdateItem") && !c.grants() && !c.releases() }
 
 // sets reports whether the update sets the attribute.
 func (c call) sets(name string) bool {
@@ -300,6 +326,25 @@ func refusal(status int, code string) *http.Response {
 		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
 		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}
+}
+
+// conflict is what DynamoDB answers while another transaction has an item of
+// the request.
+func conflict(c call) *http.Response {
+	if c.op != "TransactWriteItems" {
+		return refusal(400, "TransactionConflictException")
+	}
+	return cancellation(c, "TransactionConflict")
+}
+
+// cancellation is the reply to a transaction that was cancelled because of its
+// first item.
+func cancellation(c call, code string) *http.Response {
+	res := refusal(400, "TransactionCanceledException")
+	reasons := `{"Code":"` + code + `"}` + strings.Repeat(`,{"Code":"None"}`, len(c.parts())-1)
+	body := `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[` + reasons + `]}`
+	res.Body, res.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	return res
 }
 
 // hang never answers.

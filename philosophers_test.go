@@ -1,0 +1,245 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Twenty philosophers dine over twenty keys: each asks for some of them, in any
+// order, on the network of the simulation (sim_test.go). In every seed all who
+// are alive when the faults stop must eat once more.
+//
+//	LEASEHOLD_SEEDS=2000 go test -run TestPhilosophers .     more seeds
+//	LEASEHOLD_SEED=4711 go test -run TestPhilosophers .      one seed again
+
+const (
+	philosopherSeeds = 200
+	philosophers     = 20
+)
+
+func TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd(t *testing.T) {
+	forSeeds(t, philosopherSeeds, func(t *testing.T, seed uint64) { dine(t, seed, simPlan{}, acquireAll) })
+}
+
+// manners are how a philosopher takes several keys.
+type manners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error)
+
+func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
+	g, err := c.AcquireAll(ctx, keys, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g.Locks(), func(ctx context.Context) error { return g.Release(ctx) }, nil
+}
+
+type philosopher struct {
+	*simClient
+	take  manners
+	alone bool // nobody else uses its client
+}
+
+func dine(t *testing.T, seed uint64, plan simPlan, take manners) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(t, plan)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		atOne := []int{1, 1, 4}[rng.IntN(3)] // client
+		var clients []*simClient
+		var wg sync.WaitGroup
+		for id := range philosophers / atOne {
+			c := s.newClient(t, id, rng)
+			clients = append(clients, c)
+			for i := range atOne {
+				p := &philosopher{simClient: c, take: take, alone: atOne == 1}
+				r := rand.New(rand.NewPCG(seed, uint64(100*id+i+2)))
+				wg.Go(func() { p.dine(r) })
+			}
+		}
+		time.Sleep(simFaults)
+		close(s.quit)
+		wg.Wait()
+		time.Sleep(6 * time.Second) // what was delayed arrives
+		for _, c := range clients {
+			_ = c.client.Close(context.Background())
+		}
+		time.Sleep(20 * time.Second) // late duplicates arrive
+		s.finish()
+		s.report(t, seed, "TestPhilosophers")
+	})
+}
+
+func (p *philosopher) dine(r *rand.Rand) {
+	for mended := false; !mended; {
+		select {
+		case <-p.quit:
+			mended = true
+			continue
+		default:
+		}
+		switch n := r.IntN(100); {
+		case p.isDead():
+			return
+		case n < 4:
+			p.mu.Lock()
+			p.cutTil = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond)
+			p.mu.Unlock()
+		case n < 6:
+			p.mu.Lock()
+			p.dead = true
+			p.mu.Unlock()
+		case n < 8:
+			p.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
+		case n < 16:
+			p.snack(r)
+		default:
+			var opts []leasehold.AcquireOption
+			if r.IntN(6) == 0 {
+				opts = append(opts, leasehold.NoWait())
+			}
+			if r.IntN(6) == 0 {
+				opts = append(opts, leasehold.WithoutRenewal())
+			}
+			_ = p.meal(r, time.Duration(1+r.IntN(12_000))*time.Millisecond, opts...)
+		}
+		p.rest(r, 500)
+	}
+	if p.isDead() {
+		return
+	}
+	const patience = 3 * time.Minute
+	if err := p.meal(r, patience); err != nil {
+		p.violated("12: process %d did not eat within %v of the faults' end: %v", p.id, patience, err)
+	}
+}
+
+// forks picks some of the keys, in any order.
+func forks(r *rand.Rand) []leasehold.Key {
+	var keys []leasehold.Key
+	for _, i := range r.Perm(philosophers)[:1+r.IntN(5)] {
+		keys = append(keys, leasehold.Key{Partition: fmt.Sprintf("fork-%02d", i)})
+	}
+	return keys
+}
+
+// meal is one group, from its asking to its end. It fails if it was not
+// granted.
+func (p *philosopher) meal(r *rand.Rand, patience time.Duration, opts ...leasehold.AcquireOption) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	keys := forks(r)
+	locks, release, err := p.take(ctx, p.client, keys, opts...)
+	if err != nil {
+		if held := p.client.Held(); p.alone && len(held) > 0 {
+			p.violated("13: process %d was refused %v and still holds %v", p.id, keys, held[0].Key())
+		}
+		return err
+	}
+	for i, lock := range locks {
+		p.believes(p.simClient, lock)
+		if lock.Key() != keys[i] {
+			p.violated("13: process %d was granted %v for %v", p.id, lock.Key(), keys[i])
+		}
+	}
+	if len(locks) != len(keys) {
+		p.violated("13: process %d was granted %d of %v", p.id, len(locks), keys)
+	}
+	p.rest(r, 1500)
+	if p.isDead() {
+		return nil
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	defer cancel()
+	if err := release(ctx); err == nil {
+		for _, lock := range locks {
+			p.releasedForGood(lock)
+		}
+	}
+	return nil
+}
+
+// snack is one of several keys.
+func (p *philosopher) snack(r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(3_000))*time.Millisecond)
+	defer cancel()
+	lock, err := p.client.AcquireAny(ctx, forks(r))
+	if held := p.client.Held(); p.alone && (err != nil && len(held) > 0 || len(held) > 1) {
+		p.violated("13: process %d asked for one key and holds %d: %v", p.id, len(held), err)
+	}
+	if err != nil {
+		return
+	}
+	p.believes(p.simClient, lock)
+	p.rest(r, 1000)
+	if !p.isDead() && lock.Release(ctx) == nil {
+		p.releasedForGood(lock)
+	}
+}
+
+// Each of these is caught by the simulation: what would not be found by it is
+// not tested by it.
+func TestPhilosophersOfBadMannersAreFound(t *testing.T) {
+	for _, tc := range []struct {
+		name, found string
+		tamper      func(*http.Request, []byte) []byte
+		take        manners
+	}{
+		{name: "keys one by one, in any order", found: "12", take: oneByOne(true)},
+		{name: "keys one by one, kept when one is refused", found: "13", take: oneByOne(false)},
+		{name: "transactions without their conditions", found: "7", take: acquireAll,
+			tamper: func(r *http.Request, body []byte) []byte {
+				if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "TransactWriteItems") {
+					return body
+				}
+				return []byte(strings.ReplaceAll(string(body), `"ConditionExpression":"`, `"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
+			}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var problems []string
+			for seed := uint64(1); seed <= 10; seed++ {
+				found := false
+				plan := simPlan{tamper: tc.tamper, report: func(p string) {
+					problems = append(problems, p)
+					found = strings.HasPrefix(p, "invariant "+tc.found+":")
+				}}
+				t.Run(fmt.Sprint(seed), func(t *testing.T) { dine(t, seed, plan, tc.take) })
+				if found {
+					return
+				}
+			}
+			t.Errorf("invariant %s was not found broken: %q", tc.found, problems)
+		})
+	}
+}
+
+// oneByOne waits for each key in the order given while it holds those before.
+func oneByOne(releases bool) manners {
+	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
+		var locks []*leasehold.Lock
+		release := func(ctx context.Context) (err error) {
+			for _, lock := range locks {
+				err = errors.Join(err, lock.Release(ctx))
+			}
+			return err
+		}
+		for _, key := range keys {
+			lock, err := c.Acquire(ctx, key.Partition, opts...)
+			if err != nil {
+				if releases {
+					_ = release(ctx)
+				}
+				return nil, nil, err
+			}
+			locks = append(locks, lock)
+		}
+		return locks, release, nil
+	}
+}

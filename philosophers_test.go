@@ -23,8 +23,9 @@ import (
 //	LEASEHOLD_SEED=4711 go test -run TestPhilosophers .      one seed again
 
 const (
-	philosopherSeeds = 200
-	philosophers     = 20
+	philosopherSeeds  = 200
+	philosophers      = 20
+	philosopherFaults = 5 * time.Second // while the network misbehaves
 )
 
 func TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd(t *testing.T) {
@@ -54,17 +55,16 @@ func dine(t *testing.T, seed uint64, plan simPlan, take manners) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		atOne := []int{1, 1, 4}[rng.IntN(3)] // client
 		var clients []*simClient
-		var wg sync.WaitGroup
 		for id := range philosophers / atOne {
-			c := s.newClient(t, id, rng)
-			clients = append(clients, c)
-			for i := range atOne {
-				p := &philosopher{simClient: c, take: take, alone: atOne == 1}
-				r := rand.New(rand.NewPCG(seed, uint64(100*id+i+2)))
-				wg.Go(func() { p.dine(r) })
-			}
+			clients = append(clients, s.newClient(t, id, rng))
 		}
-		time.Sleep(simFaults)
+		var wg sync.WaitGroup
+		for i := range philosophers {
+			p := &philosopher{simClient: clients[i/atOne], take: take, alone: atOne == 1}
+			r := rand.New(rand.NewPCG(seed, uint64(i+2)))
+			wg.Go(func() { p.dine(r) })
+		}
+		time.Sleep(philosopherFaults)
 		close(s.quit)
 		wg.Wait()
 		time.Sleep(6 * time.Second) // what was delayed arrives

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -196,5 +198,252 @@ func TestATryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
 		if err := held.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestATransactionWhoseReplyIsLostIsRecognised(t *testing.T) {
+	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+		"reset after the write": loseReply,
+		"a server error after the write": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return refusal(500, "InternalServerError"), nil
+		},
+		"delivered twice, the second reply arrives": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return next()
+		},
+		"a copy is under way": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return refusal(400, "TransactionInProgressException"), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				wire.setFault(once(call.grants, fault))
+				began := time.Now()
+				g := w.acquireAll(c, leasehold.Keys("a", "b"))
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("took %v", took)
+				}
+				for _, l := range g.Locks() {
+					if l.Record().Version != textOf(w.item(l.Key().Partition), "recordVersionNumber") {
+						t.Errorf("%v: the holder does not hold what the record shows", l.Key())
+					}
+					if dead, took := l.TookOver(); took {
+						t.Errorf("its own attempt is reported as a dead holder: %+v", dead)
+					}
+				}
+				wire.setFault(once(call.releases, fault))
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if held := w.held(leasehold.Keys("a", "b")); len(held) > 0 {
+					t.Errorf("released, and still held: %v", held)
+				}
+			})
+		})
+	}
+}
+
+func TestTrustInSeveralKeysCountsFromBeforeTheirTransactionWasSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(once(call.grants, slow(2*time.Second)))
+		began := time.Now()
+		g := w.acquireAll(c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
+		for _, l := range g.Locks() {
+			if trusted := l.TrustedUntil().Sub(began); trusted > 18*time.Second || trusted < 17*time.Second {
+				t.Errorf("%v: trusted for %v after the sending", l.Key(), trusted)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATransactionThatCannotBeReadBackIsReplacedWhileHalfItsTrustIsLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		until := time.Now().Add(15 * time.Second)
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "BatchGetItem" && time.Now().Before(until) {
+				return nil, errReset
+			}
+			return next()
+		})
+		g := w.acquireAll(c, leasehold.Keys("a", "b"))
+		n := 0
+		for _, c := range wire.sent() {
+			if c.grants() {
+				n++
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d transactions of grants", n)
+		}
+		for _, l := range g.Locks() {
+			if left := time.Until(l.TrustedUntil()); left < 9*time.Second {
+				t.Errorf("%v: trusted for %v", l.Key(), left)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestADeadHoldersKeysAreTakenOverTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		dead := w.acquireAll(a, leasehold.Keys("a", "b", "c"))
+		wire.setFault(cut)
+		b, _ := w.client(config())
+		began := time.Now()
+		g := w.acquireAll(b, leasehold.Keys("c", "a", "d"))
+		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("granted after %v, a lease is 20s", took)
+		}
+		for i, l := range g.Locks() {
+			if _, took := l.TookOver(); took != (i < 2) {
+				t.Errorf("%v: taken over: %v", l.Key(), took)
+			}
+		}
+		if dead.Err() == nil {
+			t.Error("the dead holder believes")
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		// Whenever a transaction comes, c has just been taken by another.
+		var other *leasehold.Lock
+		transactions := 0
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "TransactWriteItems" && c.grants() {
+				transactions++
+				other = w.acquire(a, "c")
+				res, err := next()
+				w.release(other)
+				return res, err
+			}
+			return next()
+		})
+		var g *leasehold.Group
+		granted := make(chan struct{})
+		go func() {
+			defer close(granted)
+			g = w.acquireAll(b, leasehold.Keys("c", "b", "a"), leasehold.WithoutRenewal())
+		}()
+		for transactions < 5 {
+			elapse(100 * time.Millisecond)
+		}
+		<-granted
+		if transactions != 5 {
+			t.Errorf("%d transactions", transactions)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestKeysTakenInOrderAreRenewedUntilTheLastIsHad(t *testing.T) {
+	for name, opts := range map[string][]leasehold.AcquireOption{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, _ := w.client(config())
+				b, wire := w.client(config())
+				other := w.acquire(a, "b")
+				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					if c.op == "TransactWriteItems" && c.grants() { // not allowed: in order
+						return refusal(400, "AccessDeniedException"), nil
+					}
+					return next()
+				})
+				granted := make(chan *leasehold.Group)
+				go func() { granted <- w.acquireAll(b, leasehold.Keys("c", "b", "a"), opts...) }()
+				elapse(time.Minute)
+				if held := w.held(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
+					t.Errorf("held while b is awaited: %v", held)
+				}
+				token := w.item("a")["fencingToken"]
+				w.release(other)
+				g := <-granted
+				if err := g.Err(); err != nil {
+					t.Error(err)
+				}
+				if got := w.item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
+					t.Errorf("a was lost on the way: token %v, then %v", token, got)
+				}
+				wire.sent()
+				elapse(10 * time.Second)
+				if n := len(wire.sent()); (n == 0) != (opts != nil) {
+					t.Errorf("%d requests in the background", n)
+				}
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEndedWaitForSeveralKeysLeavesNothingHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		for name, denied := range map[string]bool{"together": false, "in order": true} {
+			a, _ := w.client(config())
+			b, wire := w.client(config())
+			other := w.acquire(a, "c")
+			wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+				if denied && c.op == "TransactWriteItems" && c.grants() {
+					return refusal(400, "AccessDeniedException"), nil
+				}
+				return next()
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err := b.AcquireAll(ctx, leasehold.Keys("a", "b", "c", "d"))
+			cancel()
+			var is *leasehold.HeldError
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
+				t.Errorf("%s: error %v", name, err)
+			}
+			if held := append(w.held(leasehold.Keys("a", "b", "d")), ""); len(held) > 1 || len(b.Held()) > 0 {
+				t.Errorf("%s: left held: %v, %v", name, held, b.Held())
+			}
+			if err := b.Close(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			w.release(other)
+		}
+	})
+}
+
+func TestCloseEndsTheWaitForSeveralKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		other := w.acquire(a, "b")
+		b, _ := w.client(config())
+		errs := make(chan error, 2)
+		go func() { _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b")); errs <- err }()
+		go func() { _, err := b.AcquireAny(t.Context(), leasehold.Keys("b")); errs <- err }()
+		elapse(time.Second)
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := <-errs; !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("error %v", err)
+			}
+		}
+		w.release(other)
 	})
 }

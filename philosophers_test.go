@@ -115,7 +115,7 @@ func (p *philosopher) dine(r *rand.Rand) {
 	if p.isDead() {
 		return
 	}
-	const patience = 3 * time.Minute
+	const patience = time.Minute
 	if err := p.meal(r, patience); err != nil {
 		p.violated("12: process %d did not eat within %v of the faults' end: %v", p.id, patience, err)
 	}

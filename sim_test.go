@@ -321,7 +321,7 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 	c.sent(sent)
 	deliver := func() (*http.Response, error) {
 		again := r.Clone(context.WithoutCancel(r.Context()))
-		again.Body = io.NopCloser(bytes.NewReader(body))
+		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		return c.applied(sent, func() (*http.Response, error) { return c.w.engine.RoundTrip(again) })
 	}
 	res, err := c.fault(r.Context(), sent.call, deliver)

@@ -116,4 +116,46 @@
 // record's lease by the waiter's monotonic clock, the look is the conditional
 // takeover itself. No wall clocks are compared. The goroutines of one client
 // wait in a line of their own, of which only the first looks.
+//
+// # Several keys
+//
+// AcquireAll sorts its keys and takes its turn in the local line of each, in
+// that order. Then it is in one of three states, and holds something only in
+// the last two:
+//
+//	       ┌──────── a key is held ────────┐
+//	       ▼                               │
+//	    waiting ── none is known held ──► asking ── granted ──► held
+//	                                       │                     ▲
+//	                          five refusals, over 100 keys,      │
+//	                          or no transactions                 │
+//	                                       ▼                     │
+//	                                  in order ── the last ──────┘
+//
+//	asking     one transaction of grants, applied as a whole or not at all. Applied:
+//	           it returns no records, so a batch of consistent reads tells tokens
+//	           and data; trust counts from before the transaction was sent, and one
+//	           that cannot be read back while half of that is left is replaced by
+//	           another. Cancelled: every key that was held shows its record, which
+//	           is observed; one that shows this very attempt says that all of it
+//	           has landed. In conflict or throttled: repeated. Unknown: repeated as
+//	           a new attempt with new versions, whose conditions also take the
+//	           versions without an answer, and with an idempotency token of its
+//	           own: it grants or replaces, and a late copy of the first meets
+//	           versions that are gone.
+//	waiting    watches the first key that is held, as a waiter for one key does,
+//	           then the next, and holds nothing meanwhile.
+//	in order   takes key after key like Acquire and renews what it has. Everybody
+//	           goes by one order, so that nobody who holds a key waits for one who
+//	           waits for it. If a key is lost on the way, all are given back and
+//	           the order begins anew.
+//	held       a Group. Its release is one transaction; whatever that comes to short
+//	           of being applied, the keys are released one by one, each expecting
+//	           the attempt that had no answer.
+//
+// Attempts that are given up are remembered and released key by key, as those
+// of Acquire are. AcquireAny is a waiter for many keys: it takes the first that
+// is free or whose holder is dead, and watches all by one read. After a grant
+// of unknown effect it stays with that key until it is answered, so that it
+// never ends up with two.
 package leasehold

@@ -124,6 +124,53 @@ func ExampleLock_Detach() {
 	// error: <nil>
 }
 
+// A transfer that needs two accounts, whichever way the money goes.
+func ExampleClient_AcquireAll() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	transfer := func(from, to string) error {
+		both, err := locks.AcquireAll(ctx, leasehold.Keys("account/"+from, "account/"+to))
+		if err != nil {
+			return err
+		}
+		return both.Do(ctx, func(ctx context.Context, both *leasehold.Group) error {
+			fmt.Println("from", both.Locks()[0].Key(), "to", both.Locks()[1].Key())
+			return ctx.Err() // ended if either lock was lost
+		})
+	}
+	fmt.Println("error:", errors.Join(transfer("1", "2"), transfer("2", "1")))
+
+	// Output:
+	// from account/1 to account/2
+	// from account/2 to account/1
+	// error: <nil>
+}
+
+// Any one of a few licences will do.
+func ExampleClient_AcquireAny() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	first, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	second, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	defer first.Close(ctx)
+	defer second.Close(ctx)
+
+	licences := leasehold.Keys("licence/1", "licence/2")
+	for _, locks := range []*leasehold.Client{first, second} {
+		lock, err := locks.AcquireAny(ctx, licences)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(lock.Key())
+	}
+
+	// Output:
+	// licence/1
+	// licence/2
+}
+
 // The record keeps a little state from holder to holder.
 func ExampleWithData() {
 	ctx := context.Background()

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// AcquireOption is for Acquire, TryAcquire and Do.
+// AcquireOption is for Acquire, TryAcquire, AcquireAll, AcquireAny and Do.
 type AcquireOption interface{ toAcquire(*request) }
 
 // RenewOption is for Renew and Resume.

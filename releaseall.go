@@ -81,7 +81,7 @@ func (c *Client) freeAll(limit context.Context, started decide.Instant, ps []*pa
 }
 
 // freeTogether sends one transaction of releases, and reports whether it has
-// freed the keys. If it had no answer, those that follow expect it.
+// freed the keys. If it did not, those that follow expect it none the less.
 func (c *Client) freeTogether(ps []*parting) bool {
 	attempts := make([]attempt, len(ps))
 	writes := make([]*protocol.Write, len(ps))
@@ -90,13 +90,16 @@ func (c *Client) freeTogether(ps []*parting) bool {
 	}
 	t, _ := c.transact(ps[0].h.ctx, writes, attemptLimit)
 	ps[0].f.sent++
-	if t.Effect == decide.Unknown {
-		for i, p := range ps {
-			p.f.unknown = true
-			p.f.note(attempts[i])
-		}
+	if t.Effect == decide.Applied {
+		return true
 	}
-	return t.Effect == decide.Applied
+	for i, p := range ps {
+		// One that was cancelled may have landed as well: delivered twice, the
+		// second of its replies came.
+		p.f.note(attempts[i])
+		p.f.unknown = p.f.unknown || t.Effect == decide.Unknown
+	}
+	return false
 }
 
 // giveBack frees what nobody wants any more, within the release grace.

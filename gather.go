@@ -204,7 +204,7 @@ func (g *gathering) take() ([]*holding, decide.Transaction, error) {
 	g.sent++
 	t, err := g.c.transact(g.life, writes, g.parts[0].want.grantLimit())
 	if err != nil {
-		g.at.Load().lastErr.Store(&err)
+		g.at.Load().lastErr.Store(&err) // err does not change after this
 	}
 	switch {
 	case t.Effect == decide.Applied:
@@ -219,12 +219,12 @@ func (g *gathering) take() ([]*holding, decide.Transaction, error) {
 	case t.Cause != decide.ConditionFailed || len(t.Reasons) != len(g.parts):
 		return nil, t, nil
 	}
-	landed, err := g.refused(attempts, t.Reasons)
-	if landed && err == nil {
+	landed, bad := g.refused(attempts, t.Reasons)
+	if landed && bad == nil {
 		held, err := g.confirm(attempts)
 		return held, t, err
 	}
-	return nil, t, err
+	return nil, t, bad
 }
 
 // refused looks at the records that a transaction of grants met. One that shows

@@ -906,3 +906,24 @@ func TestNothingStaysBelievedWhenAWaitInOrderEndsInASilence(t *testing.T) {
 		}
 	})
 }
+
+func TestATryInOrderThatIsRefusedLeavesNothingHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		other := w.acquire(a, "b")
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "TransactWriteItems" && c.grants() {
+				return refusal(400, "AccessDeniedException"), nil
+			}
+			return next()
+		})
+		if _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.held(leasehold.Keys("a")); len(held) > 0 || len(b.Held()) > 0 {
+			t.Errorf("left held: %v, %v", held, b.Held())
+		}
+		w.release(other)
+	})
+}

@@ -927,3 +927,23 @@ func TestATryInOrderThatIsRefusedLeavesNothingHeld(t *testing.T) {
 		w.release(other)
 	})
 }
+
+func TestKeysReleasedUnseenMayBeAnothersByNow(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, _ := w.client(config())
+		g := w.acquireAll(a, leasehold.Keys("a", "b"))
+		var others *leasehold.Group
+		wire.setFault(once(call.releases, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			others = w.acquireAll(b, leasehold.Keys("a", "b"))
+			return nil, errReset
+		}))
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

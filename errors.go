@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
@@ -116,6 +117,33 @@ func (e *LostError) Unwrap() error { return e.Err }
 // seenGone reports whether the record was seen without the grant.
 func (e *LostError) seenGone() bool { return e.Reason == LostReplaced || e.Reason == LostBroken }
 
+// CommitError says which of the caller's writes cancelled a Commit. Reasons[i]
+// belongs to writes[i]; the guard's own reason is left off.
+type CommitError struct {
+	Key     Key
+	Reasons []types.CancellationReason
+	Err     error // *types.TransactionCanceledException
+}
+
+func (e *CommitError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leasehold: commit under %v: nothing was written:", e.Key)
+	for i, r := range e.Reasons {
+		code := aws.ToString(r.Code)
+		if code == "" || code == "None" {
+			continue
+		}
+		fmt.Fprintf(&b, " write %d: %s", i, code)
+		if r.Message != nil {
+			fmt.Fprintf(&b, " (%s)", *r.Message)
+		}
+		b.WriteByte(';')
+	}
+	return strings.TrimSuffix(b.String(), ";")
+}
+
+func (e *CommitError) Unwrap() error { return e.Err }
+
 // ChangedError has the record that Break met. Is ErrChanged.
 type ChangedError struct{ Now Record }
 
@@ -160,7 +188,7 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 
 // OpError is a DynamoDB request that failed: Err is the SDK's error.
 type OpError struct {
-	Op    string // "acquire", "renew", "release", "commit", "get", "list", "break"
+	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "break"
 	Table string
 	Key   Key
 	Err   error

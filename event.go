@@ -14,6 +14,7 @@ const (
 	EventRenewError EventKind = "renew_error" // Remaining: what trust is left; retried
 	EventLost       EventKind = "lost"        // Err is *LostError
 	EventReleased   EventKind = "released"    // Took: the request; Held: since the grant
+	EventCommitted  EventKind = "committed"   // Err nil or why not; Took: from the first request to the last answer
 	EventThrottled  EventKind = "throttled"   // a request was throttled and will be repeated
 )
 

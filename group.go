@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Group is several locks held under one context, from Client.AcquireAll. Its
@@ -77,10 +75,7 @@ func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.Can
 func (g *Group) Guards() []types.TransactWriteItem {
 	guards := make([]types.TransactWriteItem, len(g.locks))
 	for i, l := range g.locks {
-		h := l.h
-		guards[i] = g.c.proto.Guard(protocol.Hold{
-			Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant}, Token: h.token,
-		}).TransactItem(g.c.cfg.Table)
+		guards[i] = l.h.guard()
 	}
 	return guards
 }

@@ -33,6 +33,8 @@ type holding struct {
 	over    chan struct{} // closed when trust has ended
 	writing chan struct{} // one place: renewals exclude each other
 
+	committing chan struct{} // one place: commits exclude each other and the release
+
 	mu        sync.Mutex // guards what follows; never held across I/O
 	cause     error      // why trust ended; nil while trusted
 	timing    timing
@@ -72,7 +74,8 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 		until:     want.timing.trustedFrom(a.sent),
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
-		proto: c.proto, session: a.session, heads: want.heads,
+		committing: make(chan struct{}, 1),
+		proto:      c.proto, session: a.session, heads: want.heads,
 	}
 	if h.heads != nil {
 		h.proto = c.sharing.proto.Session()
@@ -185,13 +188,19 @@ func (h *holding) heard(ans answer) {
 }
 
 // end ends the trust for good, once, and reports whether this call did.
-func (h *holding) end(cause error) bool {
+func (h *holding) end(cause error) bool { return h.endWith(cause, nil) }
+
+// endWith is end, and makes op the effort to free the key.
+func (h *holding) endWith(cause error, op *releasing) bool {
 	h.mu.Lock()
 	if h.cause != nil {
 		h.mu.Unlock()
 		return false
 	}
 	h.cause = cause
+	if op != nil {
+		h.releasing = op
+	}
 	close(h.over)
 	h.expiry.Stop()
 	if h.renewal != nil {
@@ -215,12 +224,16 @@ func (h *holding) end(cause error) bool {
 
 // lose ends the trust because the lock is not ours any more, or may not be.
 func (h *holding) lose(reason LostReason, by *Record, err error) {
-	h.mu.Lock()
-	at := h.trustEnds()
-	h.mu.Unlock()
-	now := h.c.now()
-	lost := &LostError{Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
-		At: time.Now().Add(min(now.Remaining(at), 0)).Round(0)}
+	h.loseWith(h.lostError(reason, by, err))
+}
+
+// lostError says that the lock is lost since now, or since its trust ran out.
+func (h *holding) lostError(reason LostReason, by *Record, err error) *LostError {
+	return &LostError{Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
+		At: time.Now().Add(min(h.c.now().Remaining(h.trustedUntil()), 0)).Round(0)}
+}
+
+func (h *holding) loseWith(lost *LostError) {
 	if !h.end(lost) {
 		return
 	}
@@ -230,7 +243,7 @@ func (h *holding) lose(reason LostReason, by *Record, err error) {
 	}
 	h.c.lines.pass(h.key, h)
 	h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
-		slog.Int64("token", h.token), slog.String("reason", string(reason)), slog.Any("err", err))
+		slog.Int64("token", h.token), slog.String("reason", string(lost.Reason)), slog.Any("err", lost.Err))
 	h.c.emit(h.ctx, Event{Kind: EventLost, Key: h.key, Token: h.token, Held: h.age(), Err: lost})
 	for _, w := range h.warnings {
 		h.warn(w)
@@ -264,6 +277,13 @@ func (h *holding) ended() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cause
+}
+
+// trustedUntil is when trust ends, or would have.
+func (h *holding) trustedUntil() decide.Instant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.trustEnds()
 }
 
 // isOver reports whether trust has been ended, without a look at the clock.

@@ -15,7 +15,7 @@ type AcquireOption interface{ toAcquire(*request) }
 // RenewOption is for Renew and Resume.
 type RenewOption interface{ toRenew(*renewal) }
 
-// ReleaseOption is for Release.
+// ReleaseOption is for Release and CommitAndRelease.
 type ReleaseOption interface{ toRelease(*ending) }
 
 // GetOption is for Get.
@@ -69,7 +69,7 @@ type renewal struct {
 	changes changes
 }
 
-// ending is what a caller of Release asks for.
+// ending is what a caller of Release or CommitAndRelease asks for.
 type ending struct {
 	policy  policy
 	changes changes

@@ -23,22 +23,14 @@ type releasing struct {
 // came. A ctx that has ended shortens Release to Config.ReleaseGrace; it does
 // not skip it.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
-	h := l.h
-	e := ending{policy: h.want.policy}
-	for _, o := range opts {
-		o.toRelease(&e)
-	}
-	var err error
-	if e.policy, err = h.c.checkPolicy(e.policy); err != nil {
-		return err
-	}
-	if err := h.c.checkChanges(h.key, &e.changes); err != nil {
+	e, err := l.h.c.newEnding(l.h, opts)
+	if err != nil {
 		return err
 	}
 	if l.leaveToOthers() {
 		return nil
 	}
-	return h.release(ctx, e)
+	return l.h.release(ctx, e)
 }
 
 // leaveToOthers closes this handle alone, if others share the grant.
@@ -83,6 +75,8 @@ func (h *holding) release(ctx context.Context, e ending) error {
 		h.releasing = op
 		h.c.detach(func() {
 			defer close(op.done)
+			leave, _ := h.afterCommits(limit)
+			defer leave()
 			op.err = h.free(limit, e, trusted)
 			if errors.Is(cause, ErrLost) {
 				op.err = cause
@@ -217,12 +211,8 @@ func (h *holding) reportRelease(started decide.Instant, requests int, err error)
 
 // next spells the next attempt to release.
 func (f *freeing) next(e ending) (attempt, *protocol.Write) {
-	c := f.h.c
-	a := c.newAttempt(f.h.want.timing.lease)
-	if e.policy != keepRecord {
-		return a, f.h.proto.Delete(f.hold)
-	}
-	return a, f.h.proto.Release(f.hold, a.version, c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
+	a := f.h.c.newAttempt(f.h.want.timing.lease)
+	return a, f.releaseOf(a, e)
 }
 
 // release sends the release until it is answered.
@@ -253,6 +243,15 @@ func (f *freeing) release(limit context.Context, e ending) error {
 			return h.unknownRelease(ans.err)
 		}
 	}
+}
+
+// releaseOf spells the release of a grant by attempt a.
+func (f *freeing) releaseOf(a attempt, e ending) *protocol.Write {
+	p := f.h.proto
+	if e.policy != keepRecord {
+		return p.Delete(f.hold)
+	}
+	return p.Release(f.hold, a.version, f.h.c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
 }
 
 // note remembers an attempt without an answer: the next ones expect it.

@@ -65,7 +65,9 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 	}
 	unknown := false
 	for n := 0; ; n++ {
+		leave := h.besideCommits()
 		a := h.renewOnce(ctx, r)
+		leave()
 		switch {
 		case a.Effect == decide.Applied:
 			return nil
@@ -105,13 +107,16 @@ func (h *holding) renewInBackground() {
 		return
 	}
 	for n := 0; h.ended() == nil; n++ {
+		leave := h.besideCommits()
 		select {
 		case h.c.renewals <- struct{}{}:
 		case <-h.over:
+			leave()
 			return
 		}
 		a := h.renewOnce(h.ctx, renewal{})
 		<-h.c.renewals
+		leave()
 		if a.Effect == decide.Applied {
 			return // which has made the next one due
 		}
@@ -209,30 +214,17 @@ func (h *holding) settle(ctx context.Context, ans answer) answer {
 	if !ok {
 		return answer{Reply: decide.Reply{Effect: decide.Unknown, Cause: decide.Unreachable}, err: ans.err}
 	}
-	if item == nil {
-		h.lose(LostBroken, nil, nil)
-		return ans
-	}
-	r, err := h.decode(item)
-	if err != nil {
-		h.lose(LostBroken, nil, err)
-		return ans
-	}
-	freed := r.Released && r.Grant == "" // by a peer, or in a layout whose free records name nobody
-	if !freed && (r.Grant != h.grant || r.Owner != h.owner) {
-		h.lose(LostReplaced, &r, nil)
-		return ans
-	}
-	if r.Released || r.Token != h.token { // or broken, and granted again by a late duplicate of its request
-		h.lose(LostBroken, &r, nil)
+	reason, r, damage := h.gone(item)
+	if reason != "" {
+		h.lose(reason, r, damage)
 		return ans
 	}
 	a, ours := h.landed(r.Version)
 	if !ours { // somebody else renews under our grant: it was resumed elsewhere
-		h.lose(LostReplaced, &r, nil)
+		h.lose(LostReplaced, r, nil)
 		return ans
 	}
-	h.confirm(a, r)
+	h.confirm(a, *r)
 	return answer{Reply: decide.Reply{Effect: decide.Applied}, item: item}
 }
 

@@ -46,6 +46,19 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 	return r, c.checkChanges(r.key, &r.changes)
 }
 
+// newEnding turns the options of a release into what becomes of the record.
+func (c *Client) newEnding(h *holding, opts []ReleaseOption) (ending, error) {
+	e := ending{policy: h.want.policy}
+	for _, o := range opts {
+		o.toRelease(&e)
+	}
+	var err error
+	if e.policy, err = c.checkPolicy(e.policy); err != nil {
+		return e, err
+	}
+	return e, c.checkChanges(h.key, &e.changes)
+}
+
 func (c *Client) checkKey(op string, key Key) (Key, error) {
 	if key.Sort != "" && !c.caps.SortKey {
 		return key, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "sort key"}

@@ -32,6 +32,9 @@ const (
 	Refused               // the request itself is wrong or not allowed: give up
 	Unreachable           // no reply, a server error, or one that cannot be read: again
 	Conflict              // of a transaction with another: again at once, with jitter
+	GuardFailed           // the condition of a lock's guard in a transaction
+	WriteFailed           // one of the caller's own writes in a transaction
+	TokenTaken            // another transaction has used the idempotency token
 )
 
 // Reply is a classified reply.

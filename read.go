@@ -1,0 +1,113 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Read reads items in one transaction that sees this grant standing, and so
+// everything that earlier holders committed. At most 99. Items come in the
+// order of gets, nil for one that does not exist.
+//
+// A plain read may show what was before a commit of the former holder that is
+// still being carried out; this one cannot. ErrLost if the grant does not
+// stand; the lock's context ends as well. Conflicts, throttling and lost
+// replies are retried until ctx or the trust ends.
+func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
+	h := l.h
+	if err := h.checkGets(gets); err != nil {
+		return nil, err
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	own, err := h.c.proto.Key(protocol.Key(h.key))
+	if err != nil {
+		return nil, err
+	}
+	all := append(slices.Clip(gets), types.TransactGetItem{Get: &types.Get{TableName: aws.String(h.c.cfg.Table), Key: own}})
+	for n := 0; ; n++ {
+		if ctx.Err() != nil {
+			return nil, h.readFailed(ctx, err)
+		}
+		var items []protocol.Item
+		if items, err = h.c.readTogether(ctx, all); err == nil {
+			if err := h.seen(items[len(gets)]); err != nil {
+				return nil, err
+			}
+			return items[:len(gets)], nil
+		}
+		switch reply := decide.ClassifyCommit(err, len(all), 0); {
+		case ctx.Err() != nil:
+			return nil, h.readFailed(ctx, err)
+		case reply.Cause == decide.Busy:
+			h.c.emit(ctx, Event{Kind: EventThrottled, Key: h.key, Token: h.token, Requests: 1, Err: err})
+		case reply.Cause != decide.Unreachable:
+			return nil, opError("read", h.c.cfg.Table, h.key, err)
+		}
+		pause(ctx.Done(), backoff(n, time.Second))
+		if lost := l.Err(); lost != nil {
+			return nil, lost
+		}
+	}
+}
+
+// readTogether reads in one transaction, once. It ends with ctx.
+func (c *Client) readTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	out, err := c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, noRetries)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Responses) != len(gets) {
+		return nil, fmt.Errorf("leasehold: %d items asked for, %d in the reply", len(gets), len(out.Responses))
+	}
+	items := make([]protocol.Item, len(gets))
+	for i, r := range out.Responses {
+		if len(r.Item) > 0 {
+			items[i] = r.Item
+		}
+	}
+	return items, nil
+}
+
+// seen ends the trust if the record does not show the grant.
+func (h *holding) seen(item protocol.Item) error {
+	reason, by, damage := h.gone(item)
+	if reason == "" {
+		return nil
+	}
+	lost := h.lostError(reason, by, errors.Join(h.endedOtherwise(), damage))
+	h.loseWith(lost)
+	return lost
+}
+
+func (h *holding) readFailed(ctx context.Context, err error) error {
+	return opError("read", h.c.cfg.Table, h.key, errors.Join(context.Cause(ctx), err))
+}
+
+func (h *holding) checkGets(gets []types.TransactGetItem) error {
+	if most := maxTransact - 1; len(gets) > most {
+		return fmt.Errorf("leasehold: read %v: %d items: at most %d beside the lock's record: read them in several calls", h.key, len(gets), most)
+	}
+	for i, g := range gets {
+		switch {
+		case g.Get == nil:
+			return fmt.Errorf("leasehold: read %v: item %d has no Get", h.key, i)
+		case h.isOwnRow(g.Get.TableName, g.Get.Key):
+			return fmt.Errorf("leasehold: read %v: item %d is the lock's own record: Read reads it anyway; see Record and Data", h.key, i)
+		}
+	}
+	return nil
+}

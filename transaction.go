@@ -1,0 +1,230 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// tokenUse is how long a token is sent again. DynamoDB keeps one for ten
+// minutes after the first request that used it was completed (API reference,
+// TransactWriteItems), and takes no request that was signed more than five
+// minutes before it arrives.
+const tokenUse = 5 * time.Minute
+
+// transaction is one call of Commit: the caller's writes and a guard for each
+// lock, or its release, all under one idempotency token.
+type transaction struct {
+	c      *Client
+	caller context.Context
+	ctx    context.Context // ends with the caller's, or when the client closes
+	stop   context.CancelFunc
+	holds  []*holding
+	writes int
+	token  string
+	whole  *form // all of it
+	void   *form // the guards alone
+	gaveUp bool  // trust was ended to release: its former end counts
+
+	sent int
+	open bool // some request has had no answer
+
+	mu    sync.Mutex    // guards what follows
+	taken chan struct{} // of the request on its way: closed when the caller's values have been read; nil: none is
+}
+
+// form is a request that may be sent more than once.
+type form struct {
+	items  []types.TransactWriteItem
+	guards int
+	bytes  sameBytes
+}
+
+// newTransaction prepares a commit: ends has the guard of each of holds, or its
+// release.
+func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.TransactWriteItem) *transaction {
+	t := &transaction{
+		c: holds[0].c, caller: ctx, holds: holds, writes: len(writes), token: protocol.NewVersion(),
+		whole: &form{items: slices.Concat(writes, ends), guards: len(ends)},
+		void:  &form{guards: len(holds)},
+	}
+	for _, h := range holds {
+		t.void.items = append(t.void.items, h.guard())
+	}
+	t.ctx, t.stop = t.c.untilClosing(ctx)
+	return t
+}
+
+// run sends the transaction until what became of it is known, or cannot be,
+// and says which. It is called once.
+func (t *transaction) run() (decide.Step, error) {
+	defer t.stop()
+	began := t.c.now()
+	var failed error // what the writes were cancelled by
+	step, err := t.next(began, &failed)
+	t.c.emit(context.WithoutCancel(t.caller), Event{
+		Kind: EventCommitted, Key: t.holds[0].key, Token: t.holds[0].token,
+		Took: t.c.now().Mono - began.Mono, Requests: t.sent, Err: err,
+	})
+	return step, err
+}
+
+func (t *transaction) next(began decide.Instant, failed *error) (decide.Step, error) {
+	stage, f := decide.Sending, t.whole
+	var last error
+	for n := 0; ; n++ {
+		if !t.takeOff() {
+			return t.ended(last)
+		}
+		reply, err := t.send(f)
+		last = err
+		t.open = t.open || reply.Effect == decide.Unknown
+		if reply.Cause == decide.WriteFailed {
+			*failed = &CommitError{Key: t.holds[0].key, Reasons: reply.Reasons[:t.writes], Err: err}
+		}
+		if reply.Cause == decide.Busy || reply.Cause == decide.Unreachable {
+			pause(t.ctx.Done(), backoff(n, time.Second))
+		}
+		age := t.c.now().Mono - began.Mono
+		switch step := decide.NextCommit(reply, decide.Course{
+			Stage: stage, Open: t.open, Trusted: t.trusted(), Stopped: t.ctx.Err() != nil || age >= tokenUse,
+		}); step {
+		case decide.Again:
+		case decide.Void:
+			stage, f = decide.Voiding, t.void
+		case decide.Reread:
+			stage, f = decide.Rereading, t.whole
+		case decide.Landed:
+			return step, nil
+		case decide.NotHeld:
+			return step, t.lost(reply, err)
+		case decide.Cancelled:
+			return step, *failed
+		case decide.Rejected:
+			return step, opError("commit", t.c.cfg.Table, t.holds[0].key, err)
+		default:
+			return t.ended(err)
+		}
+	}
+}
+
+// takeOff counts a request as being on its way, unless there is no use in it:
+// from then on a caller that leaves leaves an open question.
+func (t *transaction) takeOff() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.caller.Err() != nil || t.ctx.Err() != nil || !t.open && !t.trusted() {
+		return false
+	}
+	t.taken = make(chan struct{})
+	return true
+}
+
+// landed ends the way of a request.
+func (t *transaction) landed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken = nil
+}
+
+// left is what a caller is told that leaves: nothing was sent, or all was
+// answered; or the outcome is unknown.
+func (t *transaction) left(ctx context.Context, done <-chan error) error {
+	t.mu.Lock()
+	taken := t.taken
+	t.mu.Unlock()
+	select {
+	case err := <-done: // at once, since nothing is on its way
+		return err
+	case <-taken: // never, if nothing is
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+	}
+	return t.c.unknownOutcome("commit", t.holds[0].key, context.Cause(ctx))
+}
+
+// send sends a form once, and waits for the answer whatever becomes of the
+// caller.
+func (t *transaction) send(f *form) (decide.CommitReply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.caller), attemptLimit)
+	defer cancel()
+	defer t.landed()
+	f.bytes.taken = sync.OnceFunc(func() { close(t.taken) })
+	defer f.bytes.taken() // a wrapper may have taken no options
+	t.sent++
+	_, err := t.c.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: f.items, ClientRequestToken: aws.String(t.token),
+	}, noRetries, f.bytes.options)
+	reply := decide.ClassifyCommit(err, len(f.items), f.guards)
+	if reply.Cause == decide.Busy {
+		t.c.emit(ctx, Event{Kind: EventThrottled, Key: t.holds[0].key, Token: t.holds[0].token, Requests: 1, Err: err})
+	}
+	return reply, err
+}
+
+// trusted reports whether all the locks are; of those that are given up,
+// whether they still would be.
+func (t *transaction) trusted() bool {
+	for _, h := range t.holds {
+		if t.gaveUp {
+			if h.c.now().Past(h.trustedUntil()) {
+				return false
+			}
+		} else if h.ended() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// lost ends the locks whose guards failed, and says so of the first.
+func (t *transaction) lost(reply decide.CommitReply, err error) error {
+	var first error
+	for _, i := range reply.Failed {
+		h := t.holds[i]
+		item := reply.Reasons[len(reply.Reasons)-len(t.holds)+i].Item
+		if item == nil { // there is none, or the engine does not return it
+			item = h.c.read(context.WithoutCancel(t.caller), h.key).item
+		}
+		why := err
+		if !t.gaveUp {
+			why = errors.Join(h.endedOtherwise(), err)
+		}
+		lost := h.guardFailed(item, why)
+		if first == nil {
+			first = lost
+		}
+	}
+	return first
+}
+
+// ended is the error of a commit that is not repeated any more.
+func (t *transaction) ended(last error) (decide.Step, error) {
+	cause := context.Cause(t.ctx)
+	if t.open {
+		return decide.Doubtful, t.c.unknownOutcome("commit", t.holds[0].key, errors.Join(cause, last))
+	}
+	for _, h := range t.holds {
+		switch err := h.ended(); {
+		case t.gaveUp && h.c.now().Past(h.trustedUntil()):
+			return decide.GiveUp, h.lostError(LostExpired, nil, last)
+		case !t.gaveUp && err != nil:
+			return decide.GiveUp, err
+		}
+	}
+	return decide.GiveUp, &OpError{Op: "commit", Table: t.c.cfg.Table, Key: t.holds[0].key,
+		Err: fmt.Errorf("not committed: %w", errors.Join(cause, last))}
+}

@@ -389,7 +389,9 @@ func (c *checker) finish() {
 	}
 }
 
-func (c call) reads() bool { return c.op == "GetItem" || c.op == "BatchGetItem" }
+func (c call) reads() bool {
+	return c.op == "GetItem" || c.op == "BatchGetItem" || c.op == "TransactGetItems"
+}
 
 // attributeMap is an item in DynamoDB JSON.
 type attributeMap map[string]map[string]any

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,6 +199,8 @@ func (c call) releases() bool {
 	return c.writes("DeleteItem") || c.writes("UpdateItem") && c.parts()[0].sets("isReleased")
 }
 
+func (c call) commits() bool { return c.op == "TransactWriteItems" }
+
 func (c call) renews() bool { return c.writes("UpdateItem") && !c.grants() && !c.releases() }
 
 // sets reports whether the update sets the attribute.
@@ -281,16 +284,20 @@ func (m *meter) read(op string, res *http.Response) {
 	}
 	body, _ := io.ReadAll(res.Body)
 	res.Body = io.NopCloser(bytes.NewReader(body))
-	var out struct {
-		ConsumedCapacity struct{ CapacityUnits float64 }
+	type capacity struct{ CapacityUnits float64 }
+	var one struct{ ConsumedCapacity capacity }
+	var perTable struct{ ConsumedCapacity []capacity } // of a transaction
+	_, _ = json.Unmarshal(body, &one), json.Unmarshal(body, &perTable)
+	used := one.ConsumedCapacity.CapacityUnits
+	for _, c := range perTable.ConsumedCapacity {
+		used += c.CapacityUnits
 	}
-	_ = json.Unmarshal(body, &out)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if op == "GetItem" || op == "Query" || op == "Scan" {
-		m.used.read += out.ConsumedCapacity.CapacityUnits
+	if op == "GetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
+		m.used.read += used
 	} else {
-		m.used.write += out.ConsumedCapacity.CapacityUnits
+		m.used.write += used
 	}
 }
 
@@ -334,15 +341,20 @@ func conflict(c call) *http.Response {
 	if c.op != "TransactWriteItems" {
 		return refusal(400, "TransactionConflictException")
 	}
-	return cancellation(c, "TransactionConflict")
+	codes := slices.Repeat([]string{"None"}, len(c.parts()))
+	codes[0] = "TransactionConflict"
+	return cancellation(codes...)
 }
 
-// cancellation is the reply to a transaction that was cancelled because of its
-// first item.
-func cancellation(c call, code string) *http.Response {
+// cancellation is a reply that cancels a transaction for these reasons.
+func cancellation(codes ...string) *http.Response {
+	reasons := make([]string, len(codes))
+	for i, c := range codes {
+		reasons[i] = `{"Code":"` + c + `"}`
+	}
+	body := `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[` +
+		strings.Join(reasons, ",") + `]}`
 	res := refusal(400, "TransactionCanceledException")
-	reasons := `{"Code":"` + code + `"}` + strings.Repeat(`,{"Code":"None"}`, len(c.parts())-1)
-	body := `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[` + reasons + `]}`
 	res.Body, res.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	return res
 }

@@ -1,0 +1,282 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// transact is a transaction of the caller's own.
+func (w *world) transact(items ...types.TransactWriteItem) error {
+	_, err := w.db.TransactWriteItems(w.t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	return err
+}
+
+func TestAGuardHoldsWhileItsGrantStands(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.work().client(config())
+		lock := w.acquire(c, "job")
+		guard := lock.Guard()
+		if err := w.transact(note("a", "1"), guard); err != nil {
+			t.Fatal(err)
+		}
+		elapse(time.Minute) // of renewals
+		if err := w.transact(note("a", "2"), guard); err != nil {
+			t.Fatal(err)
+		}
+		w.release(lock)
+		next := w.acquire(c, "job")
+		err := w.transact(guard, note("a", "stale"))
+		var lost *leasehold.LostError
+		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || !errors.Is(told, leasehold.ErrReleased) {
+			t.Errorf("guard: %v", told)
+		}
+		if err := w.transact(note("a", "3"), next.Guard()); err != nil {
+			t.Fatal(err)
+		}
+		w.wantLog("1", "2", "3")
+		w.release(next)
+	})
+}
+
+func TestAGuardThatFailedEndsTheLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.work().client(config())
+		lock := w.acquire(c, "job")
+		w.steal("job")
+		failed := w.transact(note("a", "stale"), lock.Guard())
+		err := lock.GuardError(failed, 1)
+		var lost *leasehold.LostError
+		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
+			t.Fatalf("guard: %v", err)
+		}
+		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
+			t.Error("the lock's context goes on")
+		}
+	})
+}
+
+func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.work().client(config())
+		lock := w.acquire(c, "job")
+		cancelled := w.transact(noteIf("a", "1"), lock.Guard())
+		code := aws.String("TransactionConflict")
+		conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}, {Code: code}}}
+		for name, tc := range map[string]struct {
+			err error
+			i   int
+		}{
+			"success":            {nil, 0},
+			"another write's":    {cancelled, 1},
+			"a conflict":         {conflict, 1},
+			"an index too high":  {cancelled, 2},
+			"an index too low":   {cancelled, -1},
+			"another error":      {context.DeadlineExceeded, 0},
+			"a table not found":  {&types.ResourceNotFoundException{}, 0},
+			"a single condition": {&types.ConditionalCheckFailedException{}, 0},
+		} {
+			if err := lock.GuardError(tc.err, tc.i); !errors.Is(err, tc.err) || errors.Is(err, leasehold.ErrLost) || lock.Err() != nil {
+				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+			}
+		}
+		w.release(lock)
+	})
+}
+
+// commitsIn runs commits and guards in a table of layout l.
+func commitsIn(t *testing.T, l layout.Layout) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.work()
+		if err := table.Create(t.Context(), w.db, table.Spec{Name: "layout", Layout: l}); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config()
+		cfg.Table, cfg.Layout = "layout", l
+		a, _ := w.client(cfg)
+		b, wire := w.client(cfg)
+		lock := w.acquire(a, "job")
+		guard := lock.Guard()
+		elapse(time.Minute) // of renewals
+		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+			t.Fatalf("commit: %v", err)
+		}
+		if _, err := lock.Read(t.Context(), nil); err != nil {
+			t.Errorf("read: %v", err)
+		}
+		if err := lock.CommitAndRelease(t.Context(), writes(note("a", "2"))); err != nil {
+			t.Fatalf("commit and release: %v", err)
+		}
+		lock = w.acquire(b, "job")
+		if err := w.transact(guard, note("a", "stale")); err == nil {
+			t.Error("a guard holds beyond its grant")
+		}
+		wire.setFault(script(delayed(time.Minute), hangs, hangs)) // arrives when the key is another's
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := lock.Commit(ctx, writes(note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("commit: %v", err)
+		}
+		w.release(lock)
+		lock = w.acquire(a, "job")
+		elapse(2 * time.Minute)
+		w.wantLog("1", "2")
+		// Broken, as an operator does it: the next commit finds out.
+		if err := b.Break(t.Context(), lock.Record()); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Commit(t.Context(), writes(note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit after a break: %v", err)
+		}
+		w.wantLog("1", "2")
+	})
+}
+
+func get(id string) types.TransactGetItem {
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: workKey(id)}}
+}
+
+func TestAReadSeesTheGrantStanding(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		lock := w.acquire(c, "job")
+		if err := lock.Commit(t.Context(), writes(note("a", "1"), note("c", "2"))); err != nil {
+			t.Fatal(err)
+		}
+		wire.sent()
+		wire.meter = &meter{}
+		items, err := lock.Read(t.Context(), []types.TransactGetItem{get("c"), get("b"), get("a")})
+		if err != nil || len(items) != 3 || logOf(items[0])[0] != "2" || items[1] != nil || logOf(items[2])[0] != "1" {
+			t.Errorf("read %v: %v", items, err)
+		}
+		if used := wire.meter.reset(); len(wire.sent()) != 1 || used != (units{read: 8}) { // two for each item
+			t.Errorf("used %+v", used)
+		}
+		w.steal("job")
+		if _, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")}); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("read: %v", err)
+		}
+		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
+			t.Error("the lock's context goes on")
+		}
+	})
+}
+
+func TestAReadIsRepeatedUntilItIsAnswered(t *testing.T) {
+	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+		"conflict":  answer(func() *http.Response { return cancellation("None", "TransactionConflict") }),
+		"throttled": answer(func() *http.Response { return refusal(400, "ThrottlingException") }),
+		"reset":     loseReply,
+		"silence":   hangs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				lock := w.acquire(c, "job")
+				wire.setFault(once(call.reads, fault))
+				if items, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")}); err != nil || len(items) != 1 {
+					t.Errorf("read %v: %v", items, err)
+				}
+				wire.setFault(respond(call.reads, func() *http.Response { return refusal(400, "AccessDeniedException") }))
+				var op *leasehold.OpError
+				if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
+					t.Errorf("refused: %v", err)
+				}
+				w.release(lock)
+			})
+		})
+	}
+}
+
+func TestAReadEndsWithItsContextOrTheTrust(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		lock := w.acquire(c, "job")
+		wire.setFault(cut)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if _, err := lock.Read(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("read: %v", err)
+		}
+		if took := time.Since(began); took < 18*time.Second || took > 22*time.Second {
+			t.Errorf("gave up after %v", took)
+		}
+	})
+}
+
+func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		lock := w.acquire(c, "job")
+		wire.sent()
+		hundred := make([]types.TransactGetItem, 100)
+		for i := range hundred {
+			hundred[i] = get("a")
+		}
+		for name, gets := range map[string][]types.TransactGetItem{
+			"a hundred items": hundred,
+			"nothing to get":  {{}},
+			"the own record":  {{Get: &types.Get{TableName: aws.String("locks"), Key: keyItem("job")}}},
+		} {
+			if _, err := lock.Read(t.Context(), gets); err == nil || lock.Err() != nil {
+				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("with an ended context: %v", err)
+		}
+		if sent := wire.sent(); len(sent) != 0 {
+			t.Errorf("sent %v", sent)
+		}
+		w.release(lock)
+	})
+}
+
+// plain is a wrapper that keeps the SDK's signatures and drops the options of
+// each call.
+type plain struct{ leasehold.DB }
+
+func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return p.DB.TransactWriteItems(ctx, in)
+}
+
+func TestACommitGoesThroughAWrapperThatDropsItsOptions(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.work()
+		slowly := &wire{engine: w.engine}
+		slowly.setFault(script(nil, slow(2*time.Second)))
+		c, err := leasehold.New(plain{w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slowly })}, config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leasehold.VirtualClocks(c)
+		lock := w.acquire(c, "job")
+		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+			t.Error(err)
+		}
+		// When its values have been read cannot be known: the caller waits for the request.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := lock.Commit(ctx, writes(note("a", "2"))); err != nil {
+			t.Errorf("commit: %v", err)
+		}
+		w.wantLog("1", "2")
+		w.release(lock)
+	})
+}

@@ -28,6 +28,7 @@ type checker struct {
 	history  []string // what was applied, for whoever replays a seed
 	deletes  bool     // some process deletes records on release: a repeated request may bring one back
 
+	table    *world                       // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
 	versions map[string]bool              // ever installed
 	pairs    map[[2]string]bool           // of grant id and token, ever installed
@@ -35,9 +36,9 @@ type checker struct {
 	seen     map[int]map[string]time.Time // by process and version: the first reply that showed it
 	sessions map[string]*sessionState     // by id
 	beliefs  []*belief
-	over     map[[2]string]bool // grants and tokens whose Release returned nil
-
-	peek func(key string) attributeMap // a record as the table has it
+	over     map[[2]string]bool     // grants and tokens whose Release returned nil
+	commits  map[string]*commitCall // by value
+	logs     map[string][]string    // by key, as the table has them
 }
 
 // state is a record as the table has it.
@@ -78,6 +79,7 @@ func newChecker() *checker {
 		began: time.Now(), records: map[string]*state{}, versions: map[string]bool{}, pairs: map[[2]string]bool{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{},
+		commits:  map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
 
@@ -165,6 +167,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	if err != nil || res.StatusCode != http.StatusOK || r.reads() {
 		return res, err
 	}
+	if r.commits() {
+		c.committed(r)
+		return res, nil
+	}
 	for _, part := range r.parts() {
 		var in struct{ Key map[string]struct{ S string } }
 		if err := json.Unmarshal(part.body, &in); err != nil {
@@ -175,7 +181,7 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		var item attributeMap
 		switch {
 		case r.op == "TransactWriteItems": // which does not say what it wrote
-			item = c.peek(key)
+			item = attributesOf(c.table.item(key))
 			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
 				continue // a copy of a transaction, of which its token makes nothing
 			}
@@ -368,6 +374,7 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 func (c *checker) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settleCommits()
 	for i, b := range c.beliefs {
 		if b.end.IsZero() {
 			c.note("1: process %d believes in grant %s for ever", b.by.id, b.grant)

@@ -2,6 +2,7 @@ package leasehold_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,7 +164,7 @@ type call struct {
 
 // grants reports whether the request asks for a grant, or for several.
 func (c call) grants() bool {
-	return c.writes("UpdateItem") && bytes.Contains(c.body, []byte("if_not_exists"))
+	return c.writes("UpdateItem") && !c.commits() && bytes.Contains(c.body, []byte("if_not_exists"))
 }
 
 // writes reports whether the request is such a write, or a transaction of them.
@@ -196,12 +197,48 @@ func (c call) parts() []call {
 func (c call) handsOver() bool { return c.grants() && !bytes.Contains(c.body, []byte(" OR (")) }
 
 func (c call) releases() bool {
+	if c.commits() {
+		return c.endsLock()
+	}
 	return c.writes("DeleteItem") || c.writes("UpdateItem") && c.parts()[0].sets("isReleased")
 }
 
-func (c call) commits() bool { return c.op == "TransactWriteItems" }
+// endsLock reports whether the transaction writes to the record of a lock.
+func (c call) endsLock() bool {
+	for _, item := range transactItems(c.body) {
+		if w := cmp.Or(item.Update, item.Delete); w != nil && w.TableName == "locks" {
+			return true
+		}
+	}
+	return false
+}
 
-func (c call) renews() bool { return c.writes("UpdateItem") && !c.grants() && !c.releases() }
+// transactItem is an item of a transaction on its way.
+type transactItem struct{ Update, Delete, ConditionCheck *transactWrite }
+
+type transactWrite struct {
+	TableName string
+	Key       map[string]struct{ S string }
+}
+
+func transactItems(body []byte) []transactItem {
+	var in struct{ TransactItems []transactItem }
+	_ = json.Unmarshal(body, &in)
+	return in.TransactItems
+}
+
+// commits reports whether the request is a transaction of a caller's writes or
+// guards, and not of grants or releases alone.
+func (c call) commits() bool {
+	return c.op == "TransactWriteItems" && slices.ContainsFunc(transactItems(c.body), func(i transactItem) bool {
+		w := cmp.Or(i.Update, i.Delete)
+		return w == nil || w.TableName != "locks"
+	})
+}
+
+func (c call) renews() bool {
+	return c.writes("UpdateItem") && !c.grants() && !c.releases() && !c.commits()
+}
 
 // sets reports whether the update sets the attribute.
 func (c call) sets(name string) bool {

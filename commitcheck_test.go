@@ -1,0 +1,211 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// commitCall is one call of Commit or CommitAndRelease in a run. Its value is
+// in no other call.
+type commitCall struct {
+	key, value, grant string
+	token             int64
+	done              bool
+	err               error
+}
+
+// begin enters a commit of lock, and returns the value it is to note.
+func (c *simClient) begin(lock *leasehold.Lock) (*commitCall, string) {
+	c.checker.mu.Lock()
+	defer c.checker.mu.Unlock()
+	call := &commitCall{key: lock.Key().Partition, grant: lock.Record().Grant, token: lock.Token()}
+	call.value = fmt.Sprintf("%d of process %d", len(c.commits), c.id)
+	c.commits[call.value] = call
+	return call, call.value
+}
+
+func (c *simClient) end(call *commitCall, err error) {
+	c.checker.mu.Lock()
+	defer c.checker.mu.Unlock()
+	call.done, call.err = true, err
+}
+
+// commit notes a value in the log of the lock's key: whatever the log shows, or
+// on condition that it shows as much as was read, or as much as it cannot show
+// any more. It leaves after patience at most.
+func (c *simClient) commit(r *rand.Rand, lock *leasehold.Lock, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.Int64N(int64(patience))))
+	defer cancel()
+	call, value := c.begin(lock)
+	write := note(call.key, value)
+	if how := r.IntN(4); how < 2 {
+		items, err := lock.Read(ctx, []types.TransactGetItem{get(call.key)})
+		if err != nil {
+			c.end(call, err)
+			return
+		}
+		length := len(logOf(items[0]))
+		if how == 1 {
+			length--
+		}
+		if length > 0 {
+			write.Update.ConditionExpression = aws.String("size(#l) = :n")
+			write.Update.ExpressionAttributeValues[":n"] = num(strconv.Itoa(length))
+		}
+	}
+	c.end(call, lock.Commit(ctx, []types.TransactWriteItem{write}))
+}
+
+// committed looks at what a transaction changed. c.mu is held.
+func (c *checker) committed(r *request) {
+	for _, item := range transactItems(r.body) {
+		if item.Update != nil && item.Update.TableName == "work" {
+			c.appended(r, item.Update.Key["id"].S)
+		}
+	}
+	for _, item := range transactItems(r.body) {
+		for _, w := range []*transactWrite{item.Update, item.Delete} {
+			if w != nil && w.TableName == "locks" {
+				c.ended(r, w.Key["key"].S)
+			}
+		}
+	}
+}
+
+// appended holds a value that was noted against the lock's record.
+func (c *checker) appended(r *request, key string) {
+	was, now := c.logs[key], c.table.log(key)
+	c.logs[key] = now
+	if len(now) == len(was) {
+		return // repeated under its token
+	}
+	value := now[len(now)-1]
+	c.applies(r, key, "noted "+value)
+	call, s := c.commits[value], c.records[key]
+	switch {
+	case s == nil || s.released || s.grant != call.grant || s.token != call.token:
+		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v", value, call.grant, call.token, key, s)
+	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome):
+		c.note("8: %s landed after its commit had failed: %v", value, call.err)
+	}
+}
+
+// ended enters the release that a transaction carried.
+func (c *checker) ended(r *request, key string) {
+	item := c.table.item(key)
+	if item == nil {
+		c.applies(r, key, "deleted")
+		delete(c.records, key)
+		return
+	}
+	s := *c.records[key]
+	s.version, s.released = textOf(item, "recordVersionNumber"), textOf(item, "isReleased") == "1"
+	c.records[key] = &s
+	c.versions[s.version] = true
+	c.applies(r, key, fmt.Sprintf("%+v", s))
+}
+
+// settleCommits holds what commits returned against what the tables show in
+// the end. c.mu is held.
+func (c *checker) settleCommits() {
+	times := map[string]int{}
+	for _, log := range c.logs {
+		for _, value := range log {
+			times[value]++
+		}
+	}
+	for value, call := range c.commits {
+		n := times[value]
+		switch {
+		case n > 1:
+			c.note("8: %s landed %d times", value, n)
+		case !call.done:
+			c.note("8: the commit of %s never returned", value)
+		case call.err == nil && n == 0:
+			c.note("8: %s never landed, and its commit returned nil", value)
+		case call.err != nil && n != 0 && !errors.Is(call.err, leasehold.ErrUnknownOutcome):
+			c.note("8: %s landed, and its commit failed: %v", value, call.err)
+		}
+	}
+}
+
+// The checker is itself tested: it finds what breaks the promise.
+func TestTheSimulationCatchesABrokenCommit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tamper func(*http.Request, []byte) []byte
+		want   string
+	}{
+		"a guard on the owner alone":    {guardOnOwnerAlone, "invariant 4"},
+		"a new token for every request": {newTokenEveryTime, "invariant 8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := ""
+			for seed := uint64(1); seed <= 500 && found == ""; seed++ {
+				simulate(t, seed, simPlan{tamper: tc.tamper, report: func(problem string) {
+					if strings.HasPrefix(problem, tc.want) {
+						found = fmt.Sprintf("seed %d: %s", seed, problem)
+					}
+				}})
+			}
+			if found == "" {
+				t.Errorf("no violation of %s in 500 seeds", tc.want)
+			}
+			t.Log(found)
+		})
+	}
+}
+
+func newTokenEveryTime(r *http.Request, body []byte) []byte {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") {
+		return body
+	}
+	var in struct{ ClientRequestToken string }
+	if json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	return bytes.Replace(body, []byte(in.ClientRequestToken), []byte(protocol.NewVersion()), 1)
+}
+
+func guardOnOwnerAlone(r *http.Request, body []byte) []byte {
+	var in map[string]any
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") || json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	items, _ := in["TransactItems"].([]any)
+	for _, item := range items {
+		check, ok := item.(map[string]any)["ConditionCheck"].(map[string]any)
+		if !ok {
+			continue
+		}
+		for _, clause := range strings.Split(check["ConditionExpression"].(string), " AND ") {
+			name, value, _ := strings.Cut(clause, " = ")
+			names, values := check["ExpressionAttributeNames"].(map[string]any), check["ExpressionAttributeValues"].(map[string]any)
+			if names[name] == "ownerName" {
+				check["ConditionExpression"] = clause
+				check["ExpressionAttributeNames"] = map[string]any{name: names[name]}
+				check["ExpressionAttributeValues"] = map[string]any{value: values[value]}
+				break
+			}
+		}
+	}
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
+}

@@ -19,6 +19,7 @@ test: ## Test the library, the engine and the command with the race detector
 	go test -race -timeout 30m ./...
 
 check: lint test ## Lint and test every module, the real servers included
+	LEASEHOLD_SEEDS=5000 go test -race -timeout 60m -run '^TestSimulation$$' .
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -timeout 30m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module

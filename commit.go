@@ -123,6 +123,8 @@ func (l *Lock) isShared() bool {
 
 // commitAndRelease ends the trust and runs writes together with the release.
 func (h *holding) commitAndRelease(ctx context.Context, writes []types.TransactWriteItem, e ending) error {
+	ctx, stop := besides(ctx, h)
+	defer stop()
 	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
 	defer cancel()
 	op := &releasing{done: make(chan struct{})}

@@ -306,3 +306,59 @@ func TestACommitThatReleasesASharedGrantReleasesItsHandle(t *testing.T) {
 		}
 	})
 }
+
+func TestACommitThatReleasesIsNotCutShortByTheEndOfTheLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		wire.setFault(script(loseReply))
+		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute) // of a context bound to the lock
+			defer cancel()
+			err := lock.CommitAndRelease(ctx, writes(note("a", "1")))
+			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
+				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("do: %v", err)
+		}
+		w.wantLog("1")
+	})
+}
+
+func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
+	for name, bound := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
+		"cancelled outside": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return ctx, func() {}
+		},
+		"a deadline inside": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 5*time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				outer, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(5*time.Second, cancel)
+				err := c.Do(outer, "job", func(ctx context.Context, lock *leasehold.Lock) error {
+					wire.setFault(cut)
+					began := time.Now()
+					ctx, cancel := bound(ctx)
+					defer cancel()
+					err := lock.CommitAndRelease(ctx, writes(note("a", "1")))
+					if took := time.Since(began); took != 5*time.Second {
+						t.Errorf("returned after %v", took)
+					}
+					return err
+				})
+				if !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("do: %v", err)
+				}
+				wire.setFault(nil)
+				elapse(time.Minute)
+			})
+		})
+	}
+}

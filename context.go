@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type lockContext struct {
 // heldKeys lists the locks that a context belongs to, innermost first.
 type heldKeys struct {
 	by    *holding
+	bound context.Context // what was bound to the lock; nil: its own context
 	outer *heldKeys
 }
 
@@ -71,7 +73,7 @@ func bind(ctx context.Context, lock *lockContext) (context.Context, context.Canc
 	stop := context.AfterFunc(lock, func() { cancel(context.Cause(lock)) })
 	bound := &lockContext{
 		Context: inner,
-		held:    &heldKeys{by: lock.held.by, outer: heldKeysOf(ctx)},
+		held:    &heldKeys{by: lock.held.by, bound: ctx, outer: heldKeysOf(ctx)},
 		look: func() {
 			if lock.Err() != nil {
 				cancel(context.Cause(lock))
@@ -81,5 +83,37 @@ func bind(ctx context.Context, lock *lockContext) (context.Context, context.Canc
 	return bound, func() {
 		stop()
 		cancel(context.Canceled)
+	}
+}
+
+// besides returns a context that ends with ctx, but not because h is released:
+// the release that ends h is still to be carried out, and ctx may be bound to h.
+func besides(ctx context.Context, h *holding) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
+	follow := func(ctx context.Context) {
+		stop := context.AfterFunc(ctx, func() {
+			if cause := context.Cause(ctx); !errors.Is(cause, ErrReleased) {
+				cancel(cause)
+			}
+		})
+		ends = append(ends, func() { stop() })
+	}
+	follow(ctx)
+	// Once h has ended ctx, what it was bound from and its deadline still count.
+	for held := heldKeysOf(ctx); held != nil; held = held.outer {
+		if held.by == h && held.bound != nil {
+			follow(held.bound)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		var end context.CancelFunc
+		out, end = context.WithDeadline(out, deadline)
+		ends = append(ends, end)
+	}
+	return out, func() {
+		for _, end := range ends {
+			end()
+		}
 	}
 }

@@ -6,7 +6,7 @@
 //	locks, err := leasehold.New(dynamodb.NewFromConfig(cfg), leasehold.Config{Table: "locks"})
 //	...
 //	err = locks.Do(ctx, "customer/42", func(ctx context.Context, lock *leasehold.Lock) error {
-//		return charge(ctx, lock.Token()) // ctx ends when the lock is lost
+//		return lock.Commit(ctx, writes) // lands only while the lock is ours
 //	})
 //
 // # Which context ends when
@@ -18,6 +18,11 @@
 //	passed to Release   bounds the wait for the reply, never below Config.ReleaseGrace
 //
 // # The promises
+//
+// Fenced work is safe, always: a write made through Lock.Commit, or guarded by
+// Lock.Guard, never lands after its grant ended, whatever pauses, delays,
+// repeated requests, lost replies and jumping clocks. It rests on DynamoDB's
+// conditional writes alone, not on time.
 //
 // Belief is conservative: Lock.Err and Lock.Context end before any other client
 // can be granted the lock, if clock rates differ by less than the margin. After
@@ -33,7 +38,8 @@
 // asynchronous network. A target that compares tokens (Lock.Token) is safe
 // while the lock's record is kept. Two regions of an eventually consistent
 // global table can both grant. Machines whose clocks all stop, as a suspended
-// guest's may, learn late. Break gives up the first promise by request.
+// guest's may, learn late. Break gives up by request that belief ends in time;
+// fenced work stays safe.
 //
 // # States of a record
 //
@@ -88,6 +94,53 @@
 //	           the release landed.
 //	break      applied: free. A condition that failed shows our own break, or that
 //	           the grant has changed, which is left alone.
+//
+// # Fenced work
+//
+// A commit is one transaction: the caller's writes, and last the guard, which
+// checks that the record shows this grant, owner and token, and is not
+// released. It does not name the version, so renewals do not disturb it. All
+// requests of one call carry one idempotency token and the same bytes. Three
+// facts settle what became of it: a request under the token of one that landed
+// succeeds and writes nothing, whatever has happened to the lock since; a token
+// that one transaction has used refuses a different one; and a guard that
+// failed fails for ever, because no grant comes back while records are kept.
+//
+//	answer to a request          all earlier ones answered   one without an answer
+//	success                      landed                      landed, once
+//	guard failed                 ErrLost                     ErrLost: no earlier one has landed,
+//	                                                         and none ever will
+//	a write failed               *CommitError, lock held     an earlier one may land yet, when the
+//	                                                         condition holds: the token is voided
+//	conflict, throttled          again while trusted         again
+//	in progress, 5xx, silence    again (and now one is without an answer)
+//	refused                      that error                  ErrUnknownOutcome
+//	ctx over, five minutes over  nothing written             ErrUnknownOutcome
+//	trust over                   ErrLost                     again: the answer still tells
+//
+// To void a token the guard alone is sent under it. Success: the token is used,
+// the writes can never land, *CommitError. The guard failed: ErrLost. The token
+// is refused: the writes seem to have landed, and are sent once more to see;
+// whatever is not success then is ErrUnknownOutcome.
+//
+// Five minutes after the first request no other is sent: DynamoDB keeps a token
+// for ten, and takes no request signed five minutes ago. A network that repeats
+// a request after its refusal was delivered can land it yet, while the grant
+// stands and if its own conditions have come true: conditions on values that
+// never come back are proof against that too.
+//
+// CommitAndRelease has the conditional release in the guard's place. Trust ends
+// before it is sent. Where the writes have not landed a plain release follows;
+// where that is unknown as well, and a record released by this very attempt is
+// recognised. The commits of a lock take turns with each other and with its
+// release or hand-over, which wait for them within their own bounds. A renewal
+// waits for a commit a quarter of the trust left at most: should they conflict,
+// the renewal is repeated.
+//
+// A transaction of the caller's own is as safe with Lock.Guard in it, and
+// Lock.GuardError tells the lock how it ended. Lock.Read reads the record in the
+// same transaction as the caller's items: a plain read may show what was before
+// a commit that an earlier holder's request is still carrying out.
 //
 // # Shared leases
 //

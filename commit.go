@@ -24,9 +24,9 @@ import (
 //
 // Conflicts and throttling are retried under one idempotency token while the
 // lock is trusted, lost replies until ctx ends, for at most five minutes. When
-// ctx ends Commit returns at once. Commits of one lock take turns. An item is
-// best written by one of the writes alone: DynamoDB refuses two operations on
-// one item, and the lock's own record is refused before anything is sent.
+// ctx ends Commit returns at once. Commits of one lock take turns. A write to the
+// lock's own record is refused before anything is sent. The caller's IAM policy
+// must allow dynamodb:ConditionCheckItem on the lock table.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	if err := l.h.c.checkWrites([]*holding{l.h}, writes); err != nil {
 		return err

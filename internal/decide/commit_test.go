@@ -51,6 +51,16 @@ func TestATransactionIsCancelledByTheWorstOfItsReasons(t *testing.T) {
 	}
 }
 
+func TestAGuardThatFailedCountsForMoreThanWhateverElseWentWrong(t *testing.T) {
+	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
+		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
+			if got := ClassifyTransaction(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
+				t.Errorf("%v: cause %v, guards %v", err, got.Cause, got.Failed)
+			}
+		}
+	}
+}
+
 func TestEveryGuardThatFailedIsNamed(t *testing.T) {
 	got := ClassifyCommit(cancelled("None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed"), 4, 3)
 	if len(got.Failed) != 2 || got.Failed[0] != 0 || got.Failed[1] != 2 {

@@ -362,3 +362,28 @@ func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 		})
 	}
 }
+
+func TestACommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		lock := w.acquire(c, "job")
+		wire.setFault(cut)
+		time.AfterFunc(30*time.Second, func() { wire.setFault(nil) })
+		first := make(chan error, 1)
+		go func() { first <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
+		synctest.Wait()
+		// It waits for a commit that takes longer than the lease.
+		err := lock.CommitAndRelease(t.Context(), writes(note("a", "2")))
+		var lost *leasehold.LostError
+		if !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired {
+			t.Errorf("commit and release: %v", err)
+		}
+		if err := <-first; err != nil {
+			t.Errorf("commit: %v", err)
+		}
+		w.wantLog("1")
+		if textOf(w.item("job"), "isReleased") != "1" {
+			t.Error("the key is not free")
+		}
+	})
+}

@@ -242,10 +242,14 @@ func TestACommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
-				c, _ := w.work().client(config())
+				c, wire := w.work().client(config())
 				lock := w.acquire(c, "job")
 				end.by(w)
+				wire.sent()
 				err := lock.Commit(t.Context(), writes(note("a", "stale")))
+				if sent := wire.sent(); end.shown && len(sent) != 1 {
+					t.Errorf("the refusal shows the record, and %v was sent", sent)
+				}
 				var lost *leasehold.LostError
 				if !errors.As(err, &lost) || lost.Reason != end.reason || (lost.By != nil) != end.shown {
 					t.Errorf("commit: %v", err)

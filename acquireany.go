@@ -248,6 +248,14 @@ func (p *picking) takeFirst() (*holding, next, error) {
 		if !part.ready || p.life.Err() != nil {
 			continue
 		}
+		if ans, err := part.watchSession(); err != nil {
+			p.drop(part, err)
+			continue
+		} else if ans.err != nil {
+			part.lastErr.Store(&ans.err)
+			n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
+			continue
+		}
 		move, wait := decide.Next(part.view, now, u)
 		if now < part.from {
 			move, wait = decide.Take, part.from-now
@@ -283,7 +291,7 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 		case err != nil: // not there, or damaged: one of the others may do
 			p.drop(part, err)
 			return nil, false, nil
-		case ans.Cause == decide.ConditionFailed:
+		case ans.Cause == decide.ConditionFailed, ans.err == nil: // or its holder's session lives
 			return nil, false, nil
 		}
 		part.lastErr.Store(&ans.err)

@@ -132,6 +132,14 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 	failures := 0
 	var waitsFor *seeker
 	for {
+		if at, ans, err := g.watchSessions(); err != nil {
+			return err
+		} else if ans.err != nil {
+			if err := g.failed(at, ans, began, &failures); err != nil {
+				return err
+			}
+			continue
+		}
 		s, move, wait := g.blocked()
 		if g.life.Err() != nil {
 			return ErrClosed // nobody reads it
@@ -159,15 +167,33 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 			failures = 0
 			continue
 		}
-		s.lastErr.Store(&ans.err)
-		if ans.Cause == decide.Refused {
-			return opError("acquire", g.c.cfg.Table, s.want.key, ans.err)
-		}
-		if err := g.again(began, failures); err != nil {
+		if err := g.failed(s, ans, began, &failures); err != nil {
 			return err
 		}
-		failures++
 	}
+}
+
+// failed pauses after a read of part s without success; an error ends the
+// gathering.
+func (g *gathering) failed(s *seeker, ans answer, began decide.Instant, failures *int) error {
+	s.lastErr.Store(&ans.err)
+	if ans.Cause == decide.Refused {
+		return opError("acquire", g.c.cfg.Table, s.want.key, ans.err)
+	}
+	err := g.again(began, *failures)
+	*failures++
+	return err
+}
+
+// watchSessions enters until when the holders' sessions keep them alive, and
+// says of which part the answer is if that cannot be told.
+func (g *gathering) watchSessions() (*seeker, answer, error) {
+	for _, s := range g.parts {
+		if ans, err := s.watchSession(); ans.err != nil || err != nil {
+			return s, ans, err
+		}
+	}
+	return nil, answer{}, nil
 }
 
 // blocked returns the first part that cannot be taken now, and what to do about
@@ -195,11 +221,24 @@ func (g *gathering) reserve(waitsFor *seeker) {
 // take sends one transaction of grants. Holdings or an error end the gathering.
 func (g *gathering) take() ([]*holding, decide.Transaction, error) {
 	now := g.c.now().Mono
+	over := make([]bool, len(g.parts))
+	for i, s := range g.parts {
+		move, _ := decide.Next(s.view, now, 0)
+		over[i] = move == decide.TakeOver
+		if ok, ans, err := s.ready(over[i]); !ok {
+			// Its holder's session lives, or could not be asked: as if nothing
+			// had been sent.
+			if ans.err != nil {
+				s.lastErr.Store(&ans.err)
+			}
+			return nil, decide.Transaction{Effect: decide.NotApplied, Cause: ans.Cause}, err
+		}
+	}
 	attempts := make([]attempt, len(g.parts))
 	writes := make([]*protocol.Write, len(g.parts))
 	for i, s := range g.parts {
-		move, _ := decide.Next(s.view, now, 0)
-		attempts[i], writes[i] = s.next(move == decide.TakeOver)
+		s.session = g.parts[len(g.parts)-1].session // one for all, if it changed meanwhile
+		attempts[i], writes[i] = s.next(over[i])
 	}
 	g.sent++
 	t, err := g.c.transact(g.life, writes, g.parts[0].want.grantLimit())

@@ -116,24 +116,9 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 // the order of Locks, each as of Lock.Release, and like that may be called
 // again. Options apply to every lock.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
-	var e ending
-	for _, o := range opts {
-		o.toRelease(&e)
-	}
-	var ps []*parting
-	for _, l := range g.locks {
-		p := &parting{h: l.h, e: e}
-		if p.e.policy == byConfig {
-			p.e.policy = l.h.want.policy
-		}
-		var err error
-		if p.e.policy, err = g.c.checkPolicy(p.e.policy); err != nil {
-			return err
-		}
-		if err := g.c.checkChanges(l.h.key, &p.e.changes); err != nil {
-			return err
-		}
-		ps = append(ps, p)
+	ps, err := g.partings(opts)
+	if err != nil {
+		return err
 	}
 	for i, l := range g.locks {
 		if l.leaveToOthers() {
@@ -142,4 +127,17 @@ func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	}
 	ps = slices.DeleteFunc(ps, func(p *parting) bool { return p == nil })
 	return errors.Join(g.c.releaseAll(ctx, ps)...)
+}
+
+// partings turns the options of a release into what becomes of each record.
+func (g *Group) partings(opts []ReleaseOption) ([]*parting, error) {
+	ps := make([]*parting, len(g.locks))
+	for i, l := range g.locks {
+		e, err := g.c.newEnding(l.h, opts)
+		if err != nil {
+			return nil, err
+		}
+		ps[i] = &parting{h: l.h, e: e}
+	}
+	return ps, nil
 }

@@ -97,14 +97,11 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 				return
 			}
 			for _, item := range items {
-				r, err := c.proto.Decode(item)
-				switch {
-				case isSession(err):
+				key := Key(c.proto.Schema().KeyOf(item))
+				if c.isSession(key) {
 					continue // no lock, and nothing is wrong with it
-				case err != nil:
-					err = recordError(Key(c.proto.Schema().KeyOf(item)), item, err)
 				}
-				if !yield(recordOf(r), err) {
+				if !yield(c.decode(key, item)) {
 					return
 				}
 			}

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"time"
@@ -187,6 +186,10 @@ func (s *seeker) endSession() (bool, answer, error) {
 	}
 	dead, ans, err := w.kill(s.life)
 	s.requests++
+	if !dead && ans.err == nil && err == nil { // renewed since: look at the clock anew
+		_, err := s.watchSession()
+		return false, answer{}, err
+	}
 	return dead, ans, err
 }
 
@@ -199,8 +202,8 @@ func (c *Client) observationOf(r Record) Observation {
 	return c.seen.observation(r.Key)
 }
 
-// isSession reports whether an item that is no lock is a session's row.
-func isSession(err error) bool {
-	var d *protocol.DecodeError
-	return errors.As(err, &d) && d.Kind == protocol.KindSession
+// isSession reports whether the row of key is a session's.
+func (c *Client) isSession(key Key) bool {
+	proto, ok := c.proto.(protocol.Sharing)
+	return ok && proto.IsSessionKey(protocol.Key(key))
 }

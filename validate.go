@@ -32,6 +32,9 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 	if r.key, err = c.checkKey("acquire", r.key); err != nil {
 		return r, err
 	}
+	if c.isSession(r.key) {
+		return r, fmt.Errorf("leasehold: acquire %v in table %s: the key is that of a session: choose one that does not begin so", r.key, c.cfg.Table)
+	}
 	if err := c.checkLease(r.key, r.timing.lease); err != nil {
 		return r, err
 	}

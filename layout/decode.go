@@ -56,9 +56,6 @@ func (d *decoder) kind(want string) {
 	switch {
 	case want == "" && d.has(attrKind):
 		d.fail(attrKind, "is there: the row belongs to something other than a plain lock, or to a newer leasehold")
-		if failed, ok := d.err.(*protocol.DecodeError); ok && v != nil && failed.Attribute == attrKind {
-			failed.Kind = v.Value
-		}
 	case want != "" && (v == nil || v.Value != want):
 		d.fail(attrKind, fmt.Sprintf("is not %q", want))
 	}

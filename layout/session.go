@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -20,6 +21,12 @@ func (p native) SessionKey(id string) protocol.Key {
 		k.Sort = "-"
 	}
 	return k
+}
+
+// IsSessionKey reports whether a key is one of SessionKey's.
+func (p native) IsSessionKey(k protocol.Key) bool {
+	id, ok := strings.CutPrefix(k.Partition, sessionPrefix)
+	return ok && k == p.SessionKey(id)
 }
 
 // Session spells session rows. They read as records for a peer's listing, and

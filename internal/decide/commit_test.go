@@ -54,7 +54,7 @@ func TestATransactionIsCancelledByTheWorstOfItsReasons(t *testing.T) {
 func TestAGuardThatFailedCountsForMoreThanWhateverElseWentWrong(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
-			if got := ClassifyTransaction(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
+			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
 				t.Errorf("%v: cause %v, guards %v", err, got.Cause, got.Failed)
 			}
 		}

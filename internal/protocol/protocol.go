@@ -36,10 +36,7 @@ type Record struct {
 const KindSession = "session"
 
 // DecodeError says why an item does not read as a lock of the layout.
-type DecodeError struct {
-	Attribute, Problem string
-	Kind               string // of a row that is no lock; empty: none is named
-}
+type DecodeError struct{ Attribute, Problem string }
 
 func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 
@@ -162,8 +159,9 @@ type Protocol interface {
 type Sharing interface {
 	Protocol
 
-	// SessionKey is the key of a session's row.
+	// SessionKey is the key of a session's row, and IsSessionKey knows one.
 	SessionKey(id string) Key
+	IsSessionKey(k Key) bool
 
 	// Session spells the rows of sessions as records: a grant creates one and
 	// takes none over, and a release marks it dead for good.

@@ -1,0 +1,235 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func (w *world) isReleased(key string) bool { return textOf(w.item(key), "isReleased") == "1" }
+
+func TestACommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
+	for _, broken := range []string{"", "x", "y", "z"} {
+		t.Run("broken: "+broken, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				g := w.acquireAll(c, leasehold.Keys("y", "z", "x"))
+				if broken != "" {
+					w.steal(broken)
+				}
+				wire.sent()
+				err := g.Commit(t.Context(), writes(note("a", "1")))
+				if n := commits(wire.sent()); n != 1 {
+					t.Errorf("%d transactions", n)
+				}
+				if broken == "" {
+					if err != nil || g.Err() != nil {
+						t.Errorf("while all are held: %v, %v", err, g.Err())
+					}
+					w.wantLog("1")
+					_ = g.Release(t.Context())
+					return
+				}
+				var lost *leasehold.LostError
+				if !errors.As(err, &lost) || lost.Key.Partition != broken || g.Err() == nil {
+					t.Errorf("error %v, the group: %v", err, g.Err())
+				}
+				w.wantLog()
+				for _, l := range g.Locks() {
+					if held := l.Err() == nil; held == (l.Key().Partition == broken) {
+						t.Errorf("%v: %v", l.Key(), l.Err())
+					}
+				}
+				_ = g.Release(t.Context())
+			})
+		})
+	}
+}
+
+func TestAFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.work().client(config())
+		g := w.acquireAll(c, leasehold.Keys("x", "y"))
+		err := g.Commit(t.Context(), writes(note("b", "1"), noteIf("a", "1")))
+		var failed *leasehold.CommitError
+		if !errors.As(err, &failed) || len(failed.Reasons) != 2 || *failed.Reasons[1].Code != "ConditionalCheckFailed" || g.Err() != nil {
+			t.Errorf("error %v, the group: %v", err, g.Err())
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		g := w.acquireAll(c, leasehold.Keys("x", "y"))
+		wire.sent()
+		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1")), leasehold.WithData([]byte("done"))); err != nil {
+			t.Fatal(err)
+		}
+		if sent := wire.sent(); len(sent) != 1 || !w.isReleased("x") || !w.isReleased("y") {
+			t.Errorf("%d requests; released: %v, %v", len(sent), w.isReleased("x"), w.isReleased("y"))
+		}
+		if b, ok := w.item("y")["data"].(*types.AttributeValueMemberB); !ok || string(b.Value) != "done" {
+			t.Errorf("stored %v", w.item("y")["data"])
+		}
+		w.wantLog("1")
+		if !errors.Is(g.Err(), leasehold.ErrReleased) {
+			t.Errorf("the group: %v", g.Err())
+		}
+		w.release(w.acquire(c, "x")) // the local line goes on
+	})
+}
+
+func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare func(w *world, wire *wire)
+		want    error
+		free    []string
+		landed  bool
+	}{
+		"a write fails": {
+			prepare: func(*world, *wire) {}, free: []string{"x", "y"},
+		},
+		"one was broken": {
+			prepare: func(w *world, _ *wire) { w.open("a"); w.steal("x") }, want: leasehold.ErrLost, free: []string{"y"},
+		},
+		"every reply to the commit is lost": {
+			prepare: func(w *world, wire *wire) {
+				w.open("a")
+				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					if c.commits() {
+						return loseReply(ctx, c, next)
+					}
+					return next()
+				})
+			},
+			want: leasehold.ErrUnknownOutcome, free: []string{"x", "y"}, landed: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				g := w.acquireAll(c, leasehold.Keys("x", "y"))
+				tc.prepare(w, wire)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				err := g.CommitAndRelease(ctx, writes(noteIf("a", "1")))
+				var failed *leasehold.CommitError
+				if tc.want == nil && !errors.As(err, &failed) || tc.want != nil && !errors.Is(err, tc.want) {
+					t.Errorf("error %v", err)
+				}
+				elapse(10 * time.Second)
+				for _, key := range tc.free {
+					if !w.isReleased(key) {
+						t.Errorf("%s is left held", key)
+					}
+				}
+				if landed := len(w.log("a")) == 1; landed != tc.landed {
+					t.Errorf("landed: %v", landed)
+				}
+			})
+		})
+	}
+}
+
+func TestTrustInSeveralLocksEndsBeforeTheirCommitThatReleasesIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		g := w.acquireAll(c, leasehold.Keys("x", "y"))
+		var trusted bool
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.commits() {
+				trusted = slices.ContainsFunc(g.Locks(), func(l *leasehold.Lock) bool { return l.Err() == nil })
+			}
+			return next()
+		})
+		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil || trusted {
+			t.Errorf("trusted while the release was sent: %v; %v", trusted, err)
+		}
+	})
+}
+
+func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		g := w.acquireAll(c, leasehold.Keys("x", "y"))
+		wire.sent()
+		many := make([]types.TransactWriteItem, 99)
+		for i := range many {
+			many[i] = note("a", "1")
+		}
+		if err := g.Commit(t.Context(), many); err == nil {
+			t.Error("99 writes beside two guards")
+		}
+		own := types.TransactWriteItem{Delete: &types.Delete{TableName: ptr("locks"), Key: keyItem("y")}}
+		if err := g.Commit(t.Context(), writes(own)); err == nil {
+			t.Error("a write to the record of one of the locks")
+		}
+		if len(wire.sent()) != 0 || g.Err() != nil {
+			t.Errorf("something was sent, or lost: %v", g.Err())
+		}
+		_ = g.Release(t.Context())
+	})
+}
+
+func TestSeveralLocksUnderASession(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(sharedConfig())
+		g := w.acquireAll(holder, leasehold.Keys("x", "y"))
+		if one, err := holder.AcquireAny(t.Context(), leasehold.Keys("x", "z")); err != nil || one.Key().Partition != "z" {
+			t.Fatalf("any: %v, %v", one, err)
+		}
+		for _, key := range []string{"x", "y", "z"} {
+			if textOf(w.item(key), "session") == "" {
+				t.Errorf("%s is under no session", key)
+			}
+		}
+		wire.setFault(cut)
+		began := time.Now()
+		heir, _ := w.client(sharedConfig())
+		all := w.acquireAll(heir, leasehold.Keys("x", "y"))
+		one, err := heir.AcquireAny(t.Context(), leasehold.Keys("z"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second || g.Err() == nil {
+			t.Errorf("taken over after %v, the dead holder: %v", took, g.Err())
+		}
+		w.release(one)
+		if err := all.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = heir.Close(t.Context())
+	})
+}
+
+func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, _ := w.client(sharedConfig())
+		lock := w.acquire(holder, "y")
+		c, _ := w.client(config())
+		for name, try := range map[string]func(ctx context.Context) error{
+			"all": func(ctx context.Context) error { _, err := c.AcquireAll(ctx, leasehold.Keys("x", "y")); return err },
+			"any": func(ctx context.Context) error { _, err := c.AcquireAny(ctx, leasehold.Keys("y")); return err },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			if err := try(ctx); !errors.Is(err, leasehold.ErrHeld) || lock.Err() != nil {
+				t.Errorf("%s: %v, the holder: %v", name, err, lock.Err())
+			}
+			cancel()
+		}
+		_ = holder.Close(t.Context())
+	})
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -331,7 +331,10 @@ func (m *meter) read(op string, res *http.Response) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if op == "GetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
+	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
+		used = 1 // charged like one that landed, though the reply does not say so
+	}
+	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
 		m.used.read += used
 	} else {
 		m.used.write += used

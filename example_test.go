@@ -7,7 +7,6 @@ import (
 	"log"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -129,7 +128,9 @@ func ExampleLock_Detach() {
 // A transfer that needs two accounts, whichever way the money goes.
 func ExampleClient_AcquireAll() {
 	ctx := context.Background()
-	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	db := openDB(ctx)
+	openCustomers(ctx, db)
+	locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
 	defer locks.Close(ctx)
 
 	transfer := func(from, to string) error {
@@ -138,16 +139,12 @@ func ExampleClient_AcquireAll() {
 			return err
 		}
 		return both.Do(ctx, func(ctx context.Context, both *leasehold.Group) error {
-			fmt.Println("from", both.Locks()[0].Key(), "to", both.Locks()[1].Key())
-			return ctx.Err() // ended if either lock was lost
+			return both.Commit(ctx, []types.TransactWriteItem{add(from, "-10").item(), add(to, "10").item()})
 		})
 	}
-	fmt.Println("error:", errors.Join(transfer("1", "2"), transfer("2", "1")))
+	fmt.Println("error:", errors.Join(transfer("42", "43"), transfer("43", "42")))
 
-	// Output:
-	// from account/1 to account/2
-	// from account/2 to account/1
-	// error: <nil>
+	// Output: error: <nil>
 }
 
 // Any one of a few licences will do.
@@ -171,100 +168,6 @@ func ExampleClient_AcquireAny() {
 	// Output:
 	// licence/1
 	// licence/2
-}
-
-// openCustomers makes a table of the caller's, with a customer in it.
-func openCustomers(ctx context.Context, db *dynamodb.Client) {
-	_, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            aws.String("customers"),
-		BillingMode:          types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := db.UpdateItem(ctx, add("42", "100").updateItem()); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// add is a write that adds cents to the balance of an open account.
-func add(id, cents string) change {
-	return change{&types.Update{
-		TableName:                 aws.String("customers"),
-		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
-		UpdateExpression:          aws.String("ADD balance :c"),
-		ConditionExpression:       aws.String("attribute_not_exists(closed)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":c": &types.AttributeValueMemberN{Value: cents}},
-	}}
-}
-
-type change struct{ *types.Update }
-
-func (c change) item() types.TransactWriteItem { return types.TransactWriteItem{Update: c.Update} }
-
-func (c change) updateItem() *dynamodb.UpdateItemInput {
-	return &dynamodb.UpdateItemInput{
-		TableName: c.TableName, Key: c.Key, UpdateExpression: c.UpdateExpression,
-		ConditionExpression: c.ConditionExpression, ExpressionAttributeValues: c.ExpressionAttributeValues,
-	}
-}
-
-// A write to a table of one's own that cannot land once the lock was lost, and
-// frees the key as it lands.
-func ExampleLock_CommitAndRelease() {
-	ctx := context.Background()
-	db := openDB(ctx)
-	openCustomers(ctx, db)
-	locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
-	defer locks.Close(ctx)
-
-	err := locks.Do(ctx, "customer/42", func(ctx context.Context, lock *leasehold.Lock) error {
-		return lock.CommitAndRelease(ctx, []types.TransactWriteItem{add("42", "250").item()})
-	})
-	var failed *leasehold.CommitError
-	switch {
-	case errors.As(err, &failed) && aws.ToString(failed.Reasons[0].Code) == "ConditionalCheckFailed":
-		fmt.Println("the account is closed")
-	case errors.Is(err, leasehold.ErrUnknownOutcome):
-		fmt.Println("read the balance before trying again")
-	case err != nil:
-		fmt.Println("not charged:", err) // ErrLost, for one
-	default:
-		fmt.Println("charged")
-	}
-
-	// Output: charged
-}
-
-// A transaction that is put together elsewhere, guarded by the lock.
-func ExampleLock_Guard() {
-	ctx := context.Background()
-	db := openDB(ctx)
-	openCustomers(ctx, db)
-	locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
-	defer locks.Close(ctx)
-
-	lock, err := locks.Acquire(ctx, "transfer")
-	if err != nil {
-		log.Fatal(err)
-	}
-	transfer := func() error {
-		items := []types.TransactWriteItem{add("42", "-30").item(), add("43", "30").item(), lock.Guard()}
-		_, err := db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-		return lock.GuardError(err, len(items)-1)
-	}
-	fmt.Println("while the lock is held:", transfer())
-
-	if err := locks.Break(ctx, lock.Record()); err != nil { // an operator, say
-		log.Fatal(err)
-	}
-	fmt.Println("after that, lost:", errors.Is(transfer(), leasehold.ErrLost))
-
-	// Output:
-	// while the lock is held: <nil>
-	// after that, lost: true
 }
 
 // The record keeps a little state from holder to holder.

@@ -1,0 +1,248 @@
+package leasehold_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// Workers that serve customers, each customer by one worker at a time, over all
+// processes.
+func ExampleClient_Do() {
+	ctx, stop := context.WithCancel(context.Background())
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	served := make(chan string)
+	work := func(ctx context.Context, customer string) error {
+		served <- customer
+		<-ctx.Done() // the lock was lost, or the service stops
+		return context.Cause(ctx)
+	}
+	var workers sync.WaitGroup
+	for _, customer := range []string{"ann", "bob"} {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				err := locks.Do(ctx, "customer/"+customer, func(ctx context.Context, lock *leasehold.Lock) error {
+					if dead, ok := lock.TookOver(); ok {
+						log.Printf("%s died over %s: look at what it left", dead.Owner, customer)
+					}
+					return work(ctx, customer)
+				})
+				if errors.Is(err, leasehold.ErrLost) {
+					log.Printf("%s: stopped in time: %v", customer, err)
+				}
+			}
+		})
+	}
+	both := map[string]bool{<-served: true, <-served: true}
+	stop()
+	workers.Wait()
+	fmt.Println("served:", both["ann"] && both["bob"])
+
+	// Output: served: true
+}
+
+// attempt is what a function that is frozen between its calls hands on to the
+// next call of the workflow.
+type attempt struct {
+	Done bool
+	Seen []leasehold.Observation
+}
+
+// closeAccount is one call: it renews by hand, since nothing runs while it is
+// frozen, and hands on what it saw, so that a dead holder is known in the end.
+func closeAccount(ctx context.Context, locks *leasehold.Client, account string, before attempt) (attempt, error) {
+	if err := locks.ImportObservations(time.Second, before.Seen...); err != nil {
+		return attempt{}, err
+	}
+	lock, err := locks.TryAcquire(ctx, "account/"+account, leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
+	var held *leasehold.HeldError
+	if errors.As(err, &held) {
+		return attempt{Seen: []leasehold.Observation{held.Observation}}, nil
+	}
+	if err != nil {
+		return attempt{}, err
+	}
+	err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
+		for range 3 { // pages of work
+			if time.Until(lock.TrustedUntil()) < 20*time.Second {
+				if err := lock.Renew(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return ctx.Err()
+	})
+	return attempt{Done: err == nil}, err
+}
+
+// A Lambda function: nothing runs in the background, and a try that fails must
+// remember what it saw.
+func ExampleWithoutRenewal() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	other, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	theirs, err := other.Acquire(ctx, "account/7")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	first, err := closeAccount(ctx, locks, "7", attempt{})
+	fmt.Println("first call:", first.Done, len(first.Seen), err)
+	state, _ := json.Marshal(first) // by way of the workflow
+	var before attempt
+	if err := errors.Join(json.Unmarshal(state, &before), theirs.Release(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	second, err := closeAccount(ctx, locks, "7", before)
+	fmt.Println("second call:", second.Done, err)
+
+	// Output:
+	// first call: false 1 <nil>
+	// second call: true <nil>
+}
+
+// A function that locks, called by one that has locked already.
+func ExampleReentrant() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	addPoints := func(ctx context.Context, id string) error {
+		return locks.Do(ctx, "customer/"+id, func(_ context.Context, lock *leasehold.Lock) error {
+			fmt.Println("points added, under the same grant")
+			return lock.Err()
+		}, leasehold.Reentrant())
+	}
+	err := locks.Do(ctx, "customer/42", func(ctx context.Context, _ *leasehold.Lock) error {
+		_, err := locks.Acquire(ctx, "customer/42")
+		fmt.Println("without Reentrant, at once:", errors.Is(err, leasehold.ErrDeadlock))
+		return addPoints(ctx, "42")
+	})
+	fmt.Println("error:", err)
+
+	// Output:
+	// without Reentrant, at once: true
+	// points added, under the same grant
+	// error: <nil>
+}
+
+// Shutdown in order: take no more work, let work end, release, leave.
+func ExampleClient_Close() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := locks.Do(r.Context(), "order/"+r.URL.Path, func(ctx context.Context, _ *leasehold.Lock) error { return ctx.Err() })
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}))
+	if _, err := http.Get(server.URL + "/7"); err != nil {
+		log.Fatal(err)
+	}
+
+	server.Close() // when SIGTERM comes: waits for requests under way
+	bye, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	fmt.Println("closed:", locks.Close(bye)) // waits for functions in Do, releases the rest
+	_, err := locks.Acquire(ctx, "order/8")
+	fmt.Println("afterwards:", errors.Is(err, leasehold.ErrClosed))
+
+	// Output:
+	// closed: <nil>
+	// afterwards: true
+}
+
+// Who holds what, and breaking what has been held for too long.
+func ExampleClient_Break() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	service, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	defer service.Close(ctx)
+	stuck, err := service.Acquire(ctx, "import/7")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	operator, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	const tooLong = 0 // 6 * time.Hour
+	for r, err := range operator.List(ctx, leasehold.Prefix("import/")) {
+		var bad *leasehold.RecordError
+		switch {
+		case errors.As(err, &bad):
+			log.Print(bad) // this record only
+			continue
+		case err != nil:
+			log.Fatal(err)
+		case r.Released || time.Since(r.GrantedAt) < tooLong:
+			continue
+		}
+		if err := operator.Break(ctx, r); err != nil && !errors.Is(err, leasehold.ErrChanged) {
+			log.Fatal(err)
+		}
+		fmt.Println("broken:", r.Key)
+	}
+	fmt.Println("its holder learns with its next request:", errors.Is(stuck.Renew(ctx), leasehold.ErrLost))
+
+	// Output:
+	// broken: import/7
+	// its holder learns with its next request: true
+}
+
+// The same program on a laptop: an embedded engine and a file in the place of
+// DynamoDB.
+func Example_onOneMachine() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "locks")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := boltstore.Open(filepath.Join(dir, "locks.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	engine := localdynamo.New(localdynamo.WithStore(store))
+	defer engine.Close()
+	server := httptest.NewServer(engine) // for the AWS CLI and other languages
+	defer server.Close()
+
+	var db *dynamodb.Client = engine.Client() // or dynamodb.NewFromConfig(cfg)
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		log.Fatal(err)
+	}
+	locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+	err = locks.Do(ctx, "job", func(ctx context.Context, lock *leasehold.Lock) error {
+		fmt.Println("held by this process:", strings.HasPrefix(lock.Record().Owner, hostAndPid()))
+		return nil
+	})
+	fmt.Println("error:", err)
+
+	// Output:
+	// held by this process: true
+	// error: <nil>
+}
+
+func hostAndPid() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d/", host, os.Getpid())
+}

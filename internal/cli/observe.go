@@ -27,9 +27,10 @@ type observation struct {
 
 // observer tells live holders from dead ones.
 type observer struct {
-	locks  *leasehold.Client
-	expiry layout.Expiry
-	late   time.Duration // after its expiry a holder that goes by the wall clock is dead
+	locks    *leasehold.Client
+	expiry   layout.Expiry
+	late     time.Duration // after its expiry a holder that goes by the wall clock is dead
+	sessions *sessionReader
 }
 
 // newObserver observes records of the store as a waiter would.
@@ -39,7 +40,7 @@ func newObserver(s *store, locks *leasehold.Client) (observer, error) {
 		return observer{}, err
 	}
 	caps := locks.Capabilities()
-	return observer{locks, caps.Expiry, proto.Skew() + caps.LeaseStep}, nil
+	return observer{locks, caps.Expiry, proto.Skew() + caps.LeaseStep, newSessionReader(s, proto)}, nil
 }
 
 // deadIn is when the holder of a held record is dead that stays as it is and
@@ -75,11 +76,15 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 		defer func() { <-requests }()
 		return o.locks.Get(ctx, first.Key.Partition, withSortKey(first.Key)...)
 	}
-	var seen leasehold.Record
+	var seen watched
 	var since time.Time
 	var every time.Duration
 	for {
 		r, err := get()
+		w := watched{lease: r.Lease, version: r.Version}
+		if err == nil && !r.Released {
+			w, err = o.sessions.watched(ctx, r)
+		}
 		now := time.Now()
 		switch {
 		case errors.Is(err, leasehold.ErrNotFound):
@@ -91,13 +96,15 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 			return observation{record: first, err: err}
 		case r.Released:
 			return observation{record: r}
+		case w.dead:
+			return observation{record: r, found: dead}
 		case since.IsZero():
 			// What a listing showed may be old: the lease counts from here.
-			seen, since = r, now
-		case r.Version != seen.Version:
+			seen, since = w, now
+		case w.version != seen.version:
 			return observation{record: r, found: live}
 		}
-		left := o.deadIn(r, now.Sub(since))
+		left := o.deadIn(leasehold.Record{Lease: w.lease, ExpiresAt: r.ExpiresAt}, now.Sub(since))
 		if left <= 0 {
 			return observation{record: r, found: dead}
 		}
@@ -123,12 +130,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // longest is how long observing records takes at most.
-func (o observer) longest(records []leasehold.Record) time.Duration {
+func (o observer) longest(ctx context.Context, records []leasehold.Record) time.Duration {
 	var longest time.Duration
 	for _, r := range records {
-		if !r.Released {
-			longest = max(longest, o.deadIn(r, 0))
+		if r.Released {
+			continue
 		}
+		if w, err := o.sessions.watched(ctx, r); err == nil {
+			r.Lease = w.lease
+		}
+		longest = max(longest, o.deadIn(r, 0))
 	}
 	return longest
 }
@@ -142,7 +153,7 @@ func withSortKey(k leasehold.Key) []leasehold.GetOption {
 
 // observeAloud is observe with a line that says what takes so long.
 func (a *app) observeAloud(ctx context.Context, o observer, records []leasehold.Record, what string) []observation {
-	longest := o.longest(records)
+	longest := o.longest(ctx, records)
 	if longest == 0 {
 		return o.observe(ctx, records)
 	}

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestAHolderIsDeadAfterItsLeaseOrOnceEveryClockHasPassedItsTime(t *testing.T) {
@@ -21,7 +24,7 @@ func TestAHolderIsDeadAfterItsLeaseOrOnceEveryClockHasPassedItsTime(t *testing.T
 			t.Errorf("expires in 10 s: dead in %v", d)
 		}
 		released := leasehold.Record{ExpiresAt: time.Now().Add(time.Hour), Released: true}
-		if d := by.longest([]leasehold.Record{r, released}); d != 13*time.Second {
+		if d := by.longest(t.Context(), []leasehold.Record{r, released}); d != 13*time.Second {
 			t.Errorf("observed for up to %v", d)
 		}
 	})
@@ -54,4 +57,45 @@ func TestAForeignGrantIsToldFromTheNext(t *testing.T) {
 	if grantOf(fixed) == grantOf(next) {
 		t.Error("two grants of a holder that does not renew are taken for one")
 	}
+}
+
+func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		db := localdynamo.New().Client()
+		if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+			t.Fatal(err)
+		}
+		holder, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := holder.Acquire(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := newObserver(&store{db: db, table: "locks", layout: layout.Native{}}, locks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records := []leasehold.Record{lock.Record()}
+		if d := o.longest(ctx, records); d != 20*time.Second {
+			t.Errorf("observed for up to %v", d)
+		}
+		began := time.Now()
+		if found := o.observe(ctx, records)[0].found; found != live || time.Since(began) > 20*time.Second {
+			t.Errorf("a holder whose session is renewed: %q after %v", found, time.Since(began))
+		}
+		if err := holder.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		began = time.Now()
+		if found := o.observe(ctx, records)[0].found; found != dead || time.Since(began) > 0 {
+			t.Errorf("a holder whose session is dead: %q after %v", found, time.Since(began))
+		}
+	})
 }

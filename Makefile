@@ -9,6 +9,7 @@ OTHERS  := $(filter-out .,$(MODULES))
 
 FUZZTIME   ?= 30s
 SOAKCHECKS ?= 20000
+SOAKSEEDS  ?= 100000
 
 .PHONY: help test check lint fuzz soak bench engines interop
 
@@ -20,6 +21,8 @@ test: ## Test the library, the engine and the command with the race detector
 
 check: lint test ## Lint and test every module, the real servers included
 	LEASEHOLD_SEEDS=5000 go test -race -timeout 60m -run '^TestSimulation$$' .
+	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' .
+	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -timeout 30m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module
@@ -34,7 +37,8 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 		echo "== $$target"; \
 		(cd $$(dirname $$file) && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; done
 
-soak: ## Compare the engine with dynoxide over SOAKCHECKS (20000) random sequences
+soak: ## Simulate SOAKSEEDS (100000) seeds; compare the engine with dynoxide over SOAKCHECKS (20000) sequences
+	LEASEHOLD_SEEDS=$(SOAKSEEDS) go test -race -timeout 0 -v -run '^TestSimulation|^TestPhilosophersWho' . | grep -v '^ *\(---\|===\) .*/'
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 
 bench: ## Compare the engine's conditional updates with dynoxide's, five runs

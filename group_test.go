@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -330,12 +331,11 @@ func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
 		a, _ := w.client(config())
 		b, wire := w.client(config())
 		// Whenever a transaction comes, c has just been taken by another.
-		var other *leasehold.Lock
-		transactions := 0
+		var transactions atomic.Int32
 		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
 			if c.op == "TransactWriteItems" && c.grants() {
-				transactions++
-				other = w.acquire(a, "c")
+				transactions.Add(1)
+				other := w.acquire(a, "c")
 				res, err := next()
 				w.release(other)
 				return res, err
@@ -348,12 +348,12 @@ func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
 			defer close(granted)
 			g = w.acquireAll(b, leasehold.Keys("c", "b", "a"), leasehold.WithoutRenewal())
 		}()
-		for transactions < 5 {
+		for transactions.Load() < 5 {
 			elapse(100 * time.Millisecond)
 		}
 		<-granted
-		if transactions != 5 {
-			t.Errorf("%d transactions", transactions)
+		if n := transactions.Load(); n != 5 {
+			t.Errorf("%d transactions", n)
 		}
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)

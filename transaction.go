@@ -140,20 +140,25 @@ func (t *transaction) landed() {
 // left is what a caller is told that leaves: nothing was sent, or all was
 // answered; or the outcome is unknown.
 func (t *transaction) left(ctx context.Context, done <-chan error) error {
-	t.mu.Lock()
-	taken := t.taken
-	t.mu.Unlock()
-	select {
-	case err := <-done: // at once, since nothing is on its way
-		return err
-	case <-taken: // never, if nothing is
+	taken := t.onItsWay()
+	if taken == nil {
+		return <-done // at once: a caller that has left sends nothing more
 	}
 	select {
 	case err := <-done:
 		return err
-	default:
+	case <-taken:
+	}
+	if t.onItsWay() == nil { // answered by now
+		return <-done
 	}
 	return t.c.unknownOutcome("commit", t.holds[0].key, context.Cause(ctx))
+}
+
+func (t *transaction) onItsWay() chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.taken
 }
 
 // send sends a form once, and waits for the answer whatever becomes of the
@@ -161,9 +166,10 @@ func (t *transaction) left(ctx context.Context, done <-chan error) error {
 func (t *transaction) send(f *form) (decide.CommitReply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.caller), attemptLimit)
 	defer cancel()
-	defer t.landed()
-	f.bytes.taken = sync.OnceFunc(func() { close(t.taken) })
+	taken := t.onItsWay()
+	f.bytes.taken = sync.OnceFunc(func() { close(taken) })
 	defer f.bytes.taken() // a wrapper may have taken no options
+	defer t.landed()
 	t.sent++
 	_, err := t.c.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: f.items, ClientRequestToken: aws.String(t.token),

@@ -49,4 +49,4 @@ engines: ## Install the real servers into .engines
 	cd interop && go run ./cmd/engines install
 
 interop: ## Play the lock libraries of others and ours on one table, and show the results
-	cd interop && go test -count=1 -json -timeout 20m ./sharing | go run ./cmd/sharingtable
+	cd interop && go test -count=1 -json -timeout 1h ./sharing | go run ./cmd/sharingtable

@@ -26,7 +26,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	for i, p := range append(All(), Ours("native")) {
 		t.Run(p.Name, func(t *testing.T) {
 			s := Settings{Table: fmt.Sprintf("locks%d", i), Lease: 30 * time.Second}
-			if err := p.CreateTable(t.Context(), server, s); err != nil {
+			if err := p.CreateTable(Patiently(t), server, s); err != nil {
 				t.Fatal(err)
 			}
 			if p.Heartbeats {
@@ -57,12 +57,12 @@ func TestAPeerAnswersOthersWhileOneWaits(t *testing.T) {
 		other.Release(t, other.Acquire(t, "another"))
 		select {
 		case <-waiting.Done():
-			_, err := waiting.Reply(t.Context())
+			_, err := waiting.Await(t)
 			t.Fatalf("the wait has ended (%v) while the key was held", err)
 		default:
 		}
 		one.Release(t, held)
-		if _, err := waiting.Reply(t.Context()); err != nil {
+		if _, err := waiting.Await(t); err != nil {
 			t.Error(err)
 		}
 	})
@@ -77,7 +77,7 @@ func TestAKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []*Call{waiting, other.Send(Request{Do: "acquire", Key: "k"})} {
-			if _, err := c.Reply(t.Context()); !errors.Is(err, ErrEnded) {
+			if _, err := c.Await(t); !errors.Is(err, ErrEnded) {
 				t.Errorf("reply %v, want %v", err, ErrEnded)
 			}
 		}
@@ -100,7 +100,7 @@ func TestAPausedPeerAnswersOnceContinued(t *testing.T) {
 		if err := d.Continue(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := call.Reply(t.Context()); err != nil {
+		if _, err := call.Await(t); err != nil {
 			t.Error(err)
 		}
 	})
@@ -119,7 +119,7 @@ func TestAPeerSaysWhatItCannotDo(t *testing.T) {
 			{p.Name == DynamoDLM.Name, Request{Do: "acquire", Key: "three", Slots: 3}},
 			{p.Name == AWSLabs.Name, Request{Do: "acquire", Key: "new", Update: true}},
 		} {
-			_, err := d.Do(t.Context(), c.r)
+			_, err := d.Ask(t, c.r)
 			if c.can && err != nil || !c.can && !errors.Is(err, ErrUnsupported) {
 				t.Errorf("%s: %v, but what it can do is %v", c.r.Do, err, c.can)
 			}

@@ -9,6 +9,18 @@ import (
 	"time"
 )
 
+// Patience is how long a test waits for what does come, on a machine that may be
+// busy with other things. It bounds every wait by itself: a hang fails under the
+// name of what hung, while the others still run.
+const Patience = 3 * time.Minute
+
+// Patiently returns a context that ends after Patience, or with the test.
+func Patiently(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // Run starts a peer for a test and kills it when the test ends. One that cannot
 // be installed by anybody skips the test with that reason; one that could be
 // but was not fails it.
@@ -31,10 +43,25 @@ func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	return d
 }
 
-// Must sends a request, waits for its reply and fails the test if it is an error.
+// Await waits for the reply, for as long as Patience. It is [Call.Reply]
+// otherwise.
+func (c *Call) Await(t testing.TB) (Reply, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	return c.Reply(ctx)
+}
+
+// Ask sends a request and awaits its reply.
+func (d *Driver) Ask(t testing.TB, r Request) (Reply, error) {
+	t.Helper()
+	return d.Send(r).Await(t)
+}
+
+// Must sends a request, awaits for its reply and fails the test if it is an error.
 func (d *Driver) Must(t testing.TB, r Request) Reply {
 	t.Helper()
-	reply, err := d.Do(t.Context(), r)
+	reply, err := d.Ask(t, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +77,7 @@ func (d *Driver) Acquire(t testing.TB, key string) (lock int64) {
 // Refused asks for a key without waiting and fails the test unless it is held.
 func (d *Driver) Refused(t testing.TB, key string) {
 	t.Helper()
-	if _, err := d.Do(t.Context(), Request{Do: "acquire", Key: key}); !errors.Is(err, ErrHeld) {
+	if _, err := d.Ask(t, Request{Do: "acquire", Key: key}); !errors.Is(err, ErrHeld) {
 		t.Errorf("%s asked for %s: %v, want it refused", d.Peer.Name, key, err)
 	}
 }

@@ -31,7 +31,7 @@ func TestFourPeersAndFourOfOursShareTwoHundredSections(t *testing.T) {
 		for i, d := range drivers {
 			all.Go(func() {
 				for done.Load() < sections && !t.Failed() {
-					held, err := d.Do(t.Context(), peers.Request{Do: "acquire", Key: "k", Wait: 10 * time.Minute})
+					held, err := d.Ask(t, peers.Request{Do: "acquire", Key: "k", Wait: 10 * time.Minute})
 					if err != nil {
 						t.Error(err)
 						return
@@ -52,7 +52,7 @@ func TestFourPeersAndFourOfOursShareTwoHundredSections(t *testing.T) {
 					if err := os.Remove(inside); err != nil {
 						t.Error(err)
 					}
-					if _, err := d.Do(t.Context(), peers.Request{Do: "release", Lock: held.ID}); err != nil {
+					if _, err := d.Ask(t, peers.Request{Do: "release", Lock: held.ID}); err != nil {
 						t.Error(err)
 						return
 					}

@@ -33,7 +33,7 @@ func TestPeerAndOursReadEachOthersDataAndAttributes(t *testing.T) {
 				}
 			}
 			held := writer.Must(t, acquire)
-			reply, err := reader.Do(t.Context(), peers.Request{Do: "get", Key: key})
+			reply, err := reader.Ask(t, peers.Request{Do: "get", Key: key})
 			if errors.Is(err, peers.ErrUnsupported) {
 				t.Skip(second.Name, "has nothing that reads a lock")
 			}
@@ -42,7 +42,7 @@ func TestPeerAndOursReadEachOthersDataAndAttributes(t *testing.T) {
 			}
 			same(t, reply.Record, held.Record, acquire)
 
-			list, err := reader.Do(t.Context(), peers.Request{Do: "list"})
+			list, err := reader.Ask(t, peers.Request{Do: "list"})
 			switch {
 			case errors.Is(err, peers.ErrUnsupported): // it has no listing
 			case err != nil:
@@ -56,10 +56,10 @@ func TestPeerAndOursReadEachOthersDataAndAttributes(t *testing.T) {
 			}
 			writer.Release(t, held.ID)
 			// A record that the release left is read too.
-			if _, err := reader.Do(t.Context(), peers.Request{Do: "get", Key: key}); err != nil {
+			if _, err := reader.Ask(t, peers.Request{Do: "get", Key: key}); err != nil {
 				t.Errorf("get after the release: %v", err)
 			}
-			if _, err := reader.Do(t.Context(), peers.Request{Do: "list"}); err != nil && !errors.Is(err, peers.ErrUnsupported) {
+			if _, err := reader.Ask(t, peers.Request{Do: "list"}); err != nil && !errors.Is(err, peers.ErrUnsupported) {
 				t.Errorf("list after the release: %v", err)
 			}
 		})

@@ -25,7 +25,7 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 				peer: peer, ours: peers.Ours(peer.Layout), server: engines.Run(t, e), poll: 100 * time.Millisecond,
 				settings: peers.Settings{Table: "locks", Lease: lease},
 			}
-			if err := peer.CreateTable(t.Context(), m.server, m.settings); err != nil {
+			if err := peer.CreateTable(peers.Patiently(t), m.server, m.settings); err != nil {
 				t.Fatal(err)
 			}
 			scenario(t, m)
@@ -42,7 +42,7 @@ func TestDyndbMutexBelievesAnErrorWhileOursKeepsTheRecord(t *testing.T) {
 		before := m.item(t, "k")
 		peer, front := m.runBehind(t, m.peer)
 		front.Deny("PutItem")
-		if _, err := peer.Do(t.Context(), peers.Request{Do: "acquire", Key: "k"}); err != nil {
+		if _, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k"}); err != nil {
 			t.Errorf("error %v: the fault is gone", err)
 		}
 		if !ours.Held(t, held) {
@@ -72,12 +72,12 @@ func TestDynamoDLMCannotUseALockAgainThatWasRefused(t *testing.T) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
 		refused := peer.Send(peers.Request{Do: "acquire", Key: "k"})
-		if _, err := refused.Reply(t.Context()); !errors.Is(err, peers.ErrHeld) {
+		if _, err := refused.Await(t); !errors.Is(err, peers.ErrHeld) {
 			t.Fatalf("reply %v, want a refusal", err)
 		}
 		ours.Refused(t, "k")
 		ours.Release(t, held)
-		_, err := peer.Do(t.Context(), peers.Request{Do: "acquire", Key: "k", Again: refused.ID})
+		_, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k", Again: refused.ID})
 		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
 			t.Errorf("error %v: the fault is gone", err)
 		}
@@ -96,7 +96,7 @@ func TestDyndbMutexReleasesWhatItsNamesakeHoldsButNothingOfOurs(t *testing.T) {
 		other.Must(t, byName)
 		held := ours.Acquire(t, "k")
 
-		if _, err := other.Do(t.Context(), byName); !errors.Is(err, peers.ErrLost) {
+		if _, err := other.Ask(t, byName); !errors.Is(err, peers.ErrLost) {
 			t.Errorf("release of ours by a name: %v, want it refused", err)
 		}
 		one.Refused(t, "k")
@@ -154,14 +154,14 @@ func TestOursWritesAllThatPythonDynamoDBLockNeedsAndLeavesNothing(t *testing.T) 
 		// One that does not renew, or it would put back what is removed.
 		peers.Run(t, m.ours, m.server.Endpoint, m.settings).Acquire(t, "damaged")
 		item := m.item(t, "damaged")
-		if _, err := m.server.Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		if _, err := m.server.Client().UpdateItem(peers.Patiently(t), &dynamodb.UpdateItemInput{
 			TableName:        aws.String(m.settings.Table),
 			Key:              map[string]types.AttributeValue{"lock_key": item["lock_key"], "sort_key": item["sort_key"]},
 			UpdateExpression: aws.String("REMOVE expiry_time"),
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := peer.Do(t.Context(), peers.Request{Do: "acquire", Key: "damaged"}); !errors.Is(err, peers.ErrFailed) {
+		if _, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "damaged"}); !errors.Is(err, peers.ErrFailed) {
 			t.Errorf("without expiry_time the peer says %v: the fault is gone", err)
 		}
 	})

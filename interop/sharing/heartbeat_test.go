@@ -51,7 +51,7 @@ func TestWhatAPausedPeerDoesLateChangesNothingOfOurs(t *testing.T) {
 			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
 		}
 		// Its release comes late as well. Whether that is an error is its own affair.
-		_, err := peer.Do(t.Context(), peers.Request{Do: "release", Lock: late})
+		_, err := peer.Ask(t, peers.Request{Do: "release", Lock: late})
 		if err != nil && !errors.Is(err, peers.ErrLost) {
 			t.Errorf("the late release failed: %v", err)
 		}

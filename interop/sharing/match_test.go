@@ -3,6 +3,7 @@
 package sharing
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -33,13 +34,13 @@ func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m ma
 			server := engines.Run(t, e)
 			for i, p := range append(peers.All(), peers.Dynamolock) {
 				t.Run(p.Name, func(t *testing.T) {
-					if err := p.Install(t.Context()); errors.Is(err, peers.ErrNotInstallable) {
+					if err := p.Install(peers.Patiently(t)); errors.Is(err, peers.ErrNotInstallable) {
 						t.Skip(err)
 					}
 					m := match{peer: p, ours: peers.Ours(p.Layout), server: server, poll: 100 * time.Millisecond, settings: peers.Settings{
 						Table: fmt.Sprintf("locks%d", i), Lease: lease,
 					}}
-					if err := p.CreateTable(t.Context(), server, m.settings); err != nil {
+					if err := p.CreateTable(peers.Patiently(t), server, m.settings); err != nil {
 						t.Fatal(err)
 					}
 					scenario(t, m)
@@ -84,7 +85,9 @@ func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver 
 // item reads a lock's item as it is stored, nil if there is none.
 func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	t.Helper()
-	out, err := m.server.Client().Scan(t.Context(), &dynamodb.ScanInput{
+	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
+	defer cancel()
+	out, err := m.server.Client().Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(m.settings.Table), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -119,17 +122,19 @@ func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n
 	return n
 }
 
-// tick calls fn again and again until it returns true; the test's own deadline
-// ends one that never does.
+// tick calls fn again and again until it returns true, for as long as
+// [peers.Patience].
 func tick(t *testing.T, what string, fn func() bool) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
+	defer cancel()
 	for !fn() {
 		select {
 		case <-again.C:
-		case <-t.Context().Done():
-			t.Fatalf("%s: %v", what, t.Context().Err())
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v", what, peers.Patience)
 		}
 	}
 }
@@ -149,7 +154,7 @@ func waiting(t *testing.T, c *peers.Call) {
 	t.Helper()
 	select {
 	case <-c.Done():
-		reply, err := c.Reply(t.Context())
+		reply, err := c.Await(t)
 		t.Fatalf("a waiter was answered while the key was held: %+v, %v", reply.Record, err)
 	default:
 	}
@@ -158,7 +163,7 @@ func waiting(t *testing.T, c *peers.Call) {
 // granted waits for a call's grant.
 func granted(t *testing.T, c *peers.Call) peers.Reply {
 	t.Helper()
-	reply, err := c.Reply(t.Context())
+	reply, err := c.Await(t)
 	if err != nil {
 		t.Fatal(err)
 	}

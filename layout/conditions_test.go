@@ -33,7 +33,8 @@ type bench struct {
 	*testing.T
 	layout.Layout
 	protocol.Protocol
-	db *dynamodb.Client
+	db  *dynamodb.Client
+	key protocol.Key // of the record
 }
 
 // onEachLayout runs a test on a table of each.
@@ -43,17 +44,24 @@ func onEachLayout(t *testing.T, test func(t *testing.T, b *bench)) {
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
 	} {
 		t.Run(l.Name(), func(t *testing.T) {
-			p, err := l.Protocol()
-			if err != nil {
-				t.Fatal(err)
-			}
-			engine := localdynamo.New()
-			t.Cleanup(func() { _ = engine.Close() })
-			b := &bench{T: t, Layout: l, Protocol: p, db: engine.Client()}
-			b.createTable()
+			b, _ := newBench(t, l)
 			test(t, b)
 		})
 	}
+}
+
+// newBench creates a table of the layout on an engine of its own.
+func newBench(t *testing.T, l layout.Layout) (*bench, *localdynamo.Engine) {
+	t.Helper()
+	p, err := l.Protocol()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := localdynamo.New()
+	t.Cleanup(func() { _ = engine.Close() })
+	b := &bench{T: t, Layout: l, Protocol: p, db: engine.Client(), key: protocol.Key{Partition: "job"}}
+	b.createTable()
+	return b, engine
 }
 
 func (b *bench) createTable() {
@@ -77,7 +85,7 @@ func (b *bench) createTable() {
 	}
 }
 
-func (b *bench) lockKey() protocol.Key { return b.Complete(protocol.Key{Partition: "job"}) }
+func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
 
 // put makes the record what it is; nil: there is none.
 func (b *bench) put(item protocol.Item) {

@@ -1,0 +1,405 @@
+package layout_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+// golden is a file of testdata/golden: what a peer left when it was asked for
+// something. The peers recorded theirs themselves (interop/cmd/record), but
+// dynamolock's are written by hand, after its sources.
+type golden struct {
+	Peer, Version, Case string
+	Recorded            bool
+	State               string // held, released or absent
+	Owner               string // as it was asked for; empty: the library knows none
+	LeaseMS             int64
+	SortKey             string // name, where it is not the default
+	Items               []json.RawMessage
+
+	folder string
+}
+
+// goldenRecord is one item of a golden file, in a table of a layout that reads it.
+type goldenRecord struct {
+	*bench
+	golden
+	stored protocol.Item // nil: the peer left none
+}
+
+// onEachGolden runs a test for every item in every layout that reads it.
+func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
+	paths, err := filepath.Glob("testdata/golden/*/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := map[string]bool{}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := golden{folder: filepath.Base(filepath.Dir(path))}
+		if err := json.Unmarshal(b, &g); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		folders[g.folder] = true
+		if (g.State == absent) != (len(g.Items) == 0) {
+			t.Errorf("%s: %d items, but the state is %s", path, len(g.Items), g.State)
+		}
+		items := append(slices.Clone(g.Items), nil)[:max(1, len(g.Items))]
+		for _, l := range g.layouts(t) {
+			for i, item := range items {
+				name := fmt.Sprintf("%s/%s/%s/%d", g.folder, strings.TrimSuffix(filepath.Base(path), ".json"), l.Name(), i)
+				t.Run(name, func(t *testing.T) {
+					b, engine := newBench(t, l)
+					b.key = protocol.Key{Partition: "k"}
+					r := goldenRecord{bench: b, golden: g}
+					if item != nil {
+						r.put(engine, item)
+					}
+					test(t, r)
+				})
+			}
+		}
+	}
+	if len(folders) != len(peerWrites) {
+		t.Errorf("records of %d peers, want those of %d", len(folders), len(peerWrites))
+	}
+}
+
+// layouts are those that read the file: the peer's, and native where it may
+// come after.
+func (g golden) layouts(t *testing.T) []layout.Layout {
+	switch g.folder {
+	case "awslabs":
+		return []layout.Layout{layout.AWSLabs{SortKey: g.SortKey}, layout.Native{SortKey: g.SortKey}}
+	case "dynamolock":
+		return []layout.Layout{layout.Dynamolock{SortKey: g.SortKey}, layout.Native{SortKey: g.SortKey}}
+	}
+	l, err := layout.Parse(g.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []layout.Layout{l}
+}
+
+// put stores the item as it is in the file and reads it back. The table has no other.
+func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
+	r.Helper()
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://localdynamo",
+		strings.NewReader(`{"TableName":"locks","Item":`+string(item)+`}`))
+	if err != nil {
+		r.Fatal(err)
+	}
+	request.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	reply, err := engine.RoundTrip(request)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(reply.Body)
+		r.Fatalf("put: %s: %s", reply.Status, said)
+	}
+	var attributes map[string]json.RawMessage
+	var sort map[string]string // from type to value
+	if err := json.Unmarshal(item, &attributes); err != nil {
+		r.Fatal(err)
+	}
+	if v := attributes[r.Schema().Sort]; v != nil {
+		if err := json.Unmarshal(v, &sort); err != nil {
+			r.Fatal(err)
+		}
+	}
+	for _, v := range sort {
+		r.key.Sort = v
+	}
+	if r.stored = r.item(); r.stored == nil {
+		r.Fatalf("no item under %v", r.lockKey())
+	}
+}
+
+// clocked is when the record expires, zero if it does not say.
+func (r goldenRecord) clocked() time.Time {
+	for name, unit := range map[string]time.Duration{"expires": time.Second, "expire_ts": time.Millisecond} {
+		if v, ok := r.stored[name].(*types.AttributeValueMemberN); ok {
+			var n int64
+			if _, err := fmt.Sscan(v.Value, &n); err != nil {
+				r.Fatal(err)
+			}
+			return time.UnixMilli(n * unit.Milliseconds())
+		}
+	}
+	return time.Time{}
+}
+
+// written is how a peer spells an attribute: its type's letter and the value.
+type written map[string]string
+
+// peerWrites is what each peer writes and has to find, by its golden folder.
+var peerWrites = map[string]struct {
+	shows   written
+	version string // attribute
+}{
+	"awslabs": {version: "recordVersionNumber", shows: written{
+		"key": `S .+`, "ownerName": `S .+`, "leaseDuration": `S \d+`, "recordVersionNumber": `S [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`,
+	}},
+	"dynamolock": {version: "recordVersionNumber", shows: written{
+		"key": `S .+`, "ownerName": `S .+`, "leaseDuration": `S (\d+(\.\d+)?(h|m|s|ms))+`,
+		"recordVersionNumber": `S (\d{19}:(\d+|[A-Z2-7]{52})|[0-9a-zA-Z]{32})`,
+	}},
+	"python-dynamodb-lock": {version: "record_version_number", shows: written{
+		"lock_key": `S .+`, "sort_key": `S .+`, "owner_name": `S .+`, "lease_duration": `N \d+(\.\d+)?`, "expiry_time": `N \d{10}`,
+		"record_version_number": `S [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`,
+	}},
+	"dynamo-dlm": {version: "release_code", shows: written{
+		"resource_id": `S .+`, "concurrency_id": `N \d+`, "expires": `N \d{10}`, "release_code": `S [0-9a-f]{32}`,
+	}},
+	"dyndb-mutex": {version: "expire_ts", shows: written{
+		"lockname": `S .+`, "holder": `S .+`, "expire_ts": `N \d{13}`, "ttl": `N \d+`,
+	}},
+}
+
+// spelt is an attribute as [written] has it.
+func spelt(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return "S " + v.Value
+	case *types.AttributeValueMemberN:
+		return "N " + v.Value
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// finds holds an item to have all that the peer has to find, in its spelling.
+// Of versions it reads only whether they are the same: any will do.
+func (r goldenRecord) finds(what string, item protocol.Item) {
+	r.Helper()
+	for name, want := range peerWrites[r.folder].shows {
+		if what != asStored && name == peerWrites[r.folder].version && strings.HasPrefix(want, "S") {
+			want = "S .+"
+		}
+		switch {
+		case what == released && r.folder == "dyndb-mutex" && name == "ttl":
+			continue // its own release drops it
+		case what == released && r.folder == "dyndb-mutex" && name == "expire_ts":
+			want = "N 0"
+		case what == released && r.folder == "dyndb-mutex" && name == "holder":
+			want = "S __empty__"
+		}
+		if got := spelt(item[name]); !regexp.MustCompile("^" + want + "$").MatchString(got) {
+			r.Errorf("%s: %s is %s, the peer writes %s", what, name, got, want)
+		}
+	}
+	if marked := item["isReleased"] != nil; marked != (what == released || what == asStored && r.State == released) && r.Schema().Partition == "key" {
+		r.Errorf("%s: isReleased is there: %v", what, marked)
+	}
+}
+
+const (
+	asStored = "as the peer left it"
+	held     = "held"
+)
+
+// notTheCallers are the names that no caller of a peer's gave.
+func (r goldenRecord) notTheCallers() []string {
+	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "expiresAt"}
+	for name := range peerWrites[r.folder].shows {
+		names = append(names, name)
+	}
+	return names
+}
+
+// callers are the attributes of an item that a caller gave.
+func (r goldenRecord) callers(item protocol.Item) protocol.Item {
+	var found protocol.Item
+	for name, v := range item {
+		if !slices.Contains(r.notTheCallers(), name) {
+			if found == nil {
+				found = protocol.Item{}
+			}
+			found[name] = v
+		}
+	}
+	return found
+}
+
+func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
+	onEachGolden(t, func(t *testing.T, g goldenRecord) {
+		if g.stored == nil {
+			return
+		}
+		if g.State == held || g.folder != "dyndb-mutex" {
+			g.finds(asStored, g.stored)
+		} else {
+			g.finds(released, g.stored)
+		}
+		r := g.record()
+		if r.Key != g.lockKey() || r.Key.Partition != "k" {
+			t.Errorf("key %+v, want %+v", r.Key, g.lockKey())
+		}
+		if r.Released != (g.State == released) {
+			t.Errorf("released %v, but the record is %s", r.Released, g.State)
+		}
+		// A token or a grant of ours that the peer carried forward is not its own.
+		if r.Token != 0 || r.Grant != "" || r.Session != "" || !r.GrantedAt.IsZero() {
+			t.Errorf("read as a grant of ours: %+v", r)
+		}
+		if g.folder == "dyndb-mutex" && r.Released {
+			return // nothing else stands in it
+		}
+		if r.Owner != g.Owner {
+			t.Errorf("owner %q, want %q", r.Owner, g.Owner)
+		}
+		if _, want, _ := strings.Cut(spelt(g.stored[peerWrites[g.folder].version]), " "); r.Version != want {
+			t.Errorf("version %q, want %q", r.Version, want)
+		}
+		expires := g.clocked()
+		if lease := time.Duration(g.LeaseMS) * time.Millisecond; expires.IsZero() && r.Lease != lease {
+			t.Errorf("lease %v, want %v", r.Lease, lease)
+		}
+		if g.Name() == "native" && g.stored["expiresAt"] != nil {
+			expires = r.ExpiresAt // TTL's: nobody is dead by it
+			if expires.IsZero() {
+				t.Error("what TTL may collect is not shown")
+			}
+		}
+		if !r.ExpiresAt.Equal(expires) {
+			t.Errorf("expires %v, want %v", r.ExpiresAt, expires)
+		}
+		var data []byte
+		if b, ok := g.stored["data"].(*types.AttributeValueMemberB); ok {
+			data = b.Value
+		}
+		if !reflect.DeepEqual(r.Data, data) {
+			t.Errorf("data %q, want %q", r.Data, data)
+		}
+		if want := g.callers(g.stored); !reflect.DeepEqual(r.Attributes, want) {
+			t.Errorf("attributes %v, want %v", r.Attributes, want)
+		}
+	})
+}
+
+// take grants the key as it may be: over nothing, or over a holder known to be dead.
+func (r goldenRecord) take() protocol.Hold {
+	r.Helper()
+	g := r.grant("g1")
+	if r.State == held {
+		dead := r.record()
+		g.Dead = &dead
+		if r.isByClock() {
+			g.Now = dead.ExpiresAt.Add(r.Skew() + r.Capabilities().LeaseStep)
+		}
+	}
+	if !r.lands(r.Grant(g)) {
+		r.Fatalf("a record that is %s is not granted", r.State)
+	}
+	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{"g1"}, Token: r.record().Token, Versions: []string{"g1"}}
+}
+
+func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testing.T) {
+	onEachGolden(t, func(t *testing.T, r goldenRecord) {
+		plain := r.grant("g9")
+		if r.isByClock() && r.State == held {
+			plain.Now = r.clocked().Add(time.Hour) // though it has expired: nobody has said so
+		}
+		existing := plain
+		existing.IfExists = true
+		switch r.State {
+		case held:
+			for _, g := range []protocol.Grant{plain, existing} {
+				if r.lands(r.Grant(g)) {
+					t.Fatalf("a held record is granted; it had to exist: %v", g.IfExists)
+				}
+			}
+			seen := r.record()
+			g := plain
+			g.Dead = &seen
+			if r.isByClock() {
+				g.Now = r.clocked().Add(r.Skew() + r.Capabilities().LeaseStep - time.Nanosecond)
+				if r.lands(r.Grant(g)) {
+					t.Fatal("taken over before its lease is over by every clock")
+				}
+				g.Now = plain.Now
+			}
+			seen.Version = "1"
+			if r.lands(r.Grant(g)) {
+				t.Fatal("taken over from another than the one that was watched")
+			}
+		case absent:
+			if r.lands(r.Grant(existing)) {
+				t.Fatal("granted where there had to be a record")
+			}
+		}
+		h := r.take()
+		now := r.record()
+		if now.Released || now.Owner != owner && r.Owned() || now.Grant != "g1" {
+			t.Errorf("granted, but reads as %+v", now)
+		}
+		if carried, ok := r.stored["fencingToken"].(*types.AttributeValueMemberN); ok {
+			if want := carried.Value; fmt.Sprint(h.Token-1) != want {
+				t.Errorf("token %d after %s", h.Token, want)
+			}
+		}
+		if r.item()["expiresAt"] != nil {
+			t.Error("TTL may collect a record that is held")
+		}
+	})
+}
+
+func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
+	onEachGolden(t, func(t *testing.T, r goldenRecord) {
+		if r.Name() == "native" && r.folder == "dynamolock" {
+			return // native writes leases as Java does: it comes after dynamolock has gone
+		}
+		keeps := r.Capabilities().KeepOnRelease
+		left := func(item protocol.Item) {
+			t.Helper()
+			switch {
+			case keeps:
+				r.finds(released, item)
+				if want := r.callers(r.stored); !reflect.DeepEqual(r.callers(item), want) {
+					t.Errorf("the caller's attributes are %v, were %v", r.callers(item), want)
+				}
+			case item != nil:
+				t.Errorf("%s knows no released records, and finds %v", r.Peer, item)
+			}
+		}
+		if r.State == held {
+			if !r.lands(r.Break(r.record(), "v9", granted.Add(time.Hour), false)) {
+				t.Fatal("a peer's record is not broken")
+			}
+			left(r.item())
+			r.bench.put(r.stored)
+		}
+		h := r.take()
+		r.finds("granted", r.item())
+		if !r.lands(r.Renew(h, protocol.Renewal{Version: "v2", Lease: 90*time.Second + time.Millisecond, Now: granted})) {
+			t.Fatal("not renewed")
+		}
+		r.finds("renewed", r.item())
+		h.Versions = []string{"v2"}
+		if !r.lands(r.Release(h, "v3", granted.Add(time.Hour), protocol.Changes{})) {
+			t.Fatal("not released")
+		}
+		left(r.item())
+	})
+}

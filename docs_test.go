@@ -13,7 +13,7 @@ import (
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "interop/*.md"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -121,5 +121,37 @@ func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
 	}
 	if named == 0 {
 		t.Error("no tests are named")
+	}
+}
+
+func TestEveryScenarioWithARealPeerIsInTheMigrationPages(t *testing.T) {
+	paths, err := filepath.Glob("interop/sharing/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{}
+	for path, text := range documents(t) {
+		for _, m := range namedLink.FindAllStringSubmatch(text, -1) {
+			linked[m[1]] = linked[m[1]] || strings.HasPrefix(filepath.ToSlash(path), "docs/migrating/")
+		}
+	}
+	scenarios := 0
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+			if m[1] == "TestMain" {
+				continue
+			}
+			scenarios++
+			if !linked[m[1]] {
+				t.Errorf("%s: no page of docs/migrating links to %s", path, m[1])
+			}
+		}
+	}
+	if scenarios == 0 {
+		t.Error("no scenarios were found")
 	}
 }

@@ -189,6 +189,14 @@ func spelt(v types.AttributeValue) string {
 	return fmt.Sprintf("%T", v)
 }
 
+func spell(item protocol.Item) written {
+	all := written{}
+	for name, v := range item {
+		all[name] = spelt(v)
+	}
+	return all
+}
+
 // finds holds an item to have all that the peer has to find, in its spelling.
 // Of versions it reads only whether they are the same: any will do.
 func (r goldenRecord) finds(what string, item protocol.Item) {
@@ -293,7 +301,7 @@ func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
 			t.Errorf("data %q, want %q", r.Data, data)
 		}
 		if want := g.callers(g.stored); !reflect.DeepEqual(r.Attributes, want) {
-			t.Errorf("attributes %v, want %v", r.Attributes, want)
+			t.Errorf("attributes %v, want %v", spell(r.Attributes), spell(want))
 		}
 	})
 }
@@ -380,7 +388,7 @@ func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
 					t.Errorf("the caller's attributes are %v, were %v", r.callers(item), want)
 				}
 			case item != nil:
-				t.Errorf("%s knows no released records, and finds %v", r.Peer, item)
+				t.Errorf("%s knows no released records, and finds %v", r.Peer, spell(item))
 			}
 		}
 		if r.State == held {

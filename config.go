@@ -172,7 +172,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if cfg.Retention < 0 && cfg.Retention != Forever {
 		bad("Retention is %v: negative, and not Forever", cfg.Retention)
 	}
-	if caps := cfg.Layout.Capabilities(); cfg.Retention != 0 && !(caps.KeepOnRelease && caps.TTL) {
+	if caps := cfg.Layout.Capabilities(); cfg.Retention != 0 && (!caps.KeepOnRelease || !caps.TTL) {
 		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "Retention"})
 	}
 	cfg.ReleaseGrace = cmp.Or(cfg.ReleaseGrace, 2*time.Second)

@@ -65,7 +65,6 @@ func changesContents(e *env) {
 	if !caps.Attributes {
 		return // what is not supported is another check's
 	}
-	attributes := func(a Item) leasehold.RecordOption { return leasehold.WithAttributes(a) }
 	is := func(lock *leasehold.Lock, want Item) {
 		e.Helper()
 		if !caps.Data {
@@ -81,8 +80,8 @@ func changesContents(e *env) {
 			}
 		}
 	}
-	grant := []leasehold.AcquireOption{attributes(Item{"a": text("1"), "b": decimal("2")})}
-	renewal := []leasehold.RenewOption{attributes(Item{"a": nil, "c": text("3")})}
+	grant := []leasehold.AcquireOption{leasehold.WithAttributes(Item{"a": text("1"), "b": decimal("2")})}
+	renewal := []leasehold.RenewOption{leasehold.WithAttributes(Item{"a": nil, "c": text("3")})}
 	if caps.Data {
 		grant = append(grant, leasehold.WithInitialData([]byte("one")))
 		renewal = append(renewal, leasehold.WithData([]byte("two")))
@@ -93,11 +92,11 @@ func changesContents(e *env) {
 		e.Fatal(err)
 	}
 	is(lock, Item{"b": decimal("2"), "c": text("3"), "data": binary("two")})
-	if err := lock.Renew(e.within(patience), leasehold.WithoutAttributes(), attributes(Item{"d": text("4")})); err != nil {
+	if err := lock.Renew(e.within(patience), leasehold.WithoutAttributes(), leasehold.WithAttributes(Item{"d": text("4")})); err != nil {
 		e.Fatal(err)
 	}
 	is(lock, Item{"d": text("4"), "data": binary("two")})
-	e.release(lock, attributes(Item{"e": text("5")}))
+	e.release(lock, leasehold.WithAttributes(Item{"e": text("5")}))
 	if !caps.KeepOnRelease {
 		return
 	}

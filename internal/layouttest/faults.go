@@ -85,7 +85,7 @@ func passThrough(e *env) {
 	}
 	func() {
 		defer func() {
-			if r := recover(); r != mine {
+			if r, ok := recover().(error); !ok || !errors.Is(r, mine) {
 				e.Errorf("the function's panic became %v", r)
 			}
 		}()

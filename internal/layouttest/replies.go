@@ -158,7 +158,7 @@ func lossyHandOver(e *env) {
 func orphaned(e *env) {
 	c, w := e.client()
 	writes := 0
-	w.always(func(op string) fault {
+	w.always(func(string) fault {
 		if writes++; writes == 1 {
 			return loseReply
 		}

@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -29,7 +30,7 @@ func main() {
 	}
 }
 
-func do(ctx context.Context, into string) error {
+func do(ctx context.Context, into string) (err error) {
 	if _, err := os.Stat(filepath.Join("..", "layout")); err != nil {
 		return fmt.Errorf("record: run it in interop: %w", err)
 	}
@@ -37,7 +38,7 @@ func do(ctx context.Context, into string) error {
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
+	defer func() { err = errors.Join(err, server.Stop()) }()
 	for i, c := range cases() {
 		c.settings.Table = fmt.Sprintf("case%d", i)
 		golden, err := c.record(ctx, server)

@@ -5,6 +5,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -13,6 +14,8 @@ import (
 // busy with other things. It bounds every wait by itself: a hang fails under the
 // name of what hung, while the others still run.
 const Patience = 3 * time.Minute
+
+var errImpatient = fmt.Errorf("not within %v", Patience)
 
 // Patiently returns a context that ends after Patience, or with the test.
 func Patiently(t testing.TB) context.Context {
@@ -47,7 +50,7 @@ func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 // otherwise.
 func (c *Call) Await(t testing.TB) (Reply, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), Patience, errImpatient)
 	defer cancel()
 	return c.Reply(ctx)
 }

@@ -40,7 +40,7 @@ func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) err
 // commit runs writes under the guards of holds, and waits for that.
 func (c *Client) commit(ctx context.Context, holds []*holding, writes []types.TransactWriteItem) error {
 	if ctx.Err() != nil {
-		return notSent("commit", holds[0], context.Cause(ctx))
+		return notSent(holds[0], context.Cause(ctx))
 	}
 	guards := make([]types.TransactWriteItem, len(holds))
 	for i, h := range holds {
@@ -65,7 +65,7 @@ func (t *transaction) commit() error {
 		case h.committing <- struct{}{}:
 			defer func() { <-h.committing }()
 		case <-t.ctx.Done():
-			return notSent("commit", h, context.Cause(t.ctx))
+			return notSent(h, context.Cause(t.ctx))
 		case <-h.over:
 			return h.ended()
 		}
@@ -93,7 +93,7 @@ func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWrit
 	case l.Err() != nil:
 		err = l.Err()
 	case ctx.Err() != nil:
-		err = notSent("commit", h, context.Cause(ctx))
+		err = notSent(h, context.Cause(ctx))
 	case l.isShared():
 		err = l.Commit(ctx, writes)
 	default:
@@ -137,7 +137,7 @@ func (h *holding) commitAndRelease(ctx context.Context, writes []types.TransactW
 		leave, ok := h.afterCommits(limit)
 		defer leave()
 		if !ok { // another commit has had all the time there was
-			committed <- notSent("commit", h, context.Cause(limit))
+			committed <- notSent(h, context.Cause(limit))
 			op.err = h.free(limit, e, true)
 			return
 		}
@@ -213,6 +213,6 @@ func (h *holding) besideCommits() (leave func()) {
 }
 
 // notSent is the error of a call that has sent nothing.
-func notSent(op string, h *holding, cause error) error {
-	return fmt.Errorf("leasehold: %s %v: nothing was sent: %w", op, h.key, cause)
+func notSent(h *holding, cause error) error {
+	return fmt.Errorf("leasehold: commit %v: nothing was sent: %w", h.key, cause)
 }

@@ -88,7 +88,10 @@ var operations = []priced{
 			w.acquire(p.Client, strconv.Itoa(i))
 		}
 		p.before()
-		for range p.List(w.t.Context()) {
+		for _, err := range p.List(w.t.Context()) {
+			if err != nil {
+				w.t.Error(err)
+			}
 		}
 	}},
 	{"`Break`", func(w *world, p *process) {

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
@@ -225,7 +223,7 @@ func Example_onOneMachine() {
 	server := httptest.NewServer(engine) // for the AWS CLI and other languages
 	defer server.Close()
 
-	var db *dynamodb.Client = engine.Client() // or dynamodb.NewFromConfig(cfg)
+	db := engine.Client() // or dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		log.Fatal(err)
 	}

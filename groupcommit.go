@@ -36,7 +36,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	case g.Err() != nil:
 		err = g.Err()
 	case ctx.Err() != nil:
-		err = notSent("commit", g.inOrder()[0], context.Cause(ctx))
+		err = notSent(g.inOrder()[0], context.Cause(ctx))
 	case slices.ContainsFunc(g.locks, (*Lock).isShared):
 		err = g.Commit(ctx, writes)
 	default:
@@ -126,7 +126,7 @@ func (c *Client) commitTogether(ctx, limit context.Context, ps []*parting, write
 		leave, ok := p.h.afterCommits(limit)
 		defer leave()
 		if !ok { // another commit has had all the time there was
-			return notSent("commit", p.h, context.Cause(limit))
+			return notSent(p.h, context.Cause(limit))
 		}
 		a, w := p.f.next(p.e)
 		holds[i], attempts[i], ends[i] = p.h, a, w.TransactItem(c.cfg.Table)

@@ -86,7 +86,9 @@ func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
 			wanted = sortType(want)
 		}
 		// Of a key by another name all has been said.
-		if (name == want.Partition && name == have.Partition || name == want.Sort && name == have.Sort) && a.AttributeType != wanted {
+		isPartition := want.Partition == have.Partition && name == have.Partition
+		isSort := want.Sort == have.Sort && name == have.Sort
+		if (isPartition || isSort) && a.AttributeType != wanted {
 			fatal("the key attribute %q is of type %s, it should be %s: use another table", name, a.AttributeType, wanted)
 		}
 	}

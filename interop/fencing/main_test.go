@@ -1,0 +1,49 @@
+//go:build linux
+
+package fencing
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// twoHolders returns a lock whose holder has slept past its lease, and that of
+// whoever took the key over.
+func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
+	t.Helper()
+	engine := localdynamo.New()
+	t.Cleanup(func() { engine.Close() })
+	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	hold := func(opts ...leasehold.AcquireOption) *leasehold.Lock {
+		locks, err := leasehold.New(engine.Client(), leasehold.Config{
+			Table: "locks", Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { locks.Close(context.Background()) })
+		lock, err := locks.Acquire(t.Context(), "k", opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lock
+	}
+	stale = hold(leasehold.WithoutRenewal()) // as if asleep
+	current = hold()
+	if stale.Err() == nil || stale.Token() >= current.Token() {
+		t.Fatalf("tokens %d and then %d, the first lost: %v", stale.Token(), current.Token(), stale.Err())
+	}
+	return stale, current
+}

@@ -1,0 +1,49 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Prices is the table that SetPrice and PutPrice write to. A row remembers the
+// greatest token that it was written with, so rows are never deleted: a column
+// can say that one is void.
+const Prices = `CREATE TABLE prices (
+	id    bigint PRIMARY KEY,
+	price bigint NOT NULL,
+	fence bigint NOT NULL DEFAULT 0
+)`
+
+// SetPrice changes a price under lock. ErrLost means that a later holder has
+// written the row, or that it is not there. In a transaction above READ COMMITTED
+// the stale writer of two that meet gets a serialization failure in its place.
+func SetPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id, price int64) error {
+	const update = `UPDATE prices SET price = $2, fence = $3 WHERE id = $1 AND fence <= $3`
+	tag, err := pool.Exec(ctx, update, id, price, lock.Token())
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("price %d is gone, or a later holder of %s has written it: %w", id, lock.Key(), leasehold.ErrLost)
+	}
+	return nil
+}
+
+// PutPrice is SetPrice for a price that may not be there yet.
+func PutPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id, price int64) error {
+	const upsert = `INSERT INTO prices (id, price, fence) VALUES ($1, $2, $3)
+		ON CONFLICT (id) DO UPDATE SET price = excluded.price, fence = excluded.fence
+		WHERE prices.fence <= excluded.fence`
+	tag, err := pool.Exec(ctx, upsert, id, price, lock.Token())
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("a later holder of %s has written price %d: %w", lock.Key(), id, leasehold.ErrLost)
+	}
+	return nil
+}

@@ -31,3 +31,29 @@ func TestTheREADMEQuotesTheTestedExample(t *testing.T) {
 		t.Errorf("README.md has %d lines", n)
 	}
 }
+
+func TestTheGuaranteesQuoteTestedCode(t *testing.T) {
+	guarantees, err := os.ReadFile("docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"interop/fencing/prices.go", "interop/fencing/index.go"} {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted := 0
+		for _, part := range strings.Split(string(guarantees), "```go\n")[1:] {
+			snippet, _, _ := strings.Cut(part, "```")
+			if strings.Contains(string(source), "\n"+snippet) {
+				quoted++
+			}
+		}
+		if quoted != 1 {
+			t.Errorf("docs/guarantees.md quotes %s %d times, want once and to the letter", path, quoted)
+		}
+	}
+	if n := strings.Count(string(guarantees), "```go\n"); n != 2 {
+		t.Errorf("docs/guarantees.md has %d Go examples, want the two that are tested", n)
+	}
+}

@@ -46,7 +46,7 @@ func TestPostgresComparesTokensWithTheRowThatIsWrittenOver(t *testing.T) {
 
 	tx, err := pool.Begin(t.Context())
 	must(t, err)
-	defer tx.Rollback(t.Context())
+	defer func() { _ = tx.Rollback(t.Context()) }() // else the pool waits for it
 	_, err = tx.Exec(t.Context(), `UPDATE prices SET price = 200, fence = $1 WHERE id = 1`, current.Token())
 	must(t, err)
 

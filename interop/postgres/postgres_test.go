@@ -3,14 +3,26 @@
 package postgres
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("LEASEHOLD_POSTGRES_HOLD") != "" {
+		hold()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestPostgresIsThePinnedOneAndListensOnNoPort(t *testing.T) {
 	pool := Run(t)
@@ -38,6 +50,48 @@ func TestPostgresIsGoneWhenItWasStopped(t *testing.T) {
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
 		t.Errorf("its folder is still there (%v)", err)
 	}
+}
+
+func TestPostgresDiesWithTheProcessThatStartedIt(t *testing.T) {
+	dir, err := os.MkdirTemp("", "leasehold-") // a short path: a socket is to be in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "LEASEHOLD_POSTGRES_HOLD=1", "TMPDIR="+dir)
+	parent.Stderr = os.Stderr
+	stdout, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	pid, notNumber := strconv.Atoi(strings.TrimSpace(line))
+	fd, gone := unix.PidfdOpen(pid, 0)
+	if err := errors.Join(err, notNumber, gone, parent.Process.Kill()); err != nil {
+		t.Fatalf("the parent said %q: %v", line, err)
+	}
+	defer unix.Close(fd)
+	_ = parent.Wait() // killed
+	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	const minute = 60_000
+	if n, err := unix.Poll(ended, minute); n != 1 {
+		t.Errorf("process %d is still there (%v)", pid, err)
+	}
+}
+
+// hold is the parent in TestPostgresDiesWithTheProcessThatStartedIt.
+func hold() {
+	s, err := start(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(s.process.PID())
+	select {}
 }
 
 func TestAMissingNodeIsNamedWithHowToGetIt(t *testing.T) {

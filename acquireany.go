@@ -251,6 +251,8 @@ func (p *picking) takeFirst() (*holding, next, error) {
 		if ans, err := part.watchSession(); err != nil {
 			p.drop(part, err)
 			continue
+		} else if ans.Cause == decide.Refused {
+			return nil, n, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
 		} else if ans.err != nil {
 			part.lastErr.Store(&ans.err)
 			n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
@@ -300,7 +302,11 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
 		case ans.Cause == decide.Busy:
 			p.c.emit(p.life, Event{Kind: EventThrottled, Key: part.want.key, Requests: 1, Err: ans.err})
-			return nil, true, nil
+			if len(part.tried) == 0 {
+				return nil, true, nil
+			}
+		}
+		switch {
 		case p.noWait() && p.c.now().Mono-began.Mono > tryFor:
 			return nil, true, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -262,5 +263,50 @@ func TestAKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
 			t.Error("the outer handle has ended")
 		}
 		w.release(outer)
+	})
+}
+
+func TestAKeyWhoseGrantHadNoAnswerIsStayedWithThroughThrottling(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		var n atomic.Int64
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			switch n.Add(1) {
+			case 1:
+				return loseReply(ctx, c, next)
+			case 2:
+				return refusal(400, "ThrottlingException"), nil
+			}
+			return next()
+		})
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lock.Key().Partition != "a" {
+			t.Errorf("granted %v, though a was taken", lock.Key())
+		}
+		w.release(lock)
+	})
+}
+
+func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, _ := w.client(sharedConfig())
+		w.acquire(holder, "a")
+		c, wire := w.client(config())
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "GetItem" {
+				return refusal(400, "AccessDeniedException"), nil
+			}
+			return next()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var op *leasehold.OpError
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a")); !errors.As(err, &op) || ctx.Err() != nil {
+			t.Errorf("error %v", err)
+		}
+		_ = holder.Close(t.Context())
 	})
 }

@@ -3,6 +3,7 @@ package leasehold
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -86,9 +87,9 @@ func bind(ctx context.Context, lock *lockContext) (context.Context, context.Canc
 	}
 }
 
-// besides returns a context that ends with ctx, but not because h is released:
-// the release that ends h is still to be carried out, and ctx may be bound to h.
-func besides(ctx context.Context, h *holding) (context.Context, context.CancelFunc) {
+// besides returns a context that ends with ctx, but not because one of holds is
+// released: the release is still to be carried out, and ctx may be bound to it.
+func besides(ctx context.Context, holds ...*holding) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
@@ -100,9 +101,9 @@ func besides(ctx context.Context, h *holding) (context.Context, context.CancelFu
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// Once h has ended ctx, what it was bound from and its deadline still count.
+	// Once they have ended ctx, what it was bound from and its deadline still count.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
-		if held.by == h && held.bound != nil {
+		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
 		}
 	}

@@ -29,7 +29,7 @@ func (g *Group) bind(ctx context.Context) (*lockContext, context.CancelFunc) {
 	held := heldKeysOf(ctx)
 	stops := make([]func() bool, len(g.locks))
 	for i, l := range g.locks {
-		held = &heldKeys{by: l.h, outer: held}
+		held = &heldKeys{by: l.h, bound: ctx, outer: held}
 		stops[i] = context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
 	}
 	look := func() {

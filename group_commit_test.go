@@ -233,3 +233,91 @@ func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.work().client(config())
+		wire.setFault(once(call.commits, loseReply))
+		err := w.acquireAll(c, leasehold.Keys("x", "y")).Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
+			err := g.CommitAndRelease(ctx, writes(note("a", "1"))) // of a context bound to the group
+			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
+				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("do: %v", err)
+		}
+		w.wantLog("1")
+	})
+}
+
+func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testing.T) {
+	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
+		"of all": func(ctx context.Context, g *leasehold.Group) error {
+			return g.CommitAndRelease(ctx, writes(note("a", "1")))
+		},
+		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
+			return g.Locks()[0].CommitAndRelease(ctx, writes(note("a", "1")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				outer, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(5*time.Second, cancel)
+				err := w.acquireAll(c, leasehold.Keys("x", "y")).Do(outer, func(ctx context.Context, g *leasehold.Group) error {
+					wire.setFault(cut)
+					began := time.Now()
+					err := commit(ctx, g)
+					if took := time.Since(began); took != 5*time.Second {
+						t.Errorf("returned after %v", took)
+					}
+					return err
+				})
+				if !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("do: %v", err)
+				}
+				wire.setFault(nil)
+				elapse(time.Minute)
+			})
+		})
+	}
+}
+
+func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
+	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
+		"of all": func(ctx context.Context, g *leasehold.Group) error {
+			return g.Commit(ctx, writes(note("a", "1")))
+		},
+		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
+			return g.Locks()[1].Commit(ctx, writes(note("a", "1")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				g := w.acquireAll(c, leasehold.Keys("y", "x"))
+				wire.setFault(once(call.commits, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+					time.Sleep(time.Second) // on its way
+					return next()
+				}))
+				committed := make(chan error, 1)
+				go func() { committed <- commit(t.Context(), g) }()
+				elapse(0)
+				began := time.Now()
+				if err := g.Release(t.Context()); err != nil {
+					t.Errorf("release: %v", err)
+				}
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("released after %v", took)
+				}
+				if err := <-committed; err != nil {
+					t.Errorf("commit: %v", err)
+				}
+				w.wantLog("1")
+			})
+		})
+	}
+}

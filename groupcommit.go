@@ -59,15 +59,20 @@ func (g *Group) inOrder() []*holding {
 // commitAndReleaseAll ends the trust in all and runs writes together with the
 // releases.
 func (c *Client) commitAndReleaseAll(ctx context.Context, ps []*parting, writes []types.TransactWriteItem) error {
+	slices.SortFunc(ps, compareParts)
+	holds := make([]*holding, len(ps))
+	for i, p := range ps {
+		holds[i] = p.h
+	}
+	ctx, stop := besides(ctx, holds...)
+	defer stop()
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
 	defer cancel()
-	slices.SortFunc(ps, func(a, b *parting) int { return compareKeys(a.h.key, b.h.key) })
 	started := c.now()
 	var lost error
 	var ended []*parting
 	for _, p := range ps {
-		p.h.look()
-		if p.h.end(ErrReleased) && p.claim(started) {
+		if p.claim(started) {
 			ended = append(ended, p)
 		} else if lost == nil {
 			lost = p.h.ended()

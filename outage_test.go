@@ -3,7 +3,9 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,4 +103,79 @@ func TestSilenceIsNoOutage(t *testing.T) {
 			t.Errorf("no reply at all: %v", err)
 		}
 	})
+}
+
+func TestNoWayToFreeALockAfterAnOutageClaimsAnything(t *testing.T) {
+	for name, free := range map[string]func(ctx context.Context, g *leasehold.Group) (commit, release error){
+		"a release of all": func(ctx context.Context, g *leasehold.Group) (error, error) {
+			return nil, g.Release(ctx)
+		},
+		"a commit of one": func(ctx context.Context, g *leasehold.Group) (error, error) {
+			return g.Locks()[0].CommitAndRelease(ctx, writes(note("a", "1"))), g.Locks()[0].Release(ctx)
+		},
+		"a commit of all": func(ctx context.Context, g *leasehold.Group) (error, error) {
+			return g.CommitAndRelease(ctx, writes(note("a", "1"))), g.Release(ctx)
+		},
+	} {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					cfg := config()
+					cfg.HoldThroughOutage, cfg.SharedLease = true, shared
+					c, wire := w.work().client(cfg)
+					g := w.acquireAll(c, leasehold.Keys("x", "y"))
+					wire.setFault(out) // for this process alone
+					other, _ := w.client(config())
+					theirs := w.acquireAll(other, leasehold.Keys("x", "y"))
+					if err := g.Err(); err != nil {
+						t.Fatalf("not held on to: %v", err)
+					}
+					var sent atomic.Int64
+					wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+						if sent.Add(1) <= 3 { // not answered, and not delivered
+							return nil, errReset
+						}
+						return next()
+					})
+					commit, release := free(t.Context(), g)
+					if name != "a release of all" && commit == nil || release == nil {
+						t.Errorf("commit: %v, release: %v, though another was granted the keys", commit, release)
+					}
+					w.wantLog()
+					if err := theirs.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+					_ = c.Close(t.Context())
+				})
+			})
+		}
+	}
+}
+
+func TestACommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.T) {
+	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
+		"of one": func(ctx context.Context, g *leasehold.Group) error {
+			return g.Locks()[0].CommitAndRelease(ctx, writes(note("a", "1")))
+		},
+		"of all": func(ctx context.Context, g *leasehold.Group) error {
+			return g.CommitAndRelease(ctx, writes(note("a", "1")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.HoldThroughOutage = true
+				c, wire := w.work().client(cfg)
+				g := w.acquireAll(c, leasehold.Keys("x", "y"))
+				wire.setFault(out)
+				elapse(time.Minute)
+				wire.setFault(nil)
+				if err := commit(t.Context(), g); err != nil {
+					t.Errorf("commit: %v", err)
+				}
+				w.wantLog("1")
+				_ = g.Release(t.Context())
+			})
+		})
+	}
 }

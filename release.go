@@ -56,10 +56,7 @@ func (h *holding) release(ctx context.Context, e ending) error {
 	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
 	defer cancel()
 	h.look()
-	h.mu.Lock()
-	inTime := !h.c.now().Past(h.until) // not held on to through an outage
-	h.mu.Unlock()
-	trusted := h.end(ErrReleased) && inTime
+	trusted := h.end(ErrReleased)
 	cause := h.ended()
 	if errors.Is(cause, ErrDetached) {
 		return ErrDetached
@@ -147,7 +144,7 @@ type freeing struct {
 	hold    protocol.Hold
 	record  Record // as of the last write known to have landed
 	stored  bool   // one of unknown effect may have stored something since
-	first   bool   // the first write was sent while trusted
+	first   bool   // the first write was sent before the lease had run out
 	tried   []attempt
 	unknown bool // a write has had no answer
 	sent    int
@@ -165,7 +162,7 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 	// What was resumed is renewed by itself, and no waiter of this client may
 	// take it over like that if its locks share a session.
 	alike := (h.session != nil) == (h.c.sharing != nil)
-	if trusted && alike && e.policy == keepRecord && e.changes.none() {
+	if trusted && f.first && alike && e.policy == keepRecord && e.changes.none() {
 		if settled, err := f.handOver(limit); settled {
 			h.reportRelease(started, f.sent, err)
 			return err
@@ -177,10 +174,12 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 }
 
 // freeingSince returns what there is to be freed, for an effort that starts
-// now. h.mu is held.
+// now. A lease that has run out by then, while the lock was held on to through
+// an outage or a commit was waited for, vouches for nothing. h.mu is held.
 func (h *holding) freeingSince(started decide.Instant, trusted bool) *freeing {
 	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted}
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored,
+			first: trusted && !started.Past(h.trustEnds())}
 	}
 	h.freeing.until = started.Add(h.timing.lease)
 	return h.freeing

@@ -17,6 +17,8 @@ type parting struct {
 	f  *freeing
 }
 
+func compareParts(a, b *parting) int { return compareKeys(a.h.key, b.h.key) }
+
 // releaseAll ends the trust in all and frees their keys, in one transaction per
 // 100 where that goes through. Errors are in the order of ps.
 func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
@@ -25,8 +27,7 @@ func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
 	started := c.now()
 	var together []*parting
 	for _, p := range ps {
-		p.h.look()
-		if p.h.end(ErrReleased) && p.claim(started) {
+		if p.claim(started) {
 			together = append(together, p)
 		}
 	}
@@ -48,24 +49,31 @@ func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
 	return errs
 }
 
-// claim makes this effort the one that frees the key, unless there is another.
+// claim ends the trust and makes this effort the one that frees the key, unless
+// it had ended before.
 func (p *parting) claim(started decide.Instant) bool {
 	h := p.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.releasing != nil {
+	h.look()
+	op := &releasing{done: make(chan struct{})}
+	if !h.endWith(ErrReleased, op) {
 		return false
 	}
-	p.op = &releasing{done: make(chan struct{})}
-	h.releasing = p.op
+	p.op = op
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	p.f = h.freeingSince(started, true)
 	return true
 }
 
 // freeAll releases what was trusted until now: in one transaction, or one by
 // one and in parallel where that was refused or had no answer. Keys are not
-// handed over to the local line: a transaction returns no tokens.
+// handed over to the local line: a transaction returns no tokens. Commits under
+// way are waited for, in the order in which they take their turns.
 func (c *Client) freeAll(limit context.Context, started decide.Instant, ps []*parting) {
+	for _, p := range slices.SortedFunc(slices.Values(ps), compareParts) {
+		leave, _ := p.h.afterCommits(limit)
+		defer leave()
+	}
 	freed := len(ps) > 1 && c.freeTogether(ps)
 	var wg sync.WaitGroup
 	for _, p := range ps {

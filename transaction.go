@@ -186,7 +186,7 @@ func (t *transaction) send(f *form) (decide.CommitReply, error) {
 func (t *transaction) trusted() bool {
 	for _, h := range t.holds {
 		if t.gaveUp {
-			if h.c.now().Past(h.trustedUntil()) {
+			if !h.lasts() {
 				return false
 			}
 		} else if h.ended() != nil {
@@ -225,7 +225,7 @@ func (t *transaction) ended(last error) (decide.Step, error) {
 	}
 	for _, h := range t.holds {
 		switch err := h.ended(); {
-		case t.gaveUp && h.c.now().Past(h.trustedUntil()):
+		case t.gaveUp && !h.lasts():
 			return decide.GiveUp, h.lostError(LostExpired, nil, last)
 		case !t.gaveUp && err != nil:
 			return decide.GiveUp, err

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -52,6 +53,9 @@ func (c *Client) session(ctx context.Context) (*session, answer) {
 	case <-ctx.Done():
 		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: context.Cause(ctx)}
 	}
+	if c.isClosing() {
+		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: ErrClosed}
+	}
 	if s := c.sharing.get(); s != nil && s.row.ended() == nil {
 		return s, answer{}
 	}
@@ -74,22 +78,26 @@ func (c *Client) beginSession(ctx context.Context) (*session, answer) {
 	a := c.newAttempt(want.timing.lease)
 	a.owner = owner
 	ans := c.write(ctx, proto.Grant(c.grantOf(want, a)), want.grantLimit())
-	if ans.Effect == decide.Applied {
-		r, err := proto.Decode(ans.item)
-		if err != nil {
-			return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: recordError(want.key, ans.item, err)}
-		}
-		s.row = c.newHolding(ctx, want, a, recordOf(r))
-		c.sharing.mu.Lock()
-		c.sharing.current = s
-		c.sharing.mu.Unlock()
-		return s, answer{}
-	}
-	if ans.Effect == decide.Unknown || ans.Cause == decide.ConditionFailed { // a network that repeats itself is refused by its own work
+	switch {
+	case ans.Effect == decide.Unknown || ans.Cause == decide.ConditionFailed: // a network that repeats itself is refused by its own work
 		ans.Cause = decide.Unreachable
-		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{a.version}, Versions: []string{a.version}}
-		c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold), attemptLimit) })
+	case ans.Effect != decide.Applied:
+		return nil, ans
+	case c.isClosing(): // which may have stopped waiting for it
+		ans = answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: ErrClosed}
+	default:
+		r, err := proto.Decode(ans.item)
+		if err == nil {
+			s.row = c.newHolding(ctx, want, a, recordOf(r))
+			c.sharing.mu.Lock()
+			c.sharing.current = s
+			c.sharing.mu.Unlock()
+			return s, answer{}
+		}
+		ans = answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: recordError(want.key, ans.item, err)}
 	}
+	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{a.version}, Versions: []string{a.version}}
+	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold), attemptLimit) })
 	return nil, ans
 }
 
@@ -145,11 +153,16 @@ func (s *session) renewed(now decide.Instant) {
 	}
 }
 
-// close frees what is held under the session in one write, if no function in
-// Do is left that one of the locks belongs to; the others' errors say so.
+// closeSession frees what is held under the session in one write, if no function
+// in Do is left that one of the locks belongs to; the others' errors say so.
 func (c *Client) closeSession(limit context.Context, busy bool) error {
 	if c.sharing == nil {
 		return nil
+	}
+	select {
+	case c.sharing.place <- struct{}{}: // one that is being begun is waited for; none is begun after it
+		defer func() { <-c.sharing.place }()
+	case <-limit.Done():
 	}
 	s := c.sharing.get()
 	if s == nil {
@@ -160,12 +173,24 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		s.row.end(ErrClosed)
 		return nil
 	}
+	op := &releasing{done: make(chan struct{})} // of all of them
+	var freed []*holding
 	for _, h := range s.members() {
-		if h.want.policy == keepRecord && h.end(ErrReleased) {
-			h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Held: h.age()})
+		if h.want.policy == keepRecord && h.endWith(ErrReleased, op) {
+			freed = append(freed, h)
 		}
 	}
+	started := c.now()
 	err := s.row.release(limit, ending{policy: keepRecord})
+	if len(freed) == 0 && errors.Is(err, ErrLost) {
+		return nil // it had been lost before, and with it whatever was held
+	}
+	op.err = err
+	close(op.done)
+	for _, h := range freed {
+		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
+			Held: started.Mono - h.granted.Mono, Err: err})
+	}
 	if err != nil {
 		c.log.LogAttrs(limit, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks", slog.Any("err", err))
 	}

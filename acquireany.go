@@ -150,7 +150,7 @@ func (p *picking) leave(h *holding) {
 			p.c.lines.pass(part.want.key, nil)
 		}
 		undo := func() { p.c.releaseOrphans(p.life, part.want, tried) }
-		if h == nil && part.want.manual {
+		if part.want.manual { // then nothing may be left in the background
 			undo()
 		} else {
 			p.c.detach(undo)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -308,5 +309,27 @@ func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		_ = holder.Close(t.Context())
+	})
+}
+
+func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.grants() && strings.Contains(string(c.body), `"a"`) {
+				return loseReply(ctx, c, func() (*http.Response, error) { return nil, errReset })
+			}
+			return next()
+		})
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.sent()
+		elapse(10 * time.Second)
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests after it returned", n)
+		}
+		w.release(lock)
 	})
 }

@@ -143,6 +143,10 @@ func (h *holding) newHandle(ctx context.Context) *Lock {
 func (h *holding) look() {
 	if h.session != nil {
 		h.session.row.look()
+		if h.session.row.isOver() && !h.isOver() {
+			h.session.loseOne(h) // whoever ended the session may not have come to this one yet
+			return
+		}
 	}
 	h.mu.Lock()
 	if h.cause != nil {
@@ -238,7 +242,7 @@ func (h *holding) loseWith(lost *LostError) {
 		return
 	}
 	if h.heads != nil {
-		h.heads.lose(lost)
+		h.heads.lose()
 		return
 	}
 	h.c.lines.pass(h.key, h)

@@ -41,6 +41,10 @@ type sharing struct {
 	current *session
 }
 
+// errSessionOut is why nothing is granted under a session that is held on to:
+// whoever can reach DynamoDB may mark it dead.
+var errSessionOut = errors.New("leasehold: the shared lease has run out: it is held on to through an outage, and nothing new is granted under it")
+
 // session returns the client's session, and begins one if there is none that
 // is trusted. Nil without an error: this client's locks are renewed one by one.
 func (c *Client) session(ctx context.Context) (*session, answer) {
@@ -56,8 +60,16 @@ func (c *Client) session(ctx context.Context) (*session, answer) {
 	if c.isClosing() {
 		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: ErrClosed}
 	}
-	if s := c.sharing.get(); s != nil && s.row.ended() == nil {
-		return s, answer{}
+	before := c.sharing.get()
+	switch {
+	case before == nil:
+	case before.row.ended() != nil:
+		// Its locks are lost; that others may have them at once needs the mark.
+		c.detach(func() { _ = before.row.release(ctx, ending{policy: keepRecord}) })
+	case c.now().Past(before.row.trustedUntil()): // held on to through an outage
+		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: errSessionOut}
+	default:
+		return before, answer{}
 	}
 	return c.beginSession(ctx)
 }
@@ -108,7 +120,7 @@ func (s *session) join(h *holding) {
 	s.locks[h] = true
 	s.mu.Unlock()
 	if s.row.isOver() {
-		s.lose(s.row.ended())
+		s.loseOne(h)
 	}
 }
 
@@ -128,15 +140,21 @@ func (s *session) members() []*holding {
 	return locks
 }
 
-// lose ends every lock of a session that has ended for cause.
-func (s *session) lose(cause error) {
+// lose ends every lock of a session that has ended.
+func (s *session) lose() {
+	for _, h := range s.members() {
+		s.loseOne(h)
+	}
+}
+
+// loseOne ends a lock of a session that has ended.
+func (s *session) loseOne(h *holding) {
+	cause := s.row.ended()
 	reason, err := LostBroken, cause
 	if lost, ok := cause.(*LostError); ok { // set by the row's holding, never wrapped
 		reason, err = lost.Reason, lost.Err
 	}
-	for _, h := range s.members() {
-		h.lose(reason, nil, err)
-	}
+	h.lose(reason, nil, err)
 }
 
 // renewed lets the locks' notices begin again: the session is trusted longer.

@@ -685,3 +685,90 @@ func TestCloseSaysNothingOfASessionThatWasLostBefore(t *testing.T) {
 		})
 	}
 }
+
+func TestNoLockOutlivesTheTrustInItsSessionForTheTimeAnotherIsToldOf(t *testing.T) {
+	for name, lose := range map[string]func(w *world, wire *wire){
+		"expired": func(_ *world, wire *wire) { wire.setFault(cut); elapse(19 * time.Second) },
+		"deleted": func(w *world, _ *wire) { w.delete(w.sessions()[0]); elapse(19 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				told := make(chan struct{})
+				cfg := sharedConfig()
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					if e.Kind == leasehold.EventLost {
+						<-told // a slow listener
+					}
+				}
+				c, wire := w.client(cfg)
+				a, b := w.acquire(c, "a"), w.acquire(c, "b")
+				lose(w, wire)
+				lost := make(chan error, 2)
+				for _, lock := range []*leasehold.Lock{a, b} {
+					go func() { lost <- lock.Err() }()
+				}
+				elapse(0)
+				believed := 0
+				for range len(lost) {
+					if <-lost == nil {
+						believed++
+					}
+				}
+				if believed > 0 {
+					t.Errorf("%d locks are believed in under a session that has ended", believed)
+				}
+				close(told)
+				elapse(5 * time.Second)
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestNothingIsGrantedUnderASessionWhoseLeaseHasRunOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := sharedConfig()
+		cfg.HoldThroughOutage = true
+		c, wire := w.client(cfg)
+		lock := w.acquire(c, "a")
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.renews() {
+				return out(ctx, c, next)
+			}
+			return next()
+		})
+		elapse(30 * time.Second)
+		if err := lock.Err(); err != nil {
+			t.Fatalf("not held on to: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if got, err := c.Acquire(ctx, "b"); err == nil {
+			t.Errorf("granted %v under a session that anybody may mark dead", got.Key())
+		}
+		wire.setFault(nil)
+		elapse(10 * time.Second)
+		w.release(w.acquire(c, "b"))
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestASessionThatRanOutIsMarkedDeadByTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(sharedConfig())
+		w.acquire(c, "a")
+		row := w.sessions()[0]
+		wire.setFault(cut)
+		elapse(30 * time.Second)
+		wire.setFault(nil)
+		lock := w.acquire(c, "b")
+		elapse(time.Second)
+		if item := w.item(row); textOf(item, "dead") != "1" || item["expiresAt"] == nil {
+			t.Errorf("nothing collects the row of the session before: %v", item)
+		}
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = c.Close(t.Context())
+	})
+}

@@ -176,7 +176,7 @@ func (p *picking) pick() (*holding, error) {
 		} else {
 			failures = 0
 		}
-		if late := p.c.now().Mono-began.Mono > tryFor; p.noWait() && (late || !next.failed) {
+		if late := p.c.now().Mono-began.Mono > tryFor; p.noWait() && (late || !next.failed && next.wait > 0) {
 			return nil, p.held(late)
 		}
 		if p.await(next.wait) && next.look {
@@ -248,14 +248,9 @@ func (p *picking) takeFirst() (*holding, next, error) {
 		if !part.ready || p.life.Err() != nil {
 			continue
 		}
-		if ans, err := part.watchSession(); err != nil {
-			p.drop(part, err)
-			continue
-		} else if ans.Cause == decide.Refused {
-			return nil, n, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
-		} else if ans.err != nil {
-			part.lastErr.Store(&ans.err)
-			n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
+		if ok, err := p.watchSession(part, &n); err != nil {
+			return nil, n, err
+		} else if !ok {
 			continue
 		}
 		move, wait := decide.Next(part.view, now, u)
@@ -273,11 +268,37 @@ func (p *picking) takeFirst() (*holding, next, error) {
 			return h, n, err
 		}
 		n.failed = n.failed || failed
-		if move, wait := decide.Next(part.view, p.c.now().Mono, u); part.ready && !failed && wait < n.wait {
+		if failed || !part.ready {
+			continue
+		}
+		if ok, err := p.watchSession(part, &n); err != nil { // of the holder just met
+			return nil, n, err
+		} else if !ok {
+			continue
+		}
+		if move, wait := decide.Next(part.view, p.c.now().Mono, u); wait < n.wait {
 			n.wait, n.look = wait, move == decide.Look
 		}
 	}
 	return nil, n, nil
+}
+
+// watchSession enters until when a session keeps the holder of a key alive.
+// False: that cannot be told now, or ever.
+func (p *picking) watchSession(part *choice, n *next) (bool, error) {
+	ans, err := part.watchSession()
+	switch {
+	case err != nil: // damaged: one of the others may do
+		p.drop(part, err)
+		return false, nil
+	case ans.Cause == decide.Refused:
+		return false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
+	case ans.err != nil:
+		part.lastErr.Store(&ans.err)
+		n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
+		return false, nil
+	}
+	return true, nil
 }
 
 // takeUntilAnswered stays with one key until it is known whether it is had: to

@@ -333,3 +333,24 @@ func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T
 		w.release(lock)
 	})
 }
+
+func TestATryForOneOfSeveralTakesOverWhatItsClientWatchedForALease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(config())
+		w.acquireAll(holder, leasehold.Keys("a", "b"))
+		wire.setFault(cut)
+		c, _ := w.client(config())
+		for _, wait := range []time.Duration{0, 19 * time.Second} {
+			elapse(wait)
+			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+				t.Fatalf("not yet a lease: %v", err)
+			}
+		}
+		elapse(time.Second)
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(lock)
+	})
+}

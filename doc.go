@@ -154,8 +154,9 @@
 //	                 session was marked dead or deleted, and every lock is lost.
 //	mark dead        by whoever waits for one of its locks and has watched the
 //	                 session's version stand still for its lease; by its own client
-//	                 when it closes, or begins another after its trust has ended. Final. From then on each of its locks may be
-//	                 taken over at the version it shows.
+//	                 when it closes, or begins another after its trust has ended.
+//	                 Final. From then on each of its locks may be taken over at the
+//	                 version it shows.
 //
 // A record's session counts only if the owner's name ends in its id: a peer may
 // carry the attribute into its own grant. A session's row that is not there,

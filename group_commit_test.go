@@ -3,8 +3,10 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -320,4 +322,165 @@ func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestACommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
+	lost := func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+		return nil, errReset
+	}
+	for name, renewal := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+		"landed unseen": loseReply,
+		"never arrived": lost,
+		"is under way":  slow(time.Second),
+		"under way, unseen": func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			return hang(ctx)
+		},
+	} {
+		for _, all := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, of all %v", name, all), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					c, wire := w.work().client(config())
+					g := w.acquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					wire.setFault(once(call.renews, renewal))
+					var wg sync.WaitGroup
+					wg.Go(func() { _ = g.Locks()[0].Renew(ctx) })
+					elapse(0)
+					cancel()
+					commit := g.CommitAndRelease
+					if !all {
+						commit = g.Locks()[0].CommitAndRelease
+					}
+					if err := commit(t.Context(), writes(note("a", "1"))); err != nil {
+						t.Errorf("commit: %v", err)
+					}
+					w.wantLog("1")
+					if !w.isReleased("x") {
+						t.Error("left held")
+					}
+					wg.Wait()
+					_ = g.Release(t.Context())
+				})
+			})
+		}
+	}
+}
+
+func TestACommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.work().client(config())
+		outer := w.acquire(c, "x")
+		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("x", "y"), leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil {
+			t.Fatal(err)
+		}
+		w.wantLog("1")
+		if outer.Err() != nil || w.isReleased("x") || !w.isReleased("y") {
+			t.Errorf("the outer handle: %v; released: %v, %v", outer.Err(), w.isReleased("x"), w.isReleased("y"))
+		}
+		if err := g.CommitAndRelease(t.Context(), writes(note("a", "2"))); !errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("committed again: %v", err)
+		}
+		w.release(outer)
+		w.wantLog("1")
+	})
+}
+
+func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
+	for name, write := range map[string]types.TransactWriteItem{"landed": note("a", "1"), "failed": noteIf("a", "1")} {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					var mu sync.Mutex
+					var events []string
+					cfg := config()
+					cfg.SharedLease = shared
+					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+						if e.Kind != leasehold.EventGranted {
+							mu.Lock()
+							defer mu.Unlock()
+							events = append(events, string(e.Kind)+" "+e.Key.Partition)
+						}
+					}
+					c, _ := w.work().client(cfg)
+					g := w.acquireAll(c, leasehold.Keys("x", "y"))
+					_ = g.CommitAndRelease(t.Context(), writes(write))
+					_ = g.Release(t.Context())
+					_ = c.Close(t.Context())
+					slices.Sort(events)
+					if want := []string{string(leasehold.EventCommitted) + " x", string(leasehold.EventReleased) + " x", string(leasehold.EventReleased) + " y"}; !slices.Equal(events, want) {
+						t.Errorf("events %q", events)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestASessionLostWhileKeysAreTakenInOrderBeginsThemAnew(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		plain, _ := w.client(config())
+		other := w.acquire(plain, "y")
+		c, wire := w.client(sharedConfig())
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "TransactWriteItems" && c.grants() { // not allowed: in order
+				return refusal(400, "AccessDeniedException"), nil
+			}
+			return next()
+		})
+		granted := make(chan *leasehold.Group)
+		go func() { granted <- w.acquireAll(c, leasehold.Keys("x", "y", "z")) }()
+		elapse(2 * time.Second)
+		first := textOf(w.item("x"), "session")
+		w.delete(w.sessions()[0])
+		elapse(10 * time.Second)
+		w.release(other)
+		g := <-granted
+		if err := g.Err(); err != nil {
+			t.Errorf("the group: %v", err)
+		}
+		for _, key := range []string{"x", "y", "z"} {
+			if id := textOf(w.item(key), "session"); id == "" || id == first {
+				t.Errorf("%s is held under session %q, the first was %q", key, id, first)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(sharedConfig())
+		held := w.acquireAll(holder, leasehold.Keys("x", "y"))
+		for _, cfg := range []leasehold.Config{config(), sharedConfig()} {
+			c, _ := w.client(cfg)
+			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+				t.Errorf("while the session lives: %v", err)
+			}
+			_ = c.Close(t.Context())
+		}
+		c, _ := w.client(sharedConfig())
+		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		wire.setFault(cut)
+		elapse(5 * time.Second)
+		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		elapse(20 * time.Second)
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held.Err() == nil {
+			t.Error("the dead holder believes")
+		}
+		w.release(lock)
+		_ = c.Close(t.Context())
+	})
 }

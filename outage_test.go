@@ -179,3 +179,33 @@ func TestACommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.
 		})
 	}
 }
+
+func TestALockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
+	for name, taken := range map[string]bool{"resumed": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.HoldThroughOutage = true
+				c, wire := w.client(cfg)
+				lock := w.acquire(c, "job")
+				wire.setFault(out)
+				elapse(30 * time.Second)
+				grant, err := lock.Detach()
+				if err != nil {
+					t.Fatal(err)
+				}
+				other, _ := w.client(config())
+				if taken {
+					w.release(w.acquire(other, "job"))
+				}
+				resumed, err := other.Resume(t.Context(), grant)
+				if taken != errors.Is(err, leasehold.ErrLost) || taken == (err == nil) {
+					t.Errorf("resumed: %v", err)
+				}
+				if err == nil {
+					w.release(resumed)
+				}
+			})
+		})
+	}
+}

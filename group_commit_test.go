@@ -484,3 +484,34 @@ func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.work().client(config())
+		began := time.Now()
+		var xEnds, yEnds <-chan struct{}
+		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
+			mono = time.Since(began)
+			select {
+			case <-yEnds: // lost; what the clock says of x must not save it
+				return mono, mono
+			default:
+			}
+			select {
+			case <-xEnds: // given up: y's turn comes late
+				return mono, mono + time.Hour
+			default:
+				return mono, mono
+			}
+		})
+		g := w.acquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
+		xEnds, yEnds = g.Locks()[0].Context().Done(), g.Locks()[1].Context().Done()
+		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit: %v", err)
+		}
+		w.wantLog()
+		if !w.isReleased("x") {
+			t.Error("x is left held")
+		}
+	})
+}

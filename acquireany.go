@@ -101,7 +101,7 @@ func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
 func (p *picking) requests() int {
 	n := p.reads
 	for _, part := range p.parts {
-		n += part.seeker.requests
+		n += part.requests
 	}
 	return n
 }
@@ -318,17 +318,16 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 			return nil, false, nil
 		}
 		part.lastErr.Store(&ans.err)
-		switch {
-		case ans.Cause == decide.Refused:
+		switch ans.Cause {
+		case decide.Refused:
 			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
-		case ans.Cause == decide.Busy:
+		case decide.Busy:
 			p.c.emit(p.life, Event{Kind: EventThrottled, Key: part.want.key, Requests: 1, Err: ans.err})
 			if len(part.tried) == 0 {
 				return nil, true, nil
 			}
 		}
-		switch {
-		case p.noWait() && p.c.now().Mono-began.Mono > tryFor:
+		if p.noWait() && p.c.now().Mono-began.Mono > tryFor {
 			return nil, true, nil
 		}
 		pause(p.life.Done(), p.c.cfg.PollMin+backoff(n, 2*time.Second))
@@ -363,7 +362,7 @@ func (p *picking) held(late bool) error {
 		case part.err != nil:
 			continue
 		case part.seen != nil:
-			return part.seeker.held()
+			return part.held()
 		case part.ready && late:
 			return opError("acquire", p.c.cfg.Table, part.want.key, fmt.Errorf("gave up after %v: %w", tryFor, *part.lastErr.Load()))
 		}
@@ -398,10 +397,10 @@ func (p *picking) look() error {
 			}
 		}
 	}
-	switch {
-	case ans.Cause == decide.Refused:
+	switch ans.Cause {
+	case decide.Refused:
 		return opError("acquire", p.c.cfg.Table, keys[0], ans.err)
-	case ans.Cause == decide.Busy:
+	case decide.Busy:
 		p.c.emit(p.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: ans.err})
 	}
 	return nil

@@ -1,0 +1,455 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestUncontendedKeysCostTwoTransactionsAndOneRead(t *testing.T) {
+	for _, n := range []int{2, 3, 100} {
+		inBubble(t, func(t *testing.T, w *world) {
+			c, wire := w.client(config())
+			for round := range 2 { // new records, and kept ones
+				g := w.acquireAll(c, manyKeys(n))
+				if err := g.Err(); err != nil {
+					t.Error(err)
+				}
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got, want := ops(wire.sent()), []string{"TransactWriteItems", "BatchGetItem", "TransactWriteItems"}; !slices.Equal(got, want) {
+					t.Errorf("%d keys, round %d: requests %v, want %v", n, round, got, want)
+				}
+				if held := w.held(manyKeys(n)); len(held) > 0 {
+					t.Errorf("released, and still held: %v", held)
+				}
+			}
+		})
+	}
+}
+
+func TestOneKeyIsAcquiredAsByAcquire(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		g := w.acquireAll(c, leasehold.Keys("a", "a"))
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got, want := ops(wire.sent()), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
+			t.Errorf("requests %v, want %v", got, want)
+		}
+	})
+}
+
+func TestMoreThanAHundredKeysAreTakenInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		keys := manyKeys(103)
+		g := w.acquireAll(c, keys)
+		if n := len(wire.sent()); n != 103 {
+			t.Errorf("%d requests", n)
+		}
+		if held := w.held(keys); len(held) != 103 {
+			t.Errorf("%d are held", len(held))
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if held := w.held(keys); len(held) > 0 {
+			t.Errorf("released, and still held: %v", held)
+		}
+		if got, want := ops(wire.sent()), []string{"TransactWriteItems", "TransactWriteItems"}; !slices.Equal(got, want) {
+			t.Errorf("released by %v, want %v", got, want)
+		}
+	})
+}
+
+func TestKeysAreNamedBeforeAnythingIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		for name, keys := range map[string][]leasehold.Key{
+			"none": nil, "an empty one": leasehold.Keys("a", ""), "a sort key in a table without": {{Partition: "a", Sort: "b"}},
+		} {
+			if _, err := c.AcquireAll(t.Context(), keys); err == nil {
+				t.Errorf("AcquireAll of %s: no error", name)
+			}
+			if _, err := c.AcquireAny(t.Context(), keys); err == nil {
+				t.Errorf("AcquireAny of %s: no error", name)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.Canceled) {
+			t.Errorf("with an ended ctx: %v", err)
+		}
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.Canceled) {
+			t.Errorf("with an ended ctx: %v", err)
+		}
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestAWaiterForSeveralKeysHoldsNone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, _ := w.client(config())
+		other := w.acquire(a, "c")
+		granted := make(chan *leasehold.Group)
+		go func() { granted <- w.acquireAll(b, leasehold.Keys("a", "b", "c")) }()
+		elapse(5 * time.Second)
+		if held := w.held(leasehold.Keys("a", "b")); len(held) > 0 {
+			t.Errorf("holds %v while it waits for c", held)
+		}
+		w.release(other)
+		began := time.Now()
+		g := <-granted
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("granted %v after the release", took)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		held := w.acquireAll(a, leasehold.Keys("b", "c"))
+		_, err := b.AcquireAll(t.Context(), leasehold.Keys("d", "c", "b", "a"), leasehold.NoWait())
+		var is *leasehold.HeldError
+		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.sent()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		if held := w.held(leasehold.Keys("a", "d")); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestADeadHoldersKeysAreTakenOverTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		dead := w.acquireAll(a, leasehold.Keys("a", "b", "c"))
+		wire.setFault(cut)
+		b, _ := w.client(config())
+		began := time.Now()
+		g := w.acquireAll(b, leasehold.Keys("c", "a", "d"))
+		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("granted after %v, a lease is 20s", took)
+		}
+		for i, l := range g.Locks() {
+			if _, took := l.TookOver(); took != (i < 2) {
+				t.Errorf("%v: taken over: %v", l.Key(), took)
+			}
+		}
+		if dead.Err() == nil {
+			t.Error("the dead holder believes")
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		// Whenever a transaction comes, c has just been taken by another.
+		var transactions atomic.Int32
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "TransactWriteItems" && c.grants() {
+				transactions.Add(1)
+				other := w.acquire(a, "c")
+				res, err := next()
+				w.release(other)
+				return res, err
+			}
+			return next()
+		})
+		var g *leasehold.Group
+		granted := make(chan struct{})
+		go func() {
+			defer close(granted)
+			g = w.acquireAll(b, leasehold.Keys("c", "b", "a"), leasehold.WithoutRenewal())
+		}()
+		for transactions.Load() < 5 {
+			elapse(100 * time.Millisecond)
+		}
+		<-granted
+		if n := transactions.Load(); n != 5 {
+			t.Errorf("%d transactions", n)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestKeysTakenInOrderAreRenewedUntilTheLastIsHad(t *testing.T) {
+	for name, opts := range map[string][]leasehold.AcquireOption{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, _ := w.client(config())
+				b, wire := w.client(config())
+				other := w.acquire(a, "b")
+				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					if c.op == "TransactWriteItems" && c.grants() { // not allowed: in order
+						return refusal(400, "AccessDeniedException"), nil
+					}
+					return next()
+				})
+				granted := make(chan *leasehold.Group)
+				go func() { granted <- w.acquireAll(b, leasehold.Keys("c", "b", "a"), opts...) }()
+				elapse(time.Minute)
+				if held := w.held(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
+					t.Errorf("held while b is awaited: %v", held)
+				}
+				token := w.item("a")["fencingToken"]
+				w.release(other)
+				g := <-granted
+				if err := g.Err(); err != nil {
+					t.Error(err)
+				}
+				if got := w.item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
+					t.Errorf("a was lost on the way: token %v, then %v", token, got)
+				}
+				wire.sent()
+				elapse(10 * time.Second)
+				if n := len(wire.sent()); (n == 0) != (opts != nil) {
+					t.Errorf("%d requests in the background", n)
+				}
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEndedWaitForSeveralKeysLeavesNothingHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		for name, denied := range map[string]bool{"together": false, "in order": true} {
+			a, _ := w.client(config())
+			b, wire := w.client(config())
+			other := w.acquire(a, "c")
+			wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+				if denied && c.op == "TransactWriteItems" && c.grants() {
+					return refusal(400, "AccessDeniedException"), nil
+				}
+				return next()
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err := b.AcquireAll(ctx, leasehold.Keys("a", "b", "c", "d"))
+			cancel()
+			var is *leasehold.HeldError
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
+				t.Errorf("%s: error %v", name, err)
+			}
+			if held := append(w.held(leasehold.Keys("a", "b", "d")), ""); len(held) > 1 || len(b.Held()) > 0 {
+				t.Errorf("%s: left held: %v, %v", name, held, b.Held())
+			}
+			if err := b.Close(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			w.release(other)
+		}
+	})
+}
+
+func TestCloseEndsTheWaitForSeveralKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		other := w.acquire(a, "b")
+		b, _ := w.client(config())
+		errs := make(chan error, 2)
+		go func() { _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b")); errs <- err }()
+		go func() { _, err := b.AcquireAny(t.Context(), leasehold.Keys("b")); errs <- err }()
+		elapse(time.Second)
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := <-errs; !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("error %v", err)
+			}
+		}
+		w.release(other)
+	})
+}
+
+func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		g := w.acquireAll(c, leasehold.Keys("b", "d"))
+		ctx := g.Context()
+		wire.sent()
+		for name, err := range map[string]error{
+			"a key it has":       second(c.AcquireAll(ctx, leasehold.Keys("b", "e"))),
+			"a key below":        second(c.AcquireAll(ctx, leasehold.Keys("c", "e"))),
+			"one key below":      second(c.Acquire(ctx, "a")),
+			"any of what it has": second(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
+			"below, and shared":  second(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
+		} {
+			if !errors.Is(err, leasehold.ErrDeadlock) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		above, err := c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if above.Locks()[0].Token() != g.Locks()[0].Token() {
+			t.Error("the grant is not shared")
+		}
+		if err := above.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if held := w.held(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
+			t.Errorf("held after the inner release: %v", held)
+		}
+		below, err := c.TryAcquire(ctx, "a") // which does not wait
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(below)
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestOptionsApplyToEveryKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		keys := leasehold.Keys("a", "b")
+		if _, err := c.AcquireAll(t.Context(), keys, leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("IfExists: %v", err)
+		}
+		g := w.acquireAll(c, keys, leasehold.WithData([]byte("x")), leasehold.WithLease(10*time.Second),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"old": str("1")}))
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		g = w.acquireAll(c, keys, leasehold.IfExists(), leasehold.WithoutAttributes(), leasehold.DeleteOnRelease())
+		for _, l := range g.Locks() {
+			if string(l.Data()) != "x" || len(l.Record().Attributes) > 0 {
+				t.Errorf("%v: data %q, attributes %v", l.Key(), l.Data(), l.Record().Attributes)
+			}
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if w.item("a") != nil || w.item("b") != nil {
+			t.Error("the records are still there")
+		}
+	})
+}
+
+func TestGoroutinesOfOneClientTakeSeveralKeysInTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		inside := map[string]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i, keys := range [][]string{{"a", "b"}, {"b", "a"}, {"c", "b"}, {"a", "c"}, {"b"}, {"a"}} {
+			wg.Go(func() {
+				for range 5 {
+					g, err := c.AcquireAll(t.Context(), leasehold.Keys(keys...))
+					if err != nil {
+						t.Error(i, err)
+						return
+					}
+					mu.Lock()
+					for _, key := range keys {
+						if inside[key]++; inside[key] > 1 {
+							t.Errorf("two hold %s", key)
+						}
+					}
+					mu.Unlock()
+					time.Sleep(10 * time.Millisecond)
+					mu.Lock()
+					for _, key := range keys {
+						inside[key]--
+					}
+					mu.Unlock()
+					if err := g.Release(t.Context()); err != nil {
+						t.Error(i, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATryBehindAWaiterForSeveralKeysIsAnsweredAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, _ := w.client(config())
+		other := w.acquire(a, "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { _, err := b.AcquireAll(ctx, leasehold.Keys("a", "b")); done <- err }()
+		elapse(time.Second)
+		began := time.Now()
+		if _, err := b.TryAcquire(t.Context(), "a"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		cancel()
+		<-done
+		w.release(other)
+		w.release(w.acquire(b, "a", leasehold.NoWait()))
+	})
+}
+
+func TestATryInOrderThatIsRefusedLeavesNothingHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _ := w.client(config())
+		b, wire := w.client(config())
+		other := w.acquire(a, "b")
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op == "TransactWriteItems" && c.grants() {
+				return refusal(400, "AccessDeniedException"), nil
+			}
+			return next()
+		})
+		if _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.held(leasehold.Keys("a")); len(held) > 0 || len(b.Held()) > 0 {
+			t.Errorf("left held: %v, %v", held, b.Held())
+		}
+		w.release(other)
+	})
+}

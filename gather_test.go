@@ -154,31 +154,37 @@ func TestATransactionThatIsAppliedTwiceIsOneGrant(t *testing.T) {
 }
 
 func TestKeysThatAreBrokenBeforeTheyAreReadBackAreAskedForAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		first := true
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "BatchGetItem" && first {
-				first = false
-				w.delete("a")
-				w.update("b", map[string]types.AttributeValue{"isReleased": str("1"), "recordVersionNumber": str("another")})
-			}
-			return next()
+	for name, interfere := range map[string]func(w *world){
+		"deleted": func(w *world) { w.delete("a") },
+		"broken": func(w *world) {
+			w.update("b", map[string]types.AttributeValue{"isReleased": str("1"), "recordVersionNumber": str("another")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				wire.setFault(once(func(c call) bool { return c.op == "BatchGetItem" },
+					func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+						interfere(w)
+						return next()
+					}))
+				began := time.Now()
+				g := w.acquireAll(c, leasehold.Keys("a", "b", "c"))
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("took %v", took)
+				}
+				for _, l := range g.Locks() {
+					item := w.item(l.Key().Partition)
+					if l.Record().Version != textOf(item, "recordVersionNumber") || item["isReleased"] != nil {
+						t.Errorf("%v: the holder does not hold what the record shows: %v", l.Key(), item)
+					}
+				}
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
 		})
-		began := time.Now()
-		g := w.acquireAll(c, leasehold.Keys("a", "b", "c"))
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %v", took)
-		}
-		for _, l := range g.Locks() {
-			if l.Record().Version != textOf(w.item(l.Key().Partition), "recordVersionNumber") {
-				t.Errorf("%v: the holder does not hold what the record shows", l.Key())
-			}
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	}
 }
 
 func TestAKeyLostWhileTheOthersAreSoughtIsTakenAgain(t *testing.T) {

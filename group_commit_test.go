@@ -289,38 +289,45 @@ func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testin
 }
 
 func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
-	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
+	commits := map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Commit(ctx, writes(note("a", "1")))
 		},
 		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Locks()[1].Commit(ctx, writes(note("a", "1")))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				g := w.acquireAll(c, leasehold.Keys("y", "x"))
-				wire.setFault(once(call.commits, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-					time.Sleep(time.Second) // on its way
-					return next()
-				}))
-				committed := make(chan error, 1)
-				go func() { committed <- commit(t.Context(), g) }()
-				elapse(0)
-				began := time.Now()
-				if err := g.Release(t.Context()); err != nil {
-					t.Errorf("release: %v", err)
-				}
-				if took := time.Since(began); took != time.Second {
-					t.Errorf("released after %v", took)
-				}
-				if err := <-committed; err != nil {
-					t.Errorf("commit: %v", err)
-				}
-				w.wantLog("1")
+	}
+	releases := map[string]func(ctx context.Context, g *leasehold.Group) error{
+		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
+		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, nil) },
+	}
+	for of, commit := range commits {
+		for by, release := range releases {
+			t.Run(by+" for that "+of, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					c, wire := w.work().client(config())
+					g := w.acquireAll(c, leasehold.Keys("y", "x"))
+					wire.setFault(once(call.commits, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+						time.Sleep(time.Second) // on its way
+						return next()
+					}))
+					committed := make(chan error, 1)
+					go func() { committed <- commit(t.Context(), g) }()
+					elapse(0)
+					began := time.Now()
+					if err := release(t.Context(), g); err != nil {
+						t.Errorf("release: %v", err)
+					}
+					if took := time.Since(began); took != time.Second {
+						t.Errorf("released after %v", took)
+					}
+					if err := <-committed; err != nil {
+						t.Errorf("commit: %v", err)
+					}
+					w.wantLog("1")
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -198,6 +198,17 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 // after trust has ended is of no use.
 func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing.trust()) }
 
+// grantWithin is grantLimit for one attempt: nor is a reply of use that comes
+// after the trust in its session has ended.
+func (a attempt) grantWithin(want *request) time.Duration {
+	limit := want.grantLimit()
+	if a.session != nil {
+		row := a.session.row
+		limit = max(min(limit, row.c.now().Remaining(row.trustedUntil())), 0)
+	}
+	return limit
+}
+
 // grantOf spells attempt a of a request.
 func (c *Client) grantOf(want *request, a attempt) protocol.Grant {
 	var session string

@@ -102,6 +102,9 @@ func (c *checker) first() string {
 
 // believes enters a lock that a process was given.
 func (c *checker) believes(by *simClient, lock *leasehold.Lock) {
+	if lock.Err() != nil {
+		return // ended before it was told of
+	}
 	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
 	c.mu.Lock()
 	if s := c.records[lock.Key().Partition]; s != nil && s.grant == b.grant {

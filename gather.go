@@ -241,7 +241,7 @@ func (g *gathering) take() ([]*holding, decide.Transaction, error) {
 		attempts[i], writes[i] = s.next(over[i])
 	}
 	g.sent++
-	t, err := g.c.transact(g.life, writes, g.parts[0].want.grantLimit())
+	t, err := g.c.transact(g.life, writes, attempts[0].grantWithin(g.parts[0].want))
 	if err != nil {
 		g.at.Load().lastErr.Store(&err) // err does not change after this
 	}

@@ -53,7 +53,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 	h := f.h
 	for n := 0; ; n++ {
 		a := h.c.newAttempt(want.timing.lease).under(h.session)
-		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), want.grantLimit())
+		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), a.grantWithin(want))
 		f.sent++
 		switch {
 		case ans.Effect == decide.Applied:

@@ -440,3 +440,26 @@ func TestASessionThatRanOutIsMarkedDeadByTheNext(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+func TestAGrantIsWaitedForNoLongerThanItsSessionIsTrusted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := sharedConfig()
+		cfg.Lease = 4 * time.Second
+		c, wire := w.client(cfg)
+		w.acquire(c, "other")
+		former := w.sessions()[0]
+		late := once(func(c call) bool { return c.grants() && !strings.Contains(string(c.body), "leasehold/session/") }, slow(2900*time.Millisecond))
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.renewsSession() && strings.Contains(string(c.body), former) {
+				return hang(ctx)
+			}
+			return late(ctx, c, next)
+		})
+		elapse(2 * time.Second)
+		lock := w.acquire(c, "job")
+		if err := lock.Err(); err != nil || strings.HasSuffix(lock.Record().Owner, strings.TrimPrefix(former, "leasehold/session")) {
+			t.Errorf("granted under a session whose lease had run out: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}

@@ -232,7 +232,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 	}
 	a, w := s.next(over)
 	s.requests++
-	ans := s.c.write(s.life, w, s.want.grantLimit())
+	ans := s.c.write(s.life, w, a.grantWithin(s.want))
 	switch {
 	case ans.Effect == decide.Applied:
 		r, err := s.c.decode(s.want.key, ans.item)

@@ -110,6 +110,7 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	s.db = engine.Client(a.trace(s))
 	s.file, s.location = p.file, tilde(a.Env, p.file)
 	s.close = func() { _ = engine.Close() }
+	a.say.at(s.table, s.location)
 	if err := s.createTable(ctx); err != nil {
 		s.close()
 		return err

@@ -37,6 +37,7 @@ func start(t *testing.T, dir string, env []string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command("leasehold", args...)}
 	p.cmd.Dir, p.cmd.Env = dir, env
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.WaitDelay = patience // what CMD leaves behind may keep them open
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +181,13 @@ func TestTableASignalEndsTheWait(t *testing.T) {
 
 func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 	dir, env := tableEnv(t)
-	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+	p := start(t, dir, env, "run", "k", "--", "sh", "-c",
+		`trap 'echo 1 >heard' USR1; echo $$ >pid; (trap '' USR1; exec sleep 300) & echo $! >pid2; while :; do wait; done`)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	// Once it passes signals on it has told the watchdog of the group. Killed
+	// in the moment before, it takes CMD with it and not what CMD has started.
+	p.signal(syscall.SIGUSR1)
+	fileNumber(t, filepath.Join(dir, "heard"))
 	p.signal(syscall.SIGKILL)
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })

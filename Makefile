@@ -23,7 +23,7 @@ check: lint test ## Lint and test every module, the real servers included
 	LEASEHOLD_SEEDS=5000 go test -timeout 60m -run '^TestSimulation$$' .
 	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' .
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
-	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -timeout 50m ./...) || exit 1; done
+	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these:"; echo "$$unformatted"; exit 1; }

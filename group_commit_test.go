@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
@@ -173,7 +174,7 @@ func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
 		if err := g.Commit(t.Context(), many); err == nil {
 			t.Error("99 writes beside two guards")
 		}
-		own := types.TransactWriteItem{Delete: &types.Delete{TableName: ptr("locks"), Key: keyItem("y")}}
+		own := types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: keyItem("y")}}
 		if err := g.Commit(t.Context(), writes(own)); err == nil {
 			t.Error("a write to the record of one of the locks")
 		}
@@ -233,8 +234,6 @@ func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
 		_ = holder.Close(t.Context())
 	})
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -21,6 +21,18 @@ func reset(context.Context, call, func() (*http.Response, error)) (*http.Respons
 	return nil, errReset
 }
 
+// heldThroughOutage returns a lock whose holder holds on, and its wire, on which
+// there is an outage from now on.
+func (w *world) heldThroughOutage() (*leasehold.Lock, *wire) {
+	w.t.Helper()
+	cfg := config()
+	cfg.HoldThroughOutage = true
+	c, wire := w.client(cfg)
+	lock := w.acquire(c, "job")
+	wire.setFault(out)
+	return lock, wire
+}
+
 func TestAnOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
@@ -69,16 +81,10 @@ func TestAnOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
 
 func TestAReleaseAfterAnOutageClaimsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
-		cfg.HoldThroughOutage = true
-		c, wire := w.client(cfg)
-		lock := w.acquire(c, "job")
-		wire.setFault(out)
+		lock, wire := w.heldThroughOutage()
 		other, _ := w.client(config())
 		theirs := w.acquire(other, "job")
-		wire.setFault(once(call.releases, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return nil, errReset
-		}))
+		wire.setFault(once(call.releases, reset))
 		if err := lock.Release(t.Context()); err == nil {
 			t.Error("nil, though the lease had run out and another was granted the key")
 		}
@@ -88,11 +94,7 @@ func TestAReleaseAfterAnOutageClaimsNothing(t *testing.T) {
 
 func TestSilenceIsNoOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
-		cfg.HoldThroughOutage = true
-		c, wire := w.client(cfg)
-		lock := w.acquire(c, "job")
-		wire.setFault(out)
+		lock, wire := w.heldThroughOutage()
 		elapse(30 * time.Second)
 		if err := lock.Err(); err != nil {
 			t.Fatal(err)

@@ -22,6 +22,12 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
+// dieWithParent has the kernel kill this process when its parent dies, after
+// the thread that calls it has executed another program too.
+func dieWithParent() {
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) // it fails for no signal that exists
+}
+
 // await returns when CMD was stopped or has ended. One that has ended keeps
 // its process id until reap, so that no signal to its group can reach another
 // (waitid(2), WNOWAIT).

@@ -18,6 +18,8 @@ func bootClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 // died is for the watchdog to see.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+func dieWithParent() {}
+
 // await returns when CMD was stopped or has ended.
 func (c *child) await() (stopped bool, sig syscall.Signal) {
 	var status unix.WaitStatus

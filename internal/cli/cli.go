@@ -8,7 +8,8 @@
 //	errors.go     what an error means: exit code, kind, words
 //	waiting.go    who is waited for
 //	supervise.go  CMD under the lock; child*.go its process group; watchdog.go
-//	              the second process that stops it when trust ends
+//	              the second process that stops it when trust ends; gate*.go
+//	              what CMD waits at until that process knows of it
 package cli
 
 import (

@@ -31,8 +31,17 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
-		"leasehold": func() { os.Exit(cli.Main(cli.FromOS())) },
+		"leasehold":       func() { os.Exit(cli.Main(cli.FromOS())) },
+		"leasehold-alone": func() { os.Exit(cli.Main(alone())) },
+		"stand-at-gate":   cli.StandAtGate,
 	})
+}
+
+// alone is where leasehold cannot start itself a second time.
+func alone() cli.Env {
+	env := cli.FromOS()
+	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
+	return env
 }
 
 // leakChecked is goleak.VerifyTestMain for a test main that exits by itself.

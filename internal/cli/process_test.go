@@ -154,6 +154,63 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 	}
 }
 
+func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
+	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
+	p.signal(syscall.SIGUSR1) // which leasehold would shrug off at the gate
+	p.ends(128 + int(syscall.SIGUSR1))
+}
+
+// Whoever starts a program in leasehold's place gets the same from it.
+func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process was started with is read in /proc")
+	}
+	dir, env := tableEnv(t)
+	f, err := os.Create(filepath.Join(dir, "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const tells = `tr '\0' ' ' </proc/$$/cmdline; test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo leads
+		(cd /proc/self/fd && echo *); readlink /proc/self/fd/3 /proc/self/fd/6; ulimit -Sn; ulimit -Hn; umask
+		grep -E '^(Sig(Blk|Ign)|ShdPnd|NoNewPrivs|Cap)' /proc/$$/status; env | grep -v ^LEASEHOLD_ | sort`
+	tell := func(before ...string) string {
+		t.Helper()
+		args := append(before, "sh", "-c", tells, "dash", "-x", "--", "", "two words")
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir, cmd.Env = dir, append(env, "EMPTY=", "WORDS=two words")
+		cmd.Stdin, cmd.Stderr = f, f
+		cmd.ExtraFiles = []*os.File{f, f, nil, f}
+		if len(before) == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return string(out)
+	}
+	want := tell()
+	if got := tell("leasehold", "run", "k", "--"); got != want {
+		t.Errorf("under leasehold:\n%s\nwithout:\n%s", got, want)
+	}
+}
+
+func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
+	dir, env := tableEnv(t)
+	p := &process{t: t, cmd: exec.Command("leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(7)
+	if got := p.stderr.String(); !strings.Contains(got, "no watchdog process: ") {
+		t.Errorf("stderr: %s", got)
+	}
+}
+
 func TestTableASignalEndsTheWait(t *testing.T) {
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -181,16 +238,54 @@ func TestTableASignalEndsTheWait(t *testing.T) {
 
 func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 	dir, env := tableEnv(t)
-	p := start(t, dir, env, "run", "k", "--", "sh", "-c",
-		`trap 'echo 1 >heard' USR1; echo $$ >pid; (trap '' USR1; exec sleep 300) & echo $! >pid2; while :; do wait; done`)
-	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
-	// Once it passes signals on it has told the watchdog of the group. Killed
-	// in the moment before, it takes CMD with it and not what CMD has started.
-	p.signal(syscall.SIGUSR1)
-	fileNumber(t, filepath.Join(dir, "heard"))
-	p.signal(syscall.SIGKILL)
-	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
+	cmd := exec.Command("leasehold", "run", "k", "--", "sh", "-c", `sleep 300 & echo $$ $!; wait`)
+	cmd.Dir, cmd.Env = dir, env
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var parent, child int
+	_, err = fmt.Fscanln(stdout, &parent, &child)
+	_ = cmd.Process.Kill() // as soon as CMD has said a word
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "CMD is dead", func() bool { return isDead(parent) })
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
+	_ = cmd.Wait()
+}
+
+func TestCMDNeverRunsIfLeaseholdIsKilledBeforeTheWatchdogKnowsItsGroup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("who stands at the gate is read in /proc")
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("stand-at-gate", "/bin/sh", "-c", "echo 1 >ran; sleep 300")
+	cmd.Dir, cmd.Env = dir, bare(dir)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var group int
+	if _, err := fmt.Fscanf(stdout, "group %d\n", &group); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "somebody stands at the gate", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", group))
+		return err == nil && strings.HasPrefix(string(b), "leasehold\x00gate\x00")
+	})
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "nobody stands at the gate", func() bool { return isDead(group) })
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("CMD has run")
+	}
 }
 
 // The lock is on a server: who is stopped in the middle of a request to a

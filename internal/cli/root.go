@@ -79,7 +79,7 @@ New here? leasehold demo needs no AWS and no set-up.`,
 	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease())
 	add("look", a.newList(), a.newGet(), a.newBreak())
 	add("setup", a.newTable(), a.newLocal(), a.newDemo())
-	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newDemoProcess())
+	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
 	return root
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -29,24 +30,28 @@ type supervision struct {
 	cmd     *exec.Cmd
 
 	guard    *guard
+	gate     *gate
 	stopping bool // the lock is lost, or is about to be: CMD was told to stop
 }
 
 // run runs CMD and returns how it ended: the error carries the exit code.
 func (s *supervision) run() error {
-	var err error
-	if s.guard, err = s.app.startGuard(s.stop, s.grace); err != nil {
+	name := s.cmd.Args[0]
+	self, err := s.app.Executable()
+	if err == nil {
+		s.guard, err = startGuard(self, s.stop, s.grace)
+	}
+	if err != nil {
 		s.app.say.note("no watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
 		s.guard = guardHere(s.stop, s.grace)
+		self = ""
 	}
 	s.tellTrust()
-	c, err := startChild(s.cmd)
+	c, err := s.start(self)
 	if err != nil {
 		s.guard.end()
-		_ = s.release(releaseLimit) // CMD is what matters, and the lease frees the key
-		return startError(s.cmd.Args[0], err)
+		return s.notStarted(name, err)
 	}
-	s.guard.order(orderGroup, int64(c.group()))
 	s.supervise(c)
 	if s.guard.end() {
 		s.sayStopping()
@@ -57,18 +62,52 @@ func (s *supervision) run() error {
 		c.signal(syscall.SIGKILL)
 	}
 	code := c.reap()
+	<-s.gate.passed
+	if s.gate.err != nil {
+		return s.notStarted(name, s.gate.err)
+	}
 	return s.finish(code)
+}
+
+// start starts CMD, which does not run before the watchdog has been told of its
+// group. With no self to start, the watchdog ends with this process: then
+// there is no use in a gate.
+func (s *supervision) start(self string) (*child, error) {
+	var c *child
+	var err error
+	if self == "" {
+		s.gate = openGate()
+		c, err = startChild(s.cmd)
+	} else {
+		c, s.gate, err = startAtGate(self, s.cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.guard.order(orderGroup, int64(c.group()))
+	s.gate.open()
+	return c, nil
+}
+
+// notStarted releases the key and returns why CMD has not run.
+func (s *supervision) notStarted(name string, err error) error {
+	_ = s.release(releaseLimit) // CMD is what matters, and the lease frees the key
+	return startError(name, err)
 }
 
 // supervise passes signals on and watches the lock until CMD has ended.
 func (s *supervision) supervise(c *child) {
 	lost := s.lock.Context().Done()
 	reports := s.guard.reports
+	passed := s.gate.passed
+	var signals <-chan os.Signal // they wait for CMD, which is to get them
 	for {
 		select {
 		case <-c.exited:
 			return
-		case sig := <-s.signals.c:
+		case <-passed:
+			passed, signals = nil, s.signals.c
+		case sig := <-signals:
 			// Who was stopped and goes on looks at the lock first: if it was
 			// lost, the watchdog has killed CMD or is about to be told to.
 			if s.lock.Err() == nil {

@@ -175,12 +175,8 @@ type guard struct {
 	wait    func()        // until it has ended
 }
 
-// startGuard starts a watchdog as a process.
-func (a *app) startGuard(sig syscall.Signal, grace time.Duration) (*guard, error) {
-	self, err := a.Executable()
-	if err != nil {
-		return nil, err
-	}
+// startGuard starts self, this program, as a watchdog process.
+func startGuard(self string, sig syscall.Signal, grace time.Duration) (*guard, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err

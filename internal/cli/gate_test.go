@@ -1,0 +1,119 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// gatedCMD is a CMD that leaves a file behind.
+func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	cmd = &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", `: >"$1"`, "sh", ran}, Stderr: os.Stderr}
+	return cmd, func() bool {
+		_, err := os.Stat(ran)
+		return err == nil
+	}
+}
+
+func startGated(t *testing.T, cmd *exec.Cmd) (*child, *gate) {
+	t.Helper()
+	self, err := thisProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, g, err := startAtGate(self, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, g
+}
+
+// ended waits for the end of what was started and of its gate.
+func ended(c *child, g *gate) (code int) {
+	<-c.exited
+	code = c.reap()
+	<-g.passed
+	return code
+}
+
+func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
+	cmd, hasRun := gatedCMD(t)
+	c, g := startGated(t, cmd)
+	g.open()
+	if code := ended(c, g); code != 0 || g.err != nil || !hasRun() {
+		t.Errorf("exit code %d, %v, has run: %v", code, g.err, hasRun())
+	}
+}
+
+func TestCMDDoesNotRunOnceItsGateIsClosedForGood(t *testing.T) {
+	cmd, hasRun := gatedCMD(t)
+	c, g := startGated(t, cmd)
+	_ = g.conn.Close() // as the supervisor's death does
+	if code := ended(c, g); code != codeNotRun || hasRun() {
+		t.Errorf("exit code %d, has run: %v", code, hasRun())
+	}
+}
+
+func TestASignalEndsTheWaitAtTheGate(t *testing.T) {
+	cmd, hasRun := gatedCMD(t)
+	c, g := startGated(t, cmd)
+	c.signal(syscall.SIGTERM)
+	if code := ended(c, g); code != codeSignal+int(syscall.SIGTERM) || hasRun() {
+		t.Errorf("exit code %d, has run: %v", code, hasRun())
+	}
+	g.open() // nobody is left to run
+}
+
+func TestTheGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
+	noFormat := filepath.Join(t.TempDir(), "no-format")
+	if err := os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]syscall.Errno{
+		noFormat: syscall.ENOEXEC, noFormat + "-either": syscall.ENOENT, filepath.Dir(noFormat): syscall.EACCES,
+	} {
+		c, g := startGated(t, &exec.Cmd{Path: path, Args: []string{"cmd"}, Stderr: os.Stderr})
+		g.open()
+		if ended(c, g); !errors.Is(g.err, want) {
+			t.Errorf("%s: %v, want %v", path, g.err, want)
+		}
+	}
+}
+
+// orderTaker is a watchdog's pipe that does something when it is told a group.
+type orderTaker func()
+
+func (f orderTaker) Write(order []byte) (int, error) {
+	if strings.HasPrefix(string(order), orderGroup) {
+		f()
+	}
+	return len(order), nil
+}
+
+func (orderTaker) Close() error { return nil }
+
+func TestTheWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
+	self, err := thisProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, hasRun := gatedCMD(t)
+	s := &supervision{cmd: cmd}
+	s.guard = &guard{orders: orderTaker(func() {
+		_ = s.gate.conn.Close() // as the supervisor's death in this moment does
+	})}
+	c, err := s.start(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := ended(c, s.gate); code != codeNotRun || hasRun() {
+		t.Errorf("exit code %d, has run: %v", code, hasRun())
+	}
+}

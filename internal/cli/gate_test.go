@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // gatedCMD is a CMD that leaves a file behind.
@@ -35,6 +37,18 @@ func startGated(t *testing.T, cmd *exec.Cmd) (*child, *gate) {
 	return c, g
 }
 
+// closeForGood is what the supervisor's death does to a gate.
+func closeForGood(t *testing.T, g *gate) {
+	t.Helper()
+	conn, err := g.conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended := conn.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_RDWR) }); ended != nil || err != nil {
+		t.Error(ended, err)
+	}
+}
+
 // ended waits for the end of what was started and of its gate.
 func ended(c *child, g *gate) (code int) {
 	<-c.exited
@@ -55,7 +69,7 @@ func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
 func TestCMDDoesNotRunOnceItsGateIsClosedForGood(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
-	_ = g.conn.Close() // as the supervisor's death does
+	closeForGood(t, g)
 	if code := ended(c, g); code != codeNotRun || hasRun() {
 		t.Errorf("exit code %d, has run: %v", code, hasRun())
 	}
@@ -107,7 +121,7 @@ func TestTheWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{cmd: cmd}
 	s.guard = &guard{orders: orderTaker(func() {
-		_ = s.gate.conn.Close() // as the supervisor's death in this moment does
+		closeForGood(t, s.gate)
 	})}
 	c, err := s.start(self)
 	if err != nil {

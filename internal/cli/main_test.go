@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,10 +32,19 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
-		"leasehold":       func() { os.Exit(cli.Main(cli.FromOS())) },
-		"leasehold-alone": func() { os.Exit(cli.Main(alone())) },
+		"leasehold":       func() { main(cli.FromOS()) },
+		"leasehold-alone": func() { main(alone()) },
 		"stand-at-gate":   cli.StandAtGate,
 	})
+}
+
+// main runs the command on any thread but the process's first, so that no test
+// is passed by what is true of that one only.
+func main(env cli.Env) {
+	runtime.LockOSThread()
+	code := make(chan int)
+	go func() { code <- cli.Main(env) }()
+	os.Exit(<-code)
 }
 
 // alone is where leasehold cannot start itself a second time.

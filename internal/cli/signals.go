@@ -31,15 +31,19 @@ func catchSignals() *signals {
 func (s *signals) release() { signal.Stop(s.c) }
 
 // bind returns a copy of ctx that ends with a signal that would end the process.
+// The signal is there to be received again afterwards: what it was to end may
+// have succeeded in the same moment, and then it is CMD's.
 func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
+	var ended os.Signal
 	go func() {
 		defer close(done)
 		for {
 			select {
 			case sig := <-s.c:
 				if number, ok := sig.(syscall.Signal); ok && ends(number) {
+					ended = sig
 					cancel(&signalError{number})
 					return
 				}
@@ -52,6 +56,14 @@ func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() {
 		cancel(context.Canceled)
 		<-done
+		if ended == nil {
+			return
+		}
+		select {
+		case s.c <- ended:
+		default: // as many others are waiting to be received
+		}
+		ended = nil
 	}
 }
 

@@ -40,6 +40,16 @@ func (g *gate) open() {
 	}
 }
 
+// refusal returns why CMD could not be executed, if the exit code is that of
+// one who has not become CMD. No other waits for the answer.
+func (g *gate) refusal(code int) error {
+	if code != codeNotRun {
+		return nil
+	}
+	<-g.passed
+	return g.err
+}
+
 // newGateCommand is the command that waits and becomes CMD.
 func (a *app) newGateCommand() *cobra.Command {
 	return &cobra.Command{

@@ -50,19 +50,19 @@ func closeForGood(t *testing.T, g *gate) {
 }
 
 // ended waits for the end of what was started and of its gate.
-func ended(c *child, g *gate) (code int) {
+func ended(c *child, g *gate) (code int, refusal error) {
 	<-c.exited
 	code = c.reap()
 	<-g.passed
-	return code
+	return code, g.refusal(code)
 }
 
 func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	g.open()
-	if code := ended(c, g); code != 0 || g.err != nil || !hasRun() {
-		t.Errorf("exit code %d, %v, has run: %v", code, g.err, hasRun())
+	if code, err := ended(c, g); code != 0 || err != nil || !hasRun() {
+		t.Errorf("exit code %d, %v, has run: %v", code, err, hasRun())
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCMDDoesNotRunOnceItsGateIsClosedForGood(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	closeForGood(t, g)
-	if code := ended(c, g); code != codeNotRun || hasRun() {
+	if code, _ := ended(c, g); code != codeNotRun || hasRun() {
 		t.Errorf("exit code %d, has run: %v", code, hasRun())
 	}
 }
@@ -79,7 +79,7 @@ func TestASignalEndsTheWaitAtTheGate(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	c.signal(syscall.SIGTERM)
-	if code := ended(c, g); code != codeSignal+int(syscall.SIGTERM) || hasRun() {
+	if code, _ := ended(c, g); code != codeSignal+int(syscall.SIGTERM) || hasRun() {
 		t.Errorf("exit code %d, has run: %v", code, hasRun())
 	}
 	g.open() // nobody is left to run
@@ -95,8 +95,8 @@ func TestTheGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
 	} {
 		c, g := startGated(t, &exec.Cmd{Path: path, Args: []string{"cmd"}, Stderr: os.Stderr})
 		g.open()
-		if ended(c, g); !errors.Is(g.err, want) {
-			t.Errorf("%s: %v, want %v", path, g.err, want)
+		if code, err := ended(c, g); !errors.Is(err, want) {
+			t.Errorf("%s: exit code %d, %v, want %v", path, code, err, want)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestTheWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := ended(c, s.gate); code != codeNotRun || hasRun() {
+	if code, _ := ended(c, s.gate); code != codeNotRun || hasRun() {
 		t.Errorf("exit code %d, has run: %v", code, hasRun())
 	}
 }

@@ -175,7 +175,7 @@ func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
 	defer f.Close()
 	const tells = `tr '\0' ' ' </proc/$$/cmdline; test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo leads
 		(cd /proc/self/fd && echo *); readlink /proc/self/fd/3 /proc/self/fd/6; ulimit -Sn; ulimit -Hn; umask
-		grep -E '^(Sig(Blk|Ign)|ShdPnd|NoNewPrivs|Cap)' /proc/$$/status; env | grep -v ^LEASEHOLD_ | sort`
+		grep -E '^(Sig(Blk|Ign)|ShdPnd|NoNewPrivs|Cap)' /proc/self/status; env | grep -v ^LEASEHOLD_ | sort`
 	tell := func(before ...string) string {
 		t.Helper()
 		args := append(before, "sh", "-c", tells, "dash", "-x", "--", "", "two words")

@@ -62,9 +62,8 @@ func (s *supervision) run() error {
 		c.signal(syscall.SIGKILL)
 	}
 	code := c.reap()
-	<-s.gate.passed
-	if s.gate.err != nil {
-		return s.notStarted(name, s.gate.err)
+	if err := s.gate.refusal(code); err != nil {
+		return s.notStarted(name, err)
 	}
 	return s.finish(code)
 }

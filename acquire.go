@@ -23,16 +23,24 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	if err != nil {
 		return nil, err
 	}
+	return c.acquireOne(ctx, &want)
+}
+
+// acquireOne is Acquire of a request that is in order.
+func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("leasehold: acquire %v: %w", want.key, context.Cause(ctx))
 	}
 	if h := heldKeysOf(ctx).find(c, want.key); h != nil {
-		if want.reentrant {
+		switch {
+		case !want.mayShare(h):
+			return nil, errUpgrade(want.key)
+		case want.reentrant:
 			return h.share(ctx)
 		}
 		return nil, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
 	}
-	if err := checkOrder(ctx, c, &want); err != nil {
+	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
 	}
 	if !c.enter() {
@@ -41,7 +49,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	defer c.leave()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
-	return c.acquire(ctx, &want)
+	return c.acquire(ctx, want)
 }
 
 // TryAcquire is Acquire with NoWait: granted at once, or a *HeldError.
@@ -73,12 +81,16 @@ func (h *holding) share(ctx context.Context) (*Lock, error) {
 	return l, nil
 }
 
-// acquire takes a place in the local line, and then seeks the key.
+// acquire takes a place in the local line, and then seeks the key. Who asks for
+// a read/write lock has no line: many may be granted it.
 func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	began := c.now()
-	given, err := c.awaitTurn(ctx, want)
-	if err != nil {
-		return nil, err
+	var given turn
+	if want.shared == nil {
+		var err error
+		if given, err = c.awaitTurn(ctx, want); err != nil {
+			return nil, err
+		}
 	}
 	if h := given.granted; h != nil {
 		return c.granted(ctx, h, began, 0, true)

@@ -53,9 +53,10 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 // version, so that a record it freed is known again.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 	var unanswered []string
+	proto := c.protoOfRecord(r)
 	for n := 0; ; n++ {
 		version := protocol.NewVersion()
-		w := c.proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)), b.unrenewed)
+		w := proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)), b.unrenewed)
 		ans := c.write(ctx, w, attemptLimit)
 		switch {
 		case ans.Effect == decide.Applied:
@@ -75,10 +76,11 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 			if item == nil {
 				return fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table)
 			}
-			now, err := c.decode(r.Key, item)
+			stored, err := proto.Decode(item)
+			now := recordOf(stored)
 			switch {
 			case err != nil:
-				return err
+				return recordError(r.Key, item, err)
 			case now.Released && slices.Contains(append(unanswered, version), now.Version):
 				return nil
 			case now.Released && now.Version == "" && len(unanswered) > 0:

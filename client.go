@@ -30,6 +30,7 @@ type Client struct {
 
 	lines    *lines
 	seen     *memory
+	entries  *memory          // of read/write locks, each holder by itself
 	orphans  attempts[Key]    // to be granted: nobody believes in them
 	resumes  attempts[string] // to resume a grant, by its id
 	sharing  *sharing         // with Config.SharedLease
@@ -72,7 +73,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks,
-		lines: newLines(cfg), seen: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
+		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if cfg.SharedLease {

@@ -78,6 +78,9 @@ func (l *Lock) Detach() (Grant, error) {
 	if h.session != nil {
 		return Grant{}, &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "Detach together with SharedLease"}
 	}
+	if h.want.mode != protocol.ModePlain {
+		return Grant{}, &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "Detach of a read/write lock"}
+	}
 	if shared {
 		return Grant{}, fmt.Errorf("leasehold: detach %v: other handles share the grant: release them first", h.key)
 	}

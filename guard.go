@@ -20,7 +20,7 @@ import (
 func (l *Lock) Guard() types.TransactWriteItem { return l.h.guard() }
 
 func (h *holding) guard() types.TransactWriteItem {
-	return h.c.proto.Guard(protocol.Hold{
+	return h.proto.Guard(protocol.Hold{
 		Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant}, Token: h.token,
 	}).TransactItem(h.c.cfg.Table)
 }

@@ -75,7 +75,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
 		committing: make(chan struct{}, 1),
-		proto:      c.proto, session: a.session, heads: want.heads,
+		proto:      want.protoOf(c, r.Grant), session: a.session, heads: want.heads,
 	}
 	if h.heads != nil {
 		h.proto = c.sharing.proto.Session()

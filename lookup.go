@@ -16,7 +16,8 @@ import (
 )
 
 // Get reads one record, consistently. ErrNotFound if there is none,
-// a *RecordError if it is not a lock of this layout.
+// a *RecordError if it is not a lock of this layout. Of a read/write lock it is
+// that of the writer, or of the reader who has held longest; List has them all.
 func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
 	k := Key{Partition: key}
 	for _, o := range opts {
@@ -38,7 +39,8 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 	if item == nil {
 		return Record{}, fmt.Errorf("%w: %v in table %s", ErrNotFound, k, c.cfg.Table)
 	}
-	return c.decode(k, item)
+	all, err := c.decodeAll(k, item)
+	return all[0], err
 }
 
 // retryRead repeats a read that was throttled or not answered, for as long as
@@ -101,8 +103,11 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 				if c.isSession(key) {
 					continue // no lock, and nothing is wrong with it
 				}
-				if !yield(c.decode(key, item)) {
-					return
+				all, err := c.decodeAll(key, item)
+				for _, r := range all {
+					if !yield(r, err) {
+						return
+					}
 				}
 			}
 			if len(start) == 0 {

@@ -59,6 +59,9 @@ type request struct {
 	notices   []notice
 	heads     *session // whose row this is for; nil: it is for a lock
 
+	mode   protocol.Mode   // of a read/write lock
+	shared protocol.Shared // of its row; nil: a lock with one holder
+
 	oneOfSeveral bool // sought with others: never handed over
 	ordered      bool // by AcquireAll: its keys have an order
 }

@@ -86,9 +86,10 @@ func (c *Client) releaseOrphans(ctx context.Context, want *request, tried []atte
 		versions := versionsOf(tried[:n])
 		tried = tried[n:]
 		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: versions, Versions: versions}
-		w := c.proto.Delete(hold)
+		p := want.protoOf(c, "")
+		w := p.Delete(hold)
 		if want.policy == keepRecord {
-			w = c.proto.Release(hold, protocol.NewVersion(), c.expires(true), protocol.Changes{})
+			w = p.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.expires(true)})
 		}
 		c.write(ctx, w, attemptLimit)
 	}

@@ -45,14 +45,15 @@ type Record struct {
 	Data       []byte
 	Attributes map[string]types.AttributeValue // the caller's own
 
-	session string // id of the session that is renewed in the record's place
+	session string        // id of the session that is renewed in the record's place
+	mode    protocol.Mode // of a holder of a read/write lock
 }
 
 func recordOf(r protocol.Record) Record {
 	return Record{
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, session: r.Session,
+		Data: r.Data, Attributes: r.Attributes, session: r.Session, mode: r.Mode,
 	}
 }
 
@@ -60,7 +61,7 @@ func (r Record) protocol() protocol.Record {
 	return protocol.Record{
 		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Session: r.session,
+		Data: r.Data, Attributes: r.Attributes, Session: r.session, Mode: r.mode,
 	}
 }
 

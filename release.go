@@ -250,7 +250,11 @@ func (f *freeing) releaseOf(a attempt, e ending) *protocol.Write {
 	if e.policy != keepRecord {
 		return p.Delete(f.hold)
 	}
-	return p.Release(f.hold, a.version, f.h.c.expires(f.stored || e.changes.leave(f.record)), e.changes.against(f.record))
+	return p.Release(f.hold, protocol.Release{
+		Version: a.version, Now: time.Now(), Changes: e.changes.against(f.record),
+		Expires:      f.h.c.expires(f.stored || e.changes.leave(f.record)),
+		ReadersFirst: f.h.c.readersFirst(f.h.age()),
+	})
 }
 
 // note remembers an attempt without an answer: the next ones expect it.

@@ -37,6 +37,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 			return err
 		}
 	}
+	if err := h.want.checkAlone(h.c, byConfig, &r.changes); err != nil {
+		return err
+	}
 	if err := h.c.checkChanges(h.key, &r.changes); err != nil {
 		return err
 	}

@@ -15,12 +15,16 @@ const maxItemBytes = 400 << 10
 // newRequest turns a call of Acquire into a request, or says what is wrong
 // with it before anything is sent.
 func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
-	r := request{key: Key{Partition: key}, timing: c.timing}
+	return c.completeRequest(request{key: Key{Partition: key}, timing: c.timing}, opts)
+}
+
+// completeRequest adds the options, and what they leave open, to a request.
+func (c *Client) completeRequest(r request, opts []AcquireOption) (request, error) {
 	for _, o := range opts {
 		o.toAcquire(&r)
 	}
 	var err error
-	if c.sharing != nil {
+	if c.sharing != nil && r.mode == protocol.ModePlain {
 		if r.timing != c.timing {
 			return r, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "WithLease together with SharedLease"}
 		}
@@ -38,6 +42,12 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 	if err := c.checkLease(r.key, r.timing.lease); err != nil {
 		return r, err
 	}
+	if err := r.checkAlone(c, r.policy, &r.changes); err != nil {
+		return r, err
+	}
+	if r.mode != protocol.ModePlain {
+		r.policy = keepRecord // others may be in the record
+	}
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
 		return r, err
 	}
@@ -54,6 +64,9 @@ func (c *Client) newEnding(h *holding, opts []ReleaseOption) (ending, error) {
 	e := ending{policy: h.want.policy}
 	for _, o := range opts {
 		o.toRelease(&e)
+	}
+	if err := h.want.checkAlone(c, e.policy, &e.changes); err != nil {
+		return e, err
 	}
 	var err error
 	if e.policy, err = c.checkPolicy(e.policy); err != nil {

@@ -31,6 +31,7 @@ type seeker struct {
 	requests int
 	view     decide.View
 	seen     *Record // the record as last shown, if held by another
+	crowd    crowd   // of a read/write lock
 
 	recordDead time.Duration // monotonic: when its holder is dead by the record alone
 	session    *session      // to be granted under, nil for none
@@ -44,7 +45,7 @@ type seeker struct {
 }
 
 func newSeeker(ctx context.Context, c *Client, want *request, skip time.Duration) *seeker {
-	return &seeker{c: c, want: want, skip: skip, effort: newEffort(ctx)}
+	return &seeker{c: c, want: want, skip: skip, crowd: crowd{due: c.now().Mono}, effort: newEffort(ctx)}
 }
 
 // effort is what is done on behalf of a call on a goroutine of its own.
@@ -94,9 +95,14 @@ func (s *seeker) run() {
 	tried := versionsOf(s.tried)
 	if h == nil {
 		s.err = err
-		s.c.orphan(s.want.key, tried)
-		s.c.lines.pass(s.want.key, nil)
-		undo := func() { s.c.releaseOrphans(s.life, s.want, s.tried) }
+		s.c.orphan(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
+		if s.want.shared == nil {
+			s.c.lines.pass(s.want.key, nil)
+		}
+		undo := func() {
+			s.c.releaseOrphans(s.life, s.want, s.tried)
+			s.withdraw(s.life)
+		}
 		if abandoned || s.want.manual {
 			undo()
 		} else {
@@ -105,8 +111,11 @@ func (s *seeker) run() {
 		return
 	}
 	// An earlier attempt may land yet, once the key is free again.
+	tried = append(tried, versionsOf(s.crowd.intents)...)
 	s.c.orphan(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
-	s.c.lines.hold(h)
+	if s.want.shared == nil {
+		s.c.lines.hold(h)
+	}
 	if abandoned {
 		h.abandon()
 		return
@@ -127,11 +136,18 @@ func (s *seeker) seek() (*holding, error) {
 			}
 			continue
 		}
+		if ans, err := s.intend(); err != nil {
+			return nil, err
+		} else if ans.err != nil {
+			if err := s.failed(ans, began, &failures); err != nil {
+				return nil, err
+			}
+		}
 		move, wait := decide.Next(s.view, s.c.now().Mono, rand.Float64())
 		if s.want.noWait && (move == decide.Look || wait > 0) {
 			return nil, s.held()
 		}
-		pause(s.life.Done(), wait)
+		pause(s.life.Done(), min(wait, s.untilIntent()))
 		if s.life.Err() != nil {
 			return nil, ErrClosed // nobody reads it
 		}
@@ -194,9 +210,21 @@ func (s *seeker) look() (answer, error) {
 	return ans, s.see(ans.item)
 }
 
+// decode reads an item as the record of what attempt grant was granted.
+func (s *seeker) decode(grant string, item protocol.Item) (Record, error) {
+	r, err := s.want.protoOf(s.c, grant).Decode(item)
+	if err != nil {
+		return Record{}, recordError(s.want.key, item, err)
+	}
+	return recordOf(r), nil
+}
+
 // ready prepares for a grant: the session of a holder to be taken over is dead,
 // and this client has one of its own if its locks share it. False: not now.
 func (s *seeker) ready(over bool) (bool, answer, error) {
+	if s.want.shared != nil {
+		return true, answer{}, nil // these are renewed one by one
+	}
 	if over {
 		if dead, ans, err := s.endSession(); !dead {
 			return false, ans, err
@@ -209,6 +237,9 @@ func (s *seeker) ready(over bool) (bool, answer, error) {
 
 // next spells the next attempt to be granted, for which the seeker is ready.
 func (s *seeker) next(over bool) (attempt, *protocol.Write) {
+	if s.want.shared != nil {
+		return s.nextShared(over)
+	}
 	a := s.c.newAttempt(s.want.timing.lease).under(s.session)
 	if over {
 		a.dead = s.deadHolder()
@@ -219,8 +250,7 @@ func (s *seeker) next(over bool) (attempt, *protocol.Write) {
 	case over && s.view.Ours:
 		g.Takeable = append(g.Takeable, s.seen.Version)
 	case over:
-		dead := s.seen.protocol()
-		g.Dead = &dead
+		g.Dead = []protocol.Record{s.seen.protocol()}
 	}
 	return a, s.c.proto.Grant(g)
 }
@@ -235,7 +265,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 	ans := s.c.write(s.life, w, a.grantWithin(s.want))
 	switch {
 	case ans.Effect == decide.Applied:
-		r, err := s.c.decode(s.want.key, ans.item)
+		r, err := s.decode(a.version, ans.item)
 		if err != nil {
 			s.note(a) // it has landed, on something that a grant leaves in place
 			return nil, ans, err
@@ -271,6 +301,9 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 	if err := s.met(item); err != nil {
 		return nil, err
 	}
+	if s.want.shared != nil {
+		return s.landedUnseen(last, item)
+	}
 	if s.seen == nil {
 		return nil, nil
 	}
@@ -290,6 +323,9 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 
 // see enters what a reply has shown.
 func (s *seeker) see(item protocol.Item) error {
+	if s.want.shared != nil {
+		return s.seeShared(item)
+	}
 	now := s.c.now()
 	s.view.Known, s.view.Free, s.view.Ours = true, true, false
 	if item == nil {

@@ -64,8 +64,8 @@ func (p dlm) Grant(g protocol.Grant) *protocol.Write {
 	if len(g.Takeable) > 0 {
 		takeable = w.In(dlmCode, g.Takeable)
 	}
-	if g.Dead != nil {
-		dead = w.In(dlmCode, []string{g.Dead.Version}) + " AND " + p.isExpired(w, g.Now)
+	if len(g.Dead) > 0 {
+		dead = w.In(dlmCode, []string{g.Dead[0].Version}) + " AND " + p.isExpired(w, g.Now)
 	}
 	whereGrantable(w, g, p.Partition, takeable, dead)
 	return w
@@ -97,7 +97,7 @@ func (p dlm) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-func (p dlm) Release(h protocol.Hold, _ string, _ time.Time, _ protocol.Changes) *protocol.Write {
+func (p dlm) Release(h protocol.Hold, _ protocol.Release) *protocol.Write {
 	return p.Delete(h)
 }
 

@@ -29,7 +29,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 		} {
 			b.hold()
 			g := b.grant("g9")
-			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
+			g.Dead, g.Now = []protocol.Record{r}, r.ExpiresAt.Add(tc.after)
 			if lands := b.lands(b.Grant(g)); lands != tc.lands {
 				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
 			}
@@ -39,7 +39,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // sent at granted by the writer's clock
 			g := b.grant("g9")
-			g.Dead, g.Now = &r, granted.Add(lease+apart)
+			g.Dead, g.Now = []protocol.Record{r}, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
 				t.Errorf("taken over as the lease ends, by a clock that differs by %v", apart)
 			}
@@ -72,7 +72,7 @@ func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 		r := b.record()
 		take := func() *protocol.Write {
 			g := b.grant("g9")
-			g.Dead = &r
+			g.Dead = []protocol.Record{r}
 			return b.Grant(g)
 		}
 		for name, item := range next {
@@ -132,7 +132,7 @@ func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
 			return
 		}
 		retained := granted.Add(24 * time.Hour)
-		if !b.lands(b.Release(h, "v3", retained, protocol.Changes{})) {
+		if !b.lands(b.Release(h, protocol.Release{Version: "v3", Expires: retained})) {
 			t.Fatal("not released")
 		}
 		if until, has := at(b.item()); has != (ttl != "") || has && !until.Equal(retained) {
@@ -153,7 +153,7 @@ func TestAGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
 		if held["leaseDuration"] == nil {
 			return // not a record that a native client reads
 		}
-		if !b.lands(b.Release(h, "v3", granted, protocol.Changes{})) {
+		if !b.lands(b.Release(h, protocol.Release{Version: "v3", Expires: granted})) {
 			t.Fatal("not released")
 		}
 		item := b.item()

@@ -315,7 +315,7 @@ func (r goldenRecord) take() protocol.Hold {
 	g := r.grant("g1")
 	if r.State == held {
 		dead := r.record()
-		g.Dead = &dead
+		g.Dead = []protocol.Record{dead}
 		if r.isByClock() {
 			g.Now = dead.ExpiresAt.Add(r.Skew() + r.Capabilities().LeaseStep)
 		}
@@ -343,7 +343,7 @@ func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testin
 			}
 			seen := r.record()
 			g := plain
-			g.Dead = &seen
+			g.Dead = []protocol.Record{seen}
 			if r.isByClock() {
 				g.Now = r.clocked().Add(r.Skew() + r.Capabilities().LeaseStep - time.Nanosecond)
 				if r.lands(r.Grant(g)) {
@@ -408,7 +408,7 @@ func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
 		}
 		r.finds("renewed", r.item())
 		h.Versions = []string{"v2"}
-		if !r.lands(r.Release(h, "v3", granted.Add(time.Hour), protocol.Changes{})) {
+		if !r.lands(r.Release(h, protocol.Release{Version: "v3", Expires: granted.Add(time.Hour)})) {
 			t.Fatal("not released")
 		}
 		left(r.item())

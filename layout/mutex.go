@@ -86,8 +86,8 @@ func (p mutex) Grant(g protocol.Grant) *protocol.Write {
 	if len(g.Takeable) > 0 {
 		takeable = p.showsAnybodys(w, g.Takeable)
 	}
-	if g.Dead != nil {
-		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
+	if len(g.Dead) > 0 {
+		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
 	}
 	whereGrantable(w, g, p.Partition, free, takeable, dead)
 	return w
@@ -119,9 +119,9 @@ func (p mutex) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-func (p mutex) Release(h protocol.Hold, _ string, expires time.Time, _ protocol.Changes) *protocol.Write {
+func (p mutex) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))
-	p.setReleased(w, expires)
+	p.setReleased(w, r.Expires)
 	w.Where(p.held(w, h))
 	return w
 }

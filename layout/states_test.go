@@ -110,7 +110,7 @@ func TestAWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
 		b.landsIn("renew", held, func() *protocol.Write {
 			return b.Renew(h, protocol.Renewal{Version: "v3", Lease: lease, Now: granted})
 		}, mine...)
-		b.landsIn("release", held, func() *protocol.Write { return b.Release(h, "v3", granted, protocol.Changes{}) }, mine...)
+		b.landsIn("release", held, func() *protocol.Write { return b.Release(h, protocol.Release{Version: "v3", Expires: granted}) }, mine...)
 		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
 		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant("g2")) }, mine...)
 		unresolved := h
@@ -148,7 +148,7 @@ func TestAGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 				[]string{absent, released, same, grant, token, holder, expired}},
 			{"over a record that has to exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{"v2"}, true },
 				[]string{released, same, grant, token, holder, expired}},
-			{"over the dead", func(g *protocol.Grant) { g.Dead = &dead },
+			{"over the dead", func(g *protocol.Grant) { g.Dead = []protocol.Record{dead} },
 				b.where([]string{absent, released}, "native awslabs dynamolock python-dynamodb-lock", same, grant, token, holder)},
 			{"delivered late", func(g *protocol.Grant) { g.Version, g.Takeable = "g1", []string{"v2"} }, []string{absent, grant}},
 		} {

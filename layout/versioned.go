@@ -66,9 +66,9 @@ func (p versioned) Grant(g protocol.Grant) *protocol.Write {
 	if p.released != "" {
 		released = fmt.Sprintf("%s = %s", w.Name(p.released), w.Text("1"))
 	}
-	versions := g.Takeable
-	if g.Dead != nil {
-		versions = append(slices.Clone(versions), g.Dead.Version)
+	versions := slices.Clone(g.Takeable)
+	for _, dead := range g.Dead {
+		versions = append(versions, dead.Version)
 	}
 	if len(versions) > 0 {
 		takeable = w.In(p.version, versions)
@@ -122,13 +122,13 @@ func (p versioned) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-func (p versioned) Release(h protocol.Hold, version string, expires time.Time, c protocol.Changes) *protocol.Write {
+func (p versioned) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	if p.released == "" {
 		return p.Delete(h)
 	}
 	w := protocol.NewUpdate(p.mustKey(h.Key))
-	p.setReleased(w, version, expires)
-	p.carry(w, c)
+	p.setReleased(w, r.Version, r.Expires)
+	p.carry(w, r.Changes)
 	w.Where(p.held(w, h))
 	return w
 }

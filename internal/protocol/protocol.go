@@ -30,6 +30,7 @@ type Record struct {
 	Data       []byte
 	Attributes Item   // the caller's own
 	Session    string // id of the session that is renewed in the record's place
+	Mode       Mode   // of one entry of a record with several
 }
 
 // KindSession is the kind of a row that is renewed for all locks of a client.
@@ -57,9 +58,10 @@ type Grant struct {
 	Lease    time.Duration
 	Now      time.Time
 	IfExists bool
+	Create   bool     // there was no record; for rows that are made in another way
 	Session  string   // id of the owner's session; empty: the record is renewed itself
 	Takeable []string // versions of own attempts that nobody believes in
-	Dead     *Record  // a holder known to be dead, to be replaced; nil: none
+	Dead     []Record // holders known to be dead, to be replaced
 	Changes  Changes
 }
 
@@ -70,6 +72,15 @@ type Renewal struct {
 	Lease   time.Duration
 	Now     time.Time
 	Changes Changes
+}
+
+// Release is the write that frees a key.
+type Release struct {
+	Version      string // of this attempt
+	Now          time.Time
+	Expires      time.Time     // when the record may be collected; zero: never
+	ReadersFirst time.Duration // of a writer: for so long others let readers go first
+	Changes      Changes
 }
 
 // Schema is what a layout asks of its table.
@@ -140,9 +151,9 @@ type Protocol interface {
 	// HandOver ends the hold and grants its key to g.Owner, in one write.
 	HandOver(h Hold, g Grant) *Write
 
-	// Release frees the key and keeps the record until expires, for ever if
-	// that is zero. A layout that cannot keep it deletes it.
-	Release(h Hold, version string, expires time.Time, c Changes) *Write
+	// Release frees the key and keeps the record. A layout that cannot keep it
+	// deletes it.
+	Release(h Hold, r Release) *Write
 
 	// Delete frees the key by deleting the record.
 	Delete(h Hold) *Write

@@ -75,10 +75,26 @@ func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemb
 func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
 
 // SetTo sets an attribute to an operand of the expression grammar.
-func (w *Write) SetTo(name, operand string) { w.set = append(w.set, w.Name(name)+" = "+operand) }
+func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 
 // Remove removes an attribute.
-func (w *Write) Remove(name string) { w.remove = append(w.remove, w.Name(name)) }
+func (w *Write) Remove(name string) { w.RemovePath(w.Name(name)) }
+
+// Path returns the path from an attribute down into maps.
+func (w *Write) Path(names ...string) string {
+	placeholders := make([]string, len(names))
+	for i, name := range names {
+		placeholders[i] = w.Name(name)
+	}
+	return strings.Join(placeholders, ".")
+}
+
+// SetPath sets what is at a path to an operand of the expression grammar. The
+// map that it is in must be there.
+func (w *Write) SetPath(path, operand string) { w.set = append(w.set, path+" = "+operand) }
+
+// RemovePath removes what is at a path. The map that it is in must be there.
+func (w *Write) RemovePath(path string) { w.remove = append(w.remove, path) }
 
 // Where sets the condition.
 func (w *Write) Where(condition string) { w.condition = condition }
@@ -90,11 +106,17 @@ func (w *Write) In(name string, values []string) string {
 		// Of no type of the attribute may it hold: records are damaged in every way.
 		return fmt.Sprintf("attribute_exists(%[1]s) AND attribute_not_exists(%[1]s)", w.Name(name))
 	}
+	return w.PathIn(w.Name(name), values)
+}
+
+// PathIn returns the condition that one of the values, of which there must be
+// some, is at a path.
+func (w *Write) PathIn(path string, values []string) string {
 	operands := make([]string, len(values))
 	for i, v := range values {
 		operands[i] = w.Text(v)
 	}
-	return w.Name(name) + " IN (" + strings.Join(operands, ", ") + ")"
+	return path + " IN (" + strings.Join(operands, ", ") + ")"
 }
 
 // IsDelete reports whether the write is a DeleteItem.

@@ -3,9 +3,18 @@
 // things out of the public surface, as internal packages of grpc-go do.
 package recipe
 
+import "context"
+
 // Client is a *leasehold.Client as the recipes see it. Keys and records are
 // those of package protocol.
-type Client interface{}
+type Client interface {
+	// CheckReadWrite says whether the client can take key as a read/write lock.
+	CheckReadWrite(key string) error
+
+	// AcquireReadWrite acquires key for reading or writing. opts is a
+	// []leasehold.AcquireOption, what it returns a *leasehold.Lock.
+	AcquireReadWrite(ctx context.Context, key string, write bool, opts any) (any, error)
+}
 
 // Of returns the inner side of a *leasehold.Client. Package leasehold sets it.
 var Of func(client any) Client

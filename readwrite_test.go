@@ -1,0 +1,641 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/rwlock"
+)
+
+// readWriter is one process that reads and writes under a key.
+type readWriter struct {
+	w    *world
+	c    *leasehold.Client
+	wire *wire
+	l    *rwlock.RWLock
+}
+
+func (w *world) readWriter(key string, change ...func(*leasehold.Config)) *readWriter {
+	w.t.Helper()
+	cfg := config()
+	for _, f := range change {
+		f(&cfg)
+	}
+	c, wire := w.client(cfg)
+	w.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	l, err := rwlock.New(c, key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &readWriter{w, c, wire, l}
+}
+
+func (p *readWriter) read(opts ...leasehold.AcquireOption) *leasehold.Lock {
+	p.w.t.Helper()
+	lock, err := p.l.AcquireRead(p.w.t.Context(), opts...)
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	return lock
+}
+
+func (p *readWriter) write(opts ...leasehold.AcquireOption) *leasehold.Lock {
+	p.w.t.Helper()
+	lock, err := p.l.AcquireWrite(p.w.t.Context(), opts...)
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	return lock
+}
+
+// begun is an acquisition that goes on beside the test.
+type begun struct {
+	lock chan *leasehold.Lock
+	err  chan error
+}
+
+func begin(ctx context.Context, acquire func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error)) *begun {
+	b := &begun{make(chan *leasehold.Lock, 1), make(chan error, 1)}
+	go func() {
+		if lock, err := acquire(ctx); err != nil {
+			b.err <- err
+		} else {
+			b.lock <- lock
+		}
+	}()
+	return b
+}
+
+func (b *begun) granted() *leasehold.Lock {
+	select {
+	case lock := <-b.lock:
+		return lock
+	default:
+		return nil
+	}
+}
+
+// within waits for the grant for so long at most.
+func (b *begun) within(t *testing.T, d time.Duration) *leasehold.Lock {
+	t.Helper()
+	select {
+	case lock := <-b.lock:
+		return lock
+	case err := <-b.err:
+		t.Fatal(err)
+	case <-time.After(d):
+		t.Fatalf("not granted within %v", d)
+	}
+	return nil
+}
+
+func TestReadersShareAKeyAndAWriterExcludesAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		r1, r2, r3 := a.read(), b.read(), a.read()
+		if !(r1.Token() < r2.Token() && r2.Token() < r3.Token()) {
+			t.Errorf("tokens %d, %d, %d do not grow", r1.Token(), r2.Token(), r3.Token())
+		}
+		if _, err := b.l.AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a writer beside readers: %v", err)
+		}
+		for _, r := range []*leasehold.Lock{r1, r2, r3} {
+			w.release(r)
+		}
+		wr := b.write(leasehold.NoWait())
+		if wr.Token() <= r3.Token() {
+			t.Errorf("token %d after %d", wr.Token(), r3.Token())
+		}
+		for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){a.l.AcquireRead, a.l.AcquireWrite} {
+			var held *leasehold.HeldError
+			if _, err := acquire(t.Context(), leasehold.NoWait()); !errors.As(err, &held) || held.Holder.Grant != wr.Record().Grant {
+				t.Errorf("beside a writer: %v", err)
+			}
+		}
+		w.release(wr)
+		w.release(a.read(leasehold.NoWait()))
+	})
+}
+
+func TestAReadOrWriteLockIsGrantedInOneWriteButForTheFirstReaderEver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set")
+		w.release(p.write())
+		if ops := opsOf(p.wire.sent()); ops != "UpdateItem UpdateItem" {
+			t.Errorf("a writer's grant and release on a new row: %s", ops)
+		}
+		elapse(time.Second) // readers first
+		w.release(p.write())
+		w.release(p.read())
+		if ops := opsOf(p.wire.sent()); ops != "UpdateItem UpdateItem UpdateItem UpdateItem" {
+			t.Errorf("two grants and releases: %s", ops)
+		}
+		p = w.readWriter("new")
+		w.release(p.read())
+		if ops := opsOf(p.wire.sent()); ops != "UpdateItem GetItem UpdateItem UpdateItem" {
+			t.Errorf("the first reader of a new row: %s", ops)
+		}
+	})
+}
+
+func opsOf(calls []call) string {
+	s := ""
+	for i, c := range calls {
+		if i > 0 {
+			s += " "
+		}
+		s += c.op
+	}
+	return s
+}
+
+func TestAWaitingWriterKeepsNewReadersOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+		r := a.read()
+		writer := begin(t.Context(), b.l.AcquireWrite)
+		elapse(time.Minute) // its intent is renewed
+		reader := begin(t.Context(), c.l.AcquireRead)
+		elapse(time.Minute)
+		if reader.granted() != nil || writer.granted() != nil {
+			t.Fatal("granted beside a reader and a writer that waits")
+		}
+		if _, err := a.l.AcquireRead(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a try to read while a writer waits: %v", err)
+		}
+		w.release(r)
+		wr := writer.within(t, 2*time.Second)
+		elapse(time.Minute)
+		if reader.granted() != nil {
+			t.Fatal("a reader was granted beside the writer")
+		}
+		w.release(wr)
+		w.release(reader.within(t, 2*time.Second))
+	})
+}
+
+func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		r := a.read()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var held *leasehold.HeldError
+		if _, err := b.l.AcquireWrite(ctx); !errors.As(err, &held) || held.Holder.Grant != r.Record().Grant {
+			t.Errorf("a writer whose wait has ended: %v", err)
+		}
+		elapse(time.Second)
+		if w.item("set")["intent"] != nil {
+			t.Error("the intent of a writer that gave up is there still")
+		}
+		w.release(b.read(leasehold.NoWait()))
+		w.release(r)
+	})
+}
+
+func TestADeadWritersIntentKeepsReadersOutForOneLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+		r := a.read()
+		begin(t.Context(), b.l.AcquireWrite)
+		elapse(10 * time.Second)
+		b.wire.setFault(cut)
+		elapse(4 * time.Second)
+		began := time.Now()
+		second := begin(t.Context(), c.l.AcquireRead).within(t, time.Minute)
+		if waited := time.Since(began); waited < 20*time.Second-6*time.Second || waited > 22*time.Second {
+			t.Errorf("granted %v after a writer that died while it waited, lease 20s", waited)
+		}
+		w.release(r)
+		w.release(second)
+	})
+}
+
+func TestADeadReaderIsTakenOverAfterItsLeaseAndALiveOneNever(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+		dead, alive := a.read(), b.read()
+		writer := begin(t.Context(), c.l.AcquireWrite)
+		elapse(time.Second)
+		a.wire.setFault(cut)
+		died := time.Now()
+		elapse(2 * time.Minute)
+		if writer.granted() != nil || alive.Err() != nil {
+			t.Fatalf("a writer was granted beside a reader that renews: %v", alive.Err())
+		}
+		if dead.Err() == nil {
+			t.Error("a reader that has not renewed for two minutes is trusted")
+		}
+		w.release(alive)
+		wr := writer.within(t, 2*time.Second) // it has watched the dead one for long
+		if r, ok := wr.TookOver(); !ok || r.Grant != dead.Record().Grant {
+			t.Errorf("took over %+v, %v", r, ok)
+		}
+		w.release(wr)
+
+		dead2 := b.write()
+		b.wire.setFault(cut)
+		died = time.Now()
+		reader := begin(t.Context(), c.l.AcquireRead).within(t, time.Minute)
+		if waited := time.Since(died); waited < 20*time.Second || waited > 22*time.Second {
+			t.Errorf("a dead writer was taken over after %v, lease 20s", waited)
+		}
+		if r, ok := reader.TookOver(); !ok || r.Grant != dead2.Record().Grant {
+			t.Errorf("took over %+v, %v", r, ok)
+		}
+		w.release(reader)
+	})
+}
+
+func TestATryTakesOverADeadReaderThatItHasWatched(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		a.read()
+		a.wire.setFault(cut)
+		if _, err := b.l.AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		elapse(20 * time.Second)
+		w.release(b.write(leasehold.NoWait()))
+	})
+}
+
+func TestReadersGoFirstAfterAWriter(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		stop := make(chan struct{})
+		written := 0
+		for range 3 { // writers that never pause
+			p := w.readWriter("set")
+			go func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					lock, err := p.l.AcquireWrite(context.Background())
+					if err != nil {
+						return
+					}
+					time.Sleep(300 * time.Millisecond)
+					_ = lock.Release(context.Background())
+					written++
+				}
+			}()
+		}
+		reader := w.readWriter("set")
+		for range 10 {
+			elapse(500 * time.Millisecond)
+			before := written
+			r := reader.read()
+			if after := written; after > before+2 { // the one under way, and one that was about to be granted
+				t.Errorf("%d writers passed a reader", after-before)
+			}
+			w.release(r)
+		}
+		close(stop)
+		elapse(time.Minute)
+	})
+}
+
+func TestAReadLockFencesItsCommits(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.work()
+		a, b := w.readWriter("set"), w.readWriter("set")
+		r := a.read()
+		other := b.read()
+		if err := r.Commit(t.Context(), writes(note("log", "r"))); err != nil {
+			t.Fatal(err)
+		}
+		guard := r.Guard()
+		w.release(r)
+		if err := w.transact(guard, note("log", "late")); err == nil {
+			t.Error("a guard held after its reader had left")
+		}
+		w.release(other)
+		wr := b.write()
+		guard = wr.Guard()
+		if err := w.transact(guard, note("log", "w")); err != nil {
+			t.Fatal(err)
+		}
+		w.release(wr)
+		if err := w.transact(guard, note("log", "late")); err == nil {
+			t.Error("a guard held after its writer had left")
+		}
+	})
+}
+
+func TestALateCopyOfAGrantDoesNotBringItsGuardBack(t *testing.T) {
+	for _, write := range []bool{false, true} {
+		t.Run(fmt.Sprintf("write %v", write), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.work()
+				a, b := w.readWriter("set"), w.readWriter("set")
+				w.release(b.read()) // the row is there
+				var again func() (*http.Response, error)
+				a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+					again = next
+					return next()
+				}))
+				acquire := a.read
+				if write {
+					acquire = a.write
+				}
+				lock := acquire(leasehold.NoWait()) // which is not held back for readers
+				guard := lock.Guard()
+				w.release(lock)
+				elapse(time.Second)
+				w.release(b.write()) // another was last
+				elapse(time.Second)
+				if res, err := again(); err != nil || res.StatusCode != http.StatusOK {
+					t.Fatalf("the copy did not land: %v %v", res, err)
+				}
+				if err := w.transact(guard, note("log", "late")); err == nil {
+					t.Error("the guard holds again")
+				}
+			})
+		})
+	}
+}
+
+func (c call) updates() bool { return c.op == "UpdateItem" }
+
+func TestALateCopyOfTheLastWritersGrantMeetsItsRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.readWriter("set")
+		w.release(a.read())
+		var again func() (*http.Response, error)
+		a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			again = next
+			return next()
+		}))
+		w.release(a.write())
+		elapse(time.Second)
+		if res, err := again(); err != nil || res.StatusCode == http.StatusOK {
+			t.Errorf("the copy landed: %v %v", res, err)
+		}
+	})
+}
+
+func TestALostReplyOfAReadWriteLockLosesNothing(t *testing.T) {
+	for _, mode := range []string{"read", "write"} {
+		t.Run(mode, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.readWriter("set"), w.readWriter("set")
+				w.release(b.read())
+				acquire := a.read
+				if mode == "write" {
+					acquire = a.write
+				}
+				a.wire.setFault(once(call.updates, loseReply))
+				began := time.Now()
+				lock := acquire()
+				if waited := time.Since(began); waited > time.Second {
+					t.Errorf("a grant whose reply was lost took %v", waited)
+				}
+				if n := len(w.entries("set")); n != 1 {
+					t.Errorf("%d entries: %v", n, w.item("set"))
+				}
+				a.wire.setFault(once(call.updates, loseReply))
+				if err := lock.Renew(t.Context()); err != nil || lock.Err() != nil {
+					t.Errorf("a renewal whose reply was lost: %v, %v", err, lock.Err())
+				}
+				a.wire.setFault(once(call.updates, loseReply))
+				w.release(lock)
+				if n := len(w.entries("set")); n != 0 {
+					t.Errorf("%d entries after the release: %v", n, w.item("set"))
+				}
+			})
+		})
+	}
+}
+
+// entries returns who holds a read/write lock.
+func (w *world) entries(key string) []leasehold.Record {
+	w.t.Helper()
+	c, _ := w.client(config())
+	var held []leasehold.Record
+	for r, err := range c.List(w.t.Context(), leasehold.Prefix(key)) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if !r.Released {
+			held = append(held, r)
+		}
+	}
+	return held
+}
+
+func TestAReleaseOfAWriterWhoseReplyWasLostIsKnownThoughReadersCame(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		lock := a.write()
+		var r *leasehold.Lock
+		a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			_, _ = next()
+			r = b.read()
+			return nil, errReset
+		}))
+		w.release(lock)
+		w.release(r)
+	})
+}
+
+func TestTheHundredAndFirstReaderWaitsForOneToGo(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+		dead := c.read()
+		var readers []*leasehold.Lock
+		for range 99 {
+			readers = append(readers, a.read())
+		}
+		one := begin(t.Context(), b.l.AcquireRead)
+		elapse(10 * time.Second)
+		if one.granted() != nil {
+			t.Fatal("101 readers")
+		}
+		w.release(readers[0])
+		first := one.within(t, 2*time.Second)
+		c.wire.setFault(cut)
+		second := begin(t.Context(), b.l.AcquireRead).within(t, 25*time.Second)
+		if r, ok := second.TookOver(); !ok || r.Grant != dead.Record().Grant {
+			t.Errorf("took over %v, %v", r.Grant, ok)
+		}
+		for _, r := range append(readers[1:], first, second) {
+			w.release(r)
+		}
+	})
+}
+
+func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		r1 := a.read()
+		elapse(time.Second)
+		r2 := b.read()
+		held := w.entries("set")
+		if len(held) != 2 || held[0].Grant != r1.Record().Grant || held[0].Token != r1.Token() || held[1].Owner != r2.Record().Owner || held[1].Lease != 20*time.Second {
+			t.Fatalf("the list shows %+v", held)
+		}
+		if r, err := a.c.Get(t.Context(), "set"); err != nil || r.Grant != r1.Record().Grant {
+			t.Errorf("Get: %+v, %v", r, err)
+		}
+		if err := a.c.Break(t.Context(), held[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := r1.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("a broken reader renews: %v", err)
+		}
+		if err := r2.Renew(t.Context()); err != nil {
+			t.Errorf("the other reader: %v", err)
+		}
+		var changed *leasehold.ChangedError
+		if err := a.c.Break(t.Context(), held[0]); !errors.As(err, &changed) {
+			t.Errorf("broken again: %v", err)
+		}
+		w.release(r2)
+		wr := a.write()
+		held = w.entries("set")
+		if err := b.c.Break(t.Context(), held[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := wr.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("a broken writer commits: %v", err)
+		}
+		if r, err := a.c.Get(t.Context(), "set"); err != nil || !r.Released {
+			t.Errorf("Get of a free one: %+v, %v", r, err)
+		}
+	})
+}
+
+func TestAKeyIsAPlainLockOrAReadWriteLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set")
+		w.release(p.read())
+		if _, err := p.c.TryAcquire(t.Context(), "set"); !errors.Is(err, leasehold.ErrBadRecord) {
+			t.Errorf("a plain lock on it: %v", err)
+		}
+		w.release(w.acquire(p.c, "plain"))
+		plain := w.readWriter("plain")
+		for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){plain.l.AcquireRead, plain.l.AcquireWrite} {
+			if _, err := acquire(t.Context()); !errors.Is(err, leasehold.ErrBadRecord) {
+				t.Errorf("a read/write lock on a plain one: %v", err)
+			}
+		}
+	})
+}
+
+func TestWhatAReadWriteLockCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set")
+		for name, opt := range map[string]leasehold.AcquireOption{
+			"data": leasehold.WithData([]byte("x")), "initial data": leasehold.WithInitialData([]byte("x")),
+			"attributes": leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("b")}), "delete": leasehold.DeleteOnRelease(),
+		} {
+			if _, err := p.l.AcquireRead(t.Context(), opt); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n := len(p.wire.sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		lock := p.read()
+		p.wire.sent()
+		if err := lock.Renew(t.Context(), leasehold.WithData(nil)); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("renew with data: %v", err)
+		}
+		if _, err := lock.Detach(); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("detach: %v", err)
+		}
+		if err := lock.Release(t.Context(), leasehold.DeleteOnRelease()); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("delete: %v", err)
+		}
+		if n := len(p.wire.sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		w.release(lock)
+
+		cfg := config()
+		cfg.Layout = layout.AWSLabs{}
+		c, _ := w.client(cfg)
+		if _, err := rwlock.New(c, "set"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("another layout: %v", err)
+		}
+		if _, err := rwlock.New(p.c, ""); err == nil {
+			t.Error("an empty key was accepted")
+		}
+	})
+}
+
+func TestAReadLockDoesNotBecomeAWriteLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set")
+		r := p.read()
+		for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.Reentrant()}} {
+			if _, err := p.l.AcquireWrite(r.Context(), opts...); !errors.Is(err, leasehold.ErrDeadlock) {
+				t.Errorf("a writer inside a reader: %v", err)
+			}
+		}
+		if _, err := p.l.AcquireRead(r.Context()); !errors.Is(err, leasehold.ErrDeadlock) {
+			t.Errorf("a reader inside a reader: %v", err)
+		}
+		if _, err := p.c.Acquire(r.Context(), "set", leasehold.Reentrant()); !errors.Is(err, leasehold.ErrDeadlock) {
+			t.Errorf("a plain lock inside a reader: %v", err)
+		}
+		again, err := p.l.AcquireRead(r.Context(), leasehold.Reentrant())
+		if err != nil || again.Token() != r.Token() {
+			t.Fatalf("a shared reader: %v", err)
+		}
+		w.release(again)
+		w.release(r)
+		wr := p.write()
+		inner, err := p.l.AcquireRead(wr.Context(), leasehold.Reentrant())
+		if err != nil || inner.Token() != wr.Token() {
+			t.Fatalf("a reader that shares the writer's grant: %v", err)
+		}
+		w.release(inner)
+		w.release(wr)
+	})
+}
+
+func TestAFreeReadWriteRowMayBeCollectedAfterAWriterAndAHeldOneNever(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set")
+		lock := p.write()
+		if w.item("set")["expiresAt"] != nil {
+			t.Error("a held row may be collected")
+		}
+		w.release(lock)
+		if w.item("set")["expiresAt"] == nil {
+			t.Error("a row that a writer left is never collected")
+		}
+		r := p.read()
+		if w.item("set")["expiresAt"] != nil {
+			t.Error("a row that is read may be collected")
+		}
+		w.release(r)
+	})
+}
+
+func TestReadWriteLocksUnderASharedLeaseAreRenewedOneByOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set", func(c *leasehold.Config) { c.SharedLease = true })
+		r := p.read()
+		elapse(time.Minute)
+		if r.Err() != nil {
+			t.Fatal(r.Err())
+		}
+		if got := w.entries("set")[0].Lease; got != 20*time.Second {
+			t.Errorf("lease %v", got)
+		}
+		w.release(r)
+	})
+}

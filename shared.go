@@ -1,0 +1,305 @@
+package leasehold
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// CheckReadWrite is for package rwlock.
+func (i inner) CheckReadWrite(key string) error {
+	_, err := i.c.newSharedRequest(key, protocol.ModeRead, nil)
+	return err
+}
+
+// AcquireReadWrite is for package rwlock.
+func (i inner) AcquireReadWrite(ctx context.Context, key string, write bool, opts any) (any, error) {
+	mode := protocol.ModeRead
+	if write {
+		mode = protocol.ModeWrite
+	}
+	want, err := i.c.newSharedRequest(key, mode, opts.([]AcquireOption))
+	if err != nil {
+		return nil, err
+	}
+	lock, err := i.c.acquireOne(ctx, &want)
+	if err != nil {
+		return nil, err
+	}
+	return lock, nil
+}
+
+// newSharedRequest is newRequest for a key that several may hold.
+func (c *Client) newSharedRequest(key string, mode protocol.Mode, opts []AcquireOption) (request, error) {
+	rw, ok := c.proto.(protocol.ReadWriting)
+	if !ok {
+		return request{}, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "read/write locks"}
+	}
+	r, err := c.completeRequest(request{key: Key{Partition: key}, timing: c.timing, mode: mode}, opts)
+	r.shared = rw.ReadWrite(mode, r.noWait)
+	return r, err
+}
+
+// checkAlone refuses what only a lock with one holder can do.
+func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
+	switch {
+	case r.mode == protocol.ModePlain:
+		return nil
+	case !ch.none():
+		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "data or attributes of a read/write lock"}
+	case p == deleteRecord:
+		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "DeleteOnRelease of a read/write lock"}
+	}
+	return nil
+}
+
+// mayShare reports whether the grant of h serves a request as well.
+func (r *request) mayShare(h *holding) bool {
+	return h.want.mode == r.mode || h.want.mode == protocol.ModeWrite && r.mode == protocol.ModeRead
+}
+
+// protoOf spells the writes on what a request was granted, and reads it.
+func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
+	if r.shared == nil {
+		return c.proto
+	}
+	return r.shared.Of(grant)
+}
+
+// readersFirst is for how long other writers let readers go first after a
+// writer that has held the key for so long: for the longest pause of a reader
+// who watched it, and what it takes to look and to be granted.
+func (c *Client) readersFirst(held time.Duration) time.Duration {
+	return decide.Pause(held, c.cfg.PollMin, c.cfg.PollMax, 1) + 2*c.cfg.PollMin
+}
+
+// crowd is what a seeker knows of a key that several may hold.
+type crowd struct {
+	absent  bool // there was no record
+	by      protocol.Blockers
+	all     []blocker // those of by that are not its own intents
+	intents []attempt // posted, or without an answer; oldest first
+	due     time.Duration // monotonic: when the intent is posted or renewed
+}
+
+// blocker is one of those who keep a grant from being made.
+type blocker struct {
+	Record
+	dead time.Duration // monotonic: when it is dead, if it stays as it is
+	ours bool          // an attempt that this client gave up: nobody believes in it
+}
+
+// seeShared is see for a key that several may hold.
+func (s *seeker) seeShared(item protocol.Item) error {
+	now := s.c.now()
+	s.view.Known, s.view.Free, s.view.Ours = true, true, false
+	s.crowd.absent, s.crowd.all = item == nil, nil
+	s.crowd.by = protocol.Blockers{}
+	waited := s.seen != nil
+	s.seen = nil
+	if item == nil {
+		return nil
+	}
+	by, err := s.want.shared.Blockers(item, time.Now())
+	if err != nil {
+		return recordError(s.want.key, item, err)
+	}
+	s.crowd.by = by
+	s.view.Grant = math.MaxInt64
+	for _, r := range by.By {
+		if slices.Contains(versionsOf(s.crowd.intents), r.Version) {
+			continue
+		}
+		b := blocker{Record: recordOf(r), dead: math.MinInt64}
+		if b.ours = s.c.isOrphan(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
+			// Of every entry its own version is watched.
+			entry := b.Record
+			entry.Key.Sort += "\x00" + b.Grant
+			seen := s.c.entries.note(entry, now)
+			b.dead = decide.DeadByVersion(seen.since.Mono, b.Lease)
+			s.view.Grant = min(s.view.Grant, seen.granted)
+		}
+		s.crowd.all = append(s.crowd.all, b)
+	}
+	last, first := s.crowd.lastToGo()
+	if last == nil {
+		return nil
+	}
+	s.view.Free = false
+	decisive := last
+	if by.Any {
+		decisive = first
+	}
+	s.view.Dead, s.view.Ours = decisive.dead, decisive.ours
+	seen := decisive.Record
+	s.seen = &seen
+	s.holder.Store(&seen)
+	if !waited && !s.view.Ours {
+		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &seen})
+	}
+	return nil
+}
+
+// lastToGo returns who will be dead last, and who first.
+func (w *crowd) lastToGo() (last, first *blocker) {
+	for i := range w.all {
+		b := &w.all[i]
+		if last == nil || b.dead > last.dead {
+			last = b
+		}
+		if first == nil || b.dead < first.dead {
+			first = b
+		}
+	}
+	return last, first
+}
+
+// gone returns those who are dead at now, or nobody believes in.
+func (w *crowd) gone(now time.Duration) []blocker {
+	return slices.DeleteFunc(slices.Clone(w.all), func(b blocker) bool { return b.dead > now })
+}
+
+// nextShared is next for a key that several may hold.
+func (s *seeker) nextShared(over bool) (attempt, *protocol.Write) {
+	a := s.c.newAttempt(s.want.timing.lease)
+	g := s.c.grantOf(s.want, a)
+	g.Create = s.crowd.absent
+	g.Takeable = append(versionsOf(s.tried), versionsOf(s.crowd.intents)...)
+	if over {
+		for _, b := range s.crowd.gone(a.sent.Mono) {
+			g.Dead = append(g.Dead, b.protocol())
+			if held := b.mode == protocol.ModeRead || b.mode == protocol.ModeWrite; held && !b.ours && a.dead == nil {
+				a.dead = &b.Record
+			}
+		}
+	}
+	return a, s.want.shared.Grant(g)
+}
+
+// landedUnseen returns the holding of an attempt that has landed without an
+// answer, if it is worth having: while half its trust is left.
+func (s *seeker) landedUnseen(last attempt, item protocol.Item) (*holding, error) {
+	if item == nil {
+		return nil, nil
+	}
+	for _, a := range append(slices.Clone(s.tried), last) {
+		r, err := s.decode(a.version, item)
+		if err != nil {
+			return nil, err
+		}
+		if r.Released || r.Grant != a.version {
+			continue
+		}
+		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
+			return s.hold(a, r)
+		}
+	}
+	return nil, nil
+}
+
+// untilIntent is how long it is until the intent is to be posted or renewed.
+func (s *seeker) untilIntent() time.Duration {
+	if s.intention(attempt{}) == nil {
+		return math.MaxInt64
+	}
+	return max(s.crowd.due-s.c.now().Mono, 0)
+}
+
+// intention spells the intent to be granted; nil: none is called for.
+func (s *seeker) intention(a attempt) *protocol.Write {
+	if s.want.shared == nil || s.want.noWait || len(s.crowd.all) == 0 {
+		return nil
+	}
+	g := s.c.grantOf(s.want, a)
+	g.Takeable = versionsOf(s.crowd.intents)
+	for _, b := range s.crowd.gone(s.c.now().Mono) {
+		if b.mode == protocol.ModeIntent {
+			g.Dead = append(g.Dead, b.protocol())
+		}
+	}
+	return s.want.shared.Intend(s.crowd.by, g)
+}
+
+// intend posts or renews the intent if it is due.
+func (s *seeker) intend() (answer, error) {
+	if s.untilIntent() > 0 {
+		return answer{}, nil
+	}
+	a := s.c.newAttempt(s.want.timing.lease)
+	w := s.intention(a)
+	if w == nil {
+		return answer{}, nil
+	}
+	s.requests++
+	ans := s.c.write(s.life, w, min(attemptLimit, s.want.timing.every))
+	s.crowd.due = s.c.now().Mono + s.c.cfg.PollMax
+	switch {
+	case ans.Effect == decide.Applied:
+		s.intended(a)
+		s.crowd.due = a.sent.Mono + s.want.timing.every
+		return answer{}, s.see(ans.item)
+	case ans.Effect == decide.Unknown:
+		s.intended(a)
+	case ans.Cause == decide.ConditionFailed:
+		if item, ok := s.c.shown(s.life, s.want.key, ans); ok {
+			return answer{}, s.see(item)
+		}
+	}
+	return ans, nil
+}
+
+// intended remembers an intent that is there, or may come to be.
+func (s *seeker) intended(a attempt) {
+	s.crowd.intents = append(s.crowd.intents, a)
+	if extra := len(s.crowd.intents) - manyTried; extra > 0 {
+		s.c.orphan(s.want.key, versionsOf(s.crowd.intents[:extra]))
+		s.crowd.intents = slices.Delete(s.crowd.intents, 0, extra)
+	}
+}
+
+// withdraw removes the intent of a seeker that gives up. It is tried once: one
+// that stays is dead after its lease.
+func (s *seeker) withdraw(ctx context.Context) {
+	if len(s.crowd.intents) == 0 {
+		return
+	}
+	hold := protocol.Hold{Key: protocol.Key(s.want.key), Owner: s.c.owner, Grants: versionsOf(s.crowd.intents)}
+	s.c.write(ctx, s.want.shared.Withdraw(hold), attemptLimit)
+}
+
+// decodeAll reads an item as the records that it holds: of a read/write lock
+// one for each holder.
+func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
+	rw, ok := c.proto.(protocol.ReadWriting)
+	if !ok || !protocol.IsReadWrite(item) {
+		r, err := c.decode(key, item)
+		return []Record{r}, err
+	}
+	entries, err := rw.Entries(item)
+	if err != nil {
+		return []Record{{Key: key}}, recordError(key, item, err)
+	}
+	records := make([]Record, len(entries))
+	for i, e := range entries {
+		records[i] = recordOf(e)
+	}
+	return records, nil
+}
+
+// protoOfRecord spells the writes on a record that was read, and reads it again.
+func (c *Client) protoOfRecord(r Record) protocol.Protocol {
+	if rw, ok := c.proto.(protocol.ReadWriting); ok && r.mode != protocol.ModePlain {
+		return rw.ReadWrite(r.mode, false).Of(r.Grant)
+	}
+	return c.proto
+}
+
+// errUpgrade is the error of a request that the grant held cannot serve.
+func errUpgrade(key Key) error {
+	return fmt.Errorf("%w: %v: a read lock or a lock of another kind does not become a write lock: release it first", ErrDeadlock, key)
+}

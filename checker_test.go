@@ -30,6 +30,7 @@ type checker struct {
 
 	table    *world                       // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
+	rows     map[string]*rowState         // of read/write locks
 	versions map[string]bool              // ever installed
 	pairs    map[[2]string]bool           // of grant id and token, ever installed
 	trusts   map[string]time.Time         // by grant: the latest instant that any installed attempt supports
@@ -71,12 +72,13 @@ type belief struct {
 	lock       *leasehold.Lock
 	grant      string
 	session    string
+	shared     bool // a reader's
 	began, end time.Time
 }
 
 func newChecker() *checker {
 	return &checker{
-		began: time.Now(), records: map[string]*state{}, versions: map[string]bool{}, pairs: map[[2]string]bool{},
+		began: time.Now(), records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{}, pairs: map[[2]string]bool{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{},
 		commits:  map[string]*commitCall{}, logs: map[string][]string{},
@@ -203,6 +205,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 
 // changes enters the new state of a record.
 func (c *checker) changes(r *request, key string, item attributeMap) {
+	if item.text("kind") == "rw" {
+		c.changesRow(r, key, item)
+		return
+	}
 	now := &state{
 		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
 		token: item.number("fencingToken"), released: item.text("isReleased") == "1",
@@ -340,14 +346,14 @@ func (c *checker) received(r *request, res *http.Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out struct {
-		Item                attributeMap
+		Item, Attributes    attributeMap
 		Responses           map[string][]attributeMap
 		CancellationReasons []struct{ Item attributeMap }
 	}
 	if json.Unmarshal(body, &out) != nil {
 		return
 	}
-	shown := append(out.Responses["locks"], out.Item)
+	shown := append(out.Responses["locks"], out.Item, out.Attributes)
 	for _, reason := range out.CancellationReasons {
 		shown = append(shown, reason.Item)
 	}
@@ -355,6 +361,11 @@ func (c *checker) received(r *request, res *http.Response) {
 		c.seen[r.by.id] = map[string]time.Time{}
 	}
 	for _, item := range shown {
+		for _, version := range item.rowVersions() {
+			if _, ok := c.seen[r.by.id][version]; !ok {
+				c.seen[r.by.id][version] = time.Now()
+			}
+		}
 		version := item.text("recordVersionNumber")
 		if _, ok := c.seen[r.by.id][version]; !ok && version != "" {
 			c.seen[r.by.id][version] = time.Now()
@@ -392,7 +403,7 @@ func (c *checker) finish() {
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {
-			if o.lock.Key() == b.lock.Key() && o.began.Before(b.end) && b.began.Before(o.end) {
+			if o.lock.Key() == b.lock.Key() && !(o.shared && b.shared) && o.began.Before(b.end) && b.began.Before(o.end) {
 				c.note("1: processes %d and %d both believed to hold %v", o.by.id, b.by.id, b.lock.Key())
 			}
 		}
@@ -429,6 +440,12 @@ func attributesOf(item map[string]types.AttributeValue) attributeMap {
 			m[name] = map[string]any{"S": v.Value}
 		case *types.AttributeValueMemberN:
 			m[name] = map[string]any{"N": v.Value}
+		case *types.AttributeValueMemberM:
+			inner := map[string]any{}
+			for name, v := range attributesOf(v.Value) {
+				inner[name] = v
+			}
+			m[name] = map[string]any{"M": inner}
 		}
 	}
 	return m

@@ -96,13 +96,22 @@ func (c *checker) appended(r *request, key string) {
 	}
 	value := now[len(now)-1]
 	c.applies(r, key, "noted "+value)
-	call, s := c.commits[value], c.records[key]
+	call := c.commits[value]
 	switch {
-	case s == nil || s.released || s.grant != call.grant || s.token != call.token:
-		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v", value, call.grant, call.token, key, s)
+	case !c.stands(key, call.grant, call.token):
+		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v %+v", value, call.grant, call.token, key, c.records[key], c.rows[key])
 	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome):
 		c.note("8: %s landed after its commit had failed: %v", value, call.err)
 	}
+}
+
+// stands reports whether the table shows a grant.
+func (c *checker) stands(key, grant string, token int64) bool {
+	if row := c.rows[key]; row != nil {
+		return row.holders[grant].token == token
+	}
+	s := c.records[key]
+	return s != nil && !s.released && s.grant == grant && s.token == token
 }
 
 // ended enters the release that a transaction carried.
@@ -111,6 +120,10 @@ func (c *checker) ended(r *request, key string) {
 	if item == nil {
 		c.applies(r, key, "deleted")
 		delete(c.records, key)
+		return
+	}
+	if c.rows[key] != nil {
+		c.changesRow(r, key, attributesOf(item))
 		return
 	}
 	s := *c.records[key]

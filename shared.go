@@ -82,8 +82,8 @@ func (c *Client) readersFirst(held time.Duration) time.Duration {
 type crowd struct {
 	absent  bool // there was no record
 	by      protocol.Blockers
-	all     []blocker // those of by that are not its own intents
-	intents []attempt // posted, or without an answer; oldest first
+	all     []blocker     // those of by that are not its own intents
+	intents []attempt     // posted, or without an answer; oldest first
 	due     time.Duration // monotonic: when the intent is posted or renewed
 }
 

@@ -103,6 +103,7 @@ type simClient struct {
 	client *leasehold.Client
 	clocks *clocks
 	rate   float64 // of its clocks
+	owner  string  // as its read/write locks name it; checker.mu guards it
 
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -110,9 +111,13 @@ type simClient struct {
 	dead   bool
 }
 
+// damaged is a record that nobody may be granted.
+var damaged = map[string]types.AttributeValue{"key": str("damaged"), "ownerName": str("someone")}
+
 func newSim(t *testing.T, plan simPlan) *sim {
 	s := &sim{checker: newChecker(), w: newWorld(t).work(), plan: plan, quit: make(chan struct{})}
 	s.table = s.w
+	s.w.put(damaged)
 	return s
 }
 
@@ -121,8 +126,6 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(t, plan)
 		rng := rand.New(rand.NewPCG(seed, 0))
-		damaged := map[string]types.AttributeValue{"key": str("damaged"), "ownerName": str("someone")}
-		s.w.put(damaged)
 
 		var clients []*simClient
 		for id := range 2 + rng.IntN(2) {
@@ -132,7 +135,7 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 		for _, c := range clients {
 			for i := range 1 + rng.IntN(2) {
 				r := rand.New(rand.NewPCG(seed, uint64(10*c.id+i+1)))
-				wg.Go(func() { c.work(r) })
+				wg.Go(func() { c.work(r, c.section) })
 			}
 		}
 		time.Sleep(simFaults)
@@ -206,9 +209,9 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 
 var simKeys = []string{"a", "b"}
 
-// work is one goroutine of a process: it acquires, holds, stores and releases
+// work is one goroutine of a process: it goes through section after section
 // until the network is mended, or its process dies.
-func (c *simClient) work(r *rand.Rand) {
+func (c *simClient) work(r *rand.Rand, section func(*rand.Rand)) {
 	for {
 		select {
 		case <-c.quit:
@@ -234,7 +237,7 @@ func (c *simClient) work(r *rand.Rand) {
 				c.violated("10: a damaged record was granted")
 			}
 		default:
-			c.section(r)
+			section(r)
 		}
 		c.rest(r, 1000)
 	}

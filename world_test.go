@@ -164,7 +164,19 @@ type call struct {
 
 // grants reports whether the request asks for a grant, or for several.
 func (c call) grants() bool {
-	return c.writes("UpdateItem") && !c.commits() && bytes.Contains(c.body, []byte("if_not_exists"))
+	return c.writes("UpdateItem") && !c.commits() && bytes.Contains(c.body, []byte("if_not_exists")) || c.grantsReader()
+}
+
+// grantsReader reports whether the request asks for a reader's grant of a
+// read/write lock.
+func (c call) grantsReader() bool {
+	return c.op == "UpdateItem" && c.sets("tokens") && !bytes.Contains(c.body, []byte("if_not_exists")) ||
+		c.op == "UpdateItem" && bytes.Contains(c.body, []byte(`"tokens"`)) && bytes.Contains(c.body, []byte(" + :"))
+}
+
+// leavesRow reports whether the request removes an entry of a read/write lock.
+func (c call) leavesRow() bool {
+	return c.op == "UpdateItem" && (bytes.Contains(c.body, []byte(`"UpdateExpression":"REMOVE `)) || bytes.Contains(c.body, []byte(`"last":{"S":`)))
 }
 
 // writes reports whether the request is such a write, or a transaction of them.
@@ -194,13 +206,15 @@ func (c call) parts() []call {
 }
 
 // handsOver reports whether a grant is asked for out of one's own hands.
-func (c call) handsOver() bool { return c.grants() && !bytes.Contains(c.body, []byte(" OR (")) }
+func (c call) handsOver() bool {
+	return c.grants() && !c.grantsReader() && !bytes.Contains(c.body, []byte(" OR ("))
+}
 
 func (c call) releases() bool {
 	if c.commits() {
 		return c.endsLock()
 	}
-	return c.writes("DeleteItem") || c.writes("UpdateItem") && c.parts()[0].sets("isReleased")
+	return c.writes("DeleteItem") || c.writes("UpdateItem") && c.parts()[0].sets("isReleased") || c.leavesRow()
 }
 
 // endsLock reports whether the transaction writes to the record of a lock.

@@ -1,0 +1,186 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/rwlock"
+)
+
+func TestSimulationOfReadWriteLocks(t *testing.T) {
+	forSeeds(t, simSeeds/4, func(t *testing.T, seed uint64) { simulateReadWrite(t, seed, simPlan{}) })
+}
+
+// simulateReadWrite is simulate for processes that read and write.
+func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(t, plan)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var clients []*simClient
+		var wg sync.WaitGroup
+		for id := range 2 + rng.IntN(3) {
+			c := s.newClient(t, id, rng)
+			clients = append(clients, c)
+			for i := range 1 + rng.IntN(3) {
+				r := rand.New(rand.NewPCG(seed, uint64(10*id+i+1)))
+				wg.Go(func() { c.work(r, c.readOrWrite) })
+			}
+		}
+		s.deletes = false // these rows are not deleted
+		time.Sleep(simFaults)
+		close(s.quit)
+		wg.Wait()
+		time.Sleep(6 * time.Second) // what was delayed arrives
+		s.checkReadWriteLiveness(t, seed)
+		for _, c := range clients {
+			_ = c.client.Close(context.Background())
+		}
+		time.Sleep(20 * time.Second) // late duplicates arrive
+		s.finish()
+		s.report(t, seed, name)
+	})
+}
+
+// readOrWrite is one grant, from its asking to its end.
+func (c *simClient) readOrWrite(r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(12_000))*time.Millisecond)
+	defer cancel()
+	key := simKeys[r.IntN(len(simKeys))]
+	l, err := rwlock.New(c.client, key)
+	if err != nil {
+		c.violated("0: %v", err)
+		return
+	}
+	var opts []leasehold.AcquireOption
+	if r.IntN(4) == 0 {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if r.IntN(5) == 0 {
+		opts = append(opts, leasehold.WithoutRenewal())
+	}
+	var lock *leasehold.Lock
+	if r.IntN(3) == 0 {
+		if lock, err = l.AcquireWrite(ctx, opts...); err == nil {
+			c.believes(c, lock)
+		}
+	} else if lock, err = l.AcquireRead(ctx, opts...); err == nil {
+		c.believesToRead(c, lock)
+	}
+	if err != nil || c.isDead() {
+		return
+	}
+	for range r.IntN(3) {
+		c.rest(r, 3000)
+		switch r.IntN(5) {
+		case 0:
+			_ = lock.Renew(ctx)
+		case 1:
+			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+time.Duration(r.IntN(3000))*time.Millisecond))
+		default:
+			call, value := c.begin(lock)
+			limited, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(6000))*time.Millisecond)
+			c.end(call, lock.Commit(limited, writes(note(key, value))))
+			cancel()
+		}
+	}
+	if c.isDead() {
+		return
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	defer cancel()
+	if r.IntN(4) == 0 {
+		call, value := c.begin(lock)
+		err = lock.CommitAndRelease(ctx, writes(note(key, value)))
+		c.end(call, err)
+	} else {
+		err = lock.Release(ctx)
+	}
+	if err == nil {
+		c.rowReleased(lock)
+	}
+}
+
+// checkReadWriteLiveness asks for every key once the faults have stopped: for
+// writing first, so that all that is left behind has to be dead.
+func (s *sim) checkReadWriteLiveness(t *testing.T, seed uint64) {
+	late := s.newClient(t, lastClient, rand.New(rand.NewPCG(seed, lastClient)))
+	s.deletes = false
+	most := time.Duration(float64(simLease)/late.rate) + 2*time.Second + 500*time.Millisecond
+	for _, key := range simKeys {
+		l, err := rwlock.New(late.client, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, write := range []bool{true, false} {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			acquire, believes := l.AcquireRead, s.believesToRead
+			if write {
+				acquire, believes = l.AcquireWrite, s.believes
+			}
+			began := time.Now()
+			lock, err := acquire(ctx)
+			cancel()
+			if took := time.Since(began); err != nil || took > most {
+				s.violated("12: %s was granted (to write: %v) after %v (at most %v): %v", key, write, took, most, err)
+				continue
+			}
+			believes(late, lock)
+			if err := lock.Release(context.Background()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+				s.violated("12: release with no fault: %v", err)
+			}
+			most = 2*time.Second + 500*time.Millisecond // nobody is left
+		}
+		most = time.Duration(float64(simLease)/late.rate) + 2*time.Second + 500*time.Millisecond
+	}
+	_ = late.client.Close(context.Background())
+}
+
+// The checker is itself tested: it finds what breaks the exclusion.
+func TestTheSimulationCatchesABrokenReadWriteLock(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tamper func(*http.Request, []byte) []byte
+		want   []string
+	}{
+		"a writer that does not count the readers": {notCounting, []string{"invariant 1:", "invariant 7:"}},
+		"grants that look at no writer":            {overWriters, []string{"invariant 1:", "invariant 7:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := ""
+			for seed := uint64(1); seed <= 500 && found == ""; seed++ {
+				simulateReadWrite(t, seed, simPlan{tamper: tc.tamper, report: func(problem string) {
+					for _, want := range tc.want {
+						if strings.HasPrefix(problem, want) {
+							found = fmt.Sprintf("seed %d: %s", seed, problem)
+						}
+					}
+				}})
+			}
+			if found == "" {
+				t.Errorf("no violation of %v in 500 seeds", tc.want)
+			}
+			t.Log(found)
+		})
+	}
+}
+
+// notCounting lets a writer be granted however many readers there are.
+func notCounting(_ *http.Request, body []byte) []byte {
+	return regexp.MustCompile(`size\((#\d+)\) = `).ReplaceAll(body, []byte("size($1) >= "))
+}
+
+// overWriters lets a grant be made whoever is in the writer's place.
+func overWriters(_ *http.Request, body []byte) []byte {
+	return regexp.MustCompile(`attribute_not_exists\((#\d+\.#\d+)\)`).
+		ReplaceAll(body, []byte("(attribute_not_exists($1) OR attribute_exists($1))"))
+}

@@ -32,13 +32,10 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 		return nil, fmt.Errorf("leasehold: acquire %v: %w", want.key, context.Cause(ctx))
 	}
 	if h := heldKeysOf(ctx).find(c, want.key); h != nil {
-		switch {
-		case !want.mayShare(h):
-			return nil, errUpgrade(want.key)
-		case want.reentrant:
-			return h.share(ctx)
+		if err := h.refuses(want); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
+		return h.share(ctx)
 	}
 	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
@@ -69,6 +66,17 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 		return &notRunError{err}
 	}
 	return lock.Do(ctx, fn)
+}
+
+// refuses says why a grant is not shared with a request that belongs to it.
+func (h *holding) refuses(want *request) error {
+	switch {
+	case !want.mayShare(h):
+		return fmt.Errorf("%w: %v: a read lock does not become a write lock, nor a plain one: release it first", ErrDeadlock, want.key)
+	case !want.reentrant:
+		return fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
+	}
+	return nil
 }
 
 // share makes another handle on the same grant.

@@ -37,13 +37,12 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 	var seek []*request
 	for _, want := range wants {
 		want.ordered = true
-		h := heldKeysOf(ctx).find(c, want.key)
-		switch {
-		case h != nil && want.reentrant:
+		if h := heldKeysOf(ctx).find(c, want.key); h != nil {
+			if err := h.refuses(want); err != nil {
+				return nil, err
+			}
 			shared[want.key] = h
 			continue
-		case h != nil:
-			return nil, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
 		}
 		if err := checkOrder(ctx, c, want); err != nil {
 			return nil, err

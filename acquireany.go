@@ -30,15 +30,16 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	var deadlock error
 	for _, want := range wants {
 		h := heldKeysOf(ctx).find(c, want.key)
-		switch {
-		case h == nil:
+		if h == nil {
 			seek = append(seek, want)
 			deadlock = errors.Join(deadlock, checkOrder(ctx, c, want))
-		case want.reentrant:
-			return h.share(ctx)
-		default:
-			deadlock = errors.Join(deadlock, fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key))
+			continue
 		}
+		err := h.refuses(want)
+		if err == nil {
+			return h.share(ctx)
+		}
+		deadlock = errors.Join(deadlock, err)
 	}
 	if len(seek) == 0 {
 		return nil, deadlock

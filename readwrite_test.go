@@ -1,7 +1,9 @@
 package leasehold_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -488,6 +490,9 @@ func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
 		if r, err := a.c.Get(t.Context(), "set"); err != nil || r.Grant != r1.Record().Grant {
 			t.Errorf("Get: %+v, %v", r, err)
 		}
+		if b, err := json.Marshal(held[0]); err != nil || !bytes.Contains(b, []byte(`"state":"held","mode":"read"`)) {
+			t.Errorf("%s, %v", b, err)
+		}
 		if err := a.c.Break(t.Context(), held[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -638,4 +643,40 @@ func TestReadWriteLocksUnderASharedLeaseAreRenewedOneByOne(t *testing.T) {
 		}
 		w.release(r)
 	})
+}
+
+func TestARenewalThatLandsBeforeATakeoverDefeatsIt(t *testing.T) {
+	for _, write := range []bool{false, true} {
+		t.Run(fmt.Sprintf("of a writer %v", write), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.readWriter("set"), w.readWriter("set")
+				hold, seek := a.read, b.l.AcquireWrite
+				if write {
+					hold, seek = a.write, b.l.AcquireRead
+				}
+				hold()
+				began := time.Now()
+				renewal := make(chan func() (*http.Response, error), 1)
+				a.wire.setFault(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+					select {
+					case renewal <- next:
+					default:
+					}
+					return hang(ctx)
+				})
+				landed := time.Time{}
+				b.wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+					if c.op == "UpdateItem" && c.grants() && landed.IsZero() && time.Since(began) > 19*time.Second {
+						_, _ = (<-renewal)()
+						landed = time.Now()
+					}
+					return next()
+				})
+				begin(t.Context(), seek).within(t, time.Minute)
+				if waited := time.Since(landed); waited < 20*time.Second || waited > 22*time.Second {
+					t.Errorf("taken over %v after the renewal had landed, lease 20s", waited)
+				}
+			})
+		})
+	}
 }

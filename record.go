@@ -81,6 +81,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Key        string         `json:"key"`
 		SortKey    string         `json:"sortKey,omitempty"`
 		State      string         `json:"state"`
+		Mode       protocol.Mode  `json:"mode,omitempty"` // of a holder of a read/write lock
 		Owner      string         `json:"owner"`
 		Token      int64          `json:"token,omitempty"`
 		Version    string         `json:"version"`
@@ -91,7 +92,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Data       []byte         `json:"data,omitempty"`
 		Attributes map[string]any `json:"attributes,omitempty"`
 	}{
-		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Owner: r.Owner, Token: r.Token,
+		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Mode: r.mode, Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), GrantedAt: formatTime(r.GrantedAt),
 		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data,
 	}

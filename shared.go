@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -136,7 +135,10 @@ func (s *seeker) seeShared(item protocol.Item) error {
 		decisive = first
 	}
 	s.view.Dead, s.view.Ours = decisive.dead, decisive.ours
-	seen := decisive.Record
+	seen := s.crowd.all[0].Record
+	if seen.mode == protocol.ModeReadersFirst && len(s.crowd.all) > 1 {
+		seen = s.crowd.all[1].Record // somebody to be named
+	}
 	s.seen = &seen
 	s.holder.Store(&seen)
 	if !waited && !s.view.Ours {
@@ -297,9 +299,4 @@ func (c *Client) protoOfRecord(r Record) protocol.Protocol {
 		return rw.ReadWrite(r.mode, false).Of(r.Grant)
 	}
 	return c.proto
-}
-
-// errUpgrade is the error of a request that the grant held cannot serve.
-func errUpgrade(key Key) error {
-	return fmt.Errorf("%w: %v: a read lock or a lock of another kind does not become a write lock: release it first", ErrDeadlock, key)
 }

@@ -271,11 +271,16 @@ func (p readWrite) Break(r protocol.Record, version string, expires time.Time, u
 	return w
 }
 
-// held is the condition of every write on an entry.
+// held is the condition of every write on an entry. Of several grants, which
+// were never renewed, each has its own version.
 func (p readWrite) held(w *protocol.Write, h protocol.Hold) string {
 	ways := make([]string, len(h.Grants))
 	for i, grant := range h.Grants {
-		ways[i] = p.stands(w, grant, h) + " AND " + w.PathIn(w.Path(append(p.place(grant), p.version)...), h.Versions)
+		versions := h.Versions
+		if len(h.Grants) > 1 {
+			versions = []string{grant}
+		}
+		ways[i] = p.stands(w, grant, h) + " AND " + w.PathIn(w.Path(append(p.place(grant), p.version)...), versions)
 	}
 	return "(" + strings.Join(ways, ") OR (") + ")"
 }

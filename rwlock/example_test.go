@@ -1,0 +1,67 @@
+package rwlock_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/rwlock"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// Many readers of a data set, one writer.
+func Example() {
+	ctx := context.Background()
+	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		log.Fatal(err)
+	}
+	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+
+	rw, err := rwlock.New(locks, "dataset/7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	read := func(inside *sync.WaitGroup) error {
+		lock, err := rw.AcquireRead(ctx)
+		if err != nil {
+			return err
+		}
+		return lock.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
+			inside.Done()
+			inside.Wait() // until the other reader is inside as well
+			return ctx.Err()
+		})
+	}
+	var inside, done sync.WaitGroup
+	inside.Add(2)
+	for range 2 {
+		done.Go(func() {
+			if err := read(&inside); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	done.Wait()
+	fmt.Println("two read at a time")
+
+	lock, err := rw.AcquireWrite(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
+		return lock.Commit(ctx, nil) // the writes of the new version; they land only under this lock
+	})
+	fmt.Println("written alone:", err == nil)
+
+	// Output:
+	// two read at a time
+	// written alone: true
+}

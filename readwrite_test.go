@@ -175,6 +175,9 @@ func TestAWaitingWriterKeepsNewReadersOut(t *testing.T) {
 		}
 		w.release(r)
 		wr := writer.within(t, 2*time.Second)
+		if w.item("set")["intent"] != nil {
+			t.Error("a writer that was granted intends still")
+		}
 		elapse(time.Minute)
 		if reader.granted() != nil {
 			t.Fatal("a reader was granted beside the writer")

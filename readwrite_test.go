@@ -683,3 +683,30 @@ func TestARenewalThatLandsBeforeATakeoverDefeatsIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAWriterLetsReadersGoFirstByLookingNotByWriting(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		lock := a.write()
+		elapse(10 * time.Second)
+		writer := begin(t.Context(), b.l.AcquireWrite)
+		elapse(10 * time.Second)
+		w.release(lock)
+		released := time.Now()
+		next := writer.within(t, 5*time.Second)
+		// Twice PollMax is the longest pause of a reader.
+		if waited := time.Since(released); waited < time.Second || waited > 3*time.Second {
+			t.Errorf("granted %v after the writer before, readers may pause for 1s", waited)
+		}
+		writes := 0
+		for _, c := range b.wire.sent() {
+			if c.op == "UpdateItem" {
+				writes++
+			}
+		}
+		if writes > 3 { // the first, perhaps one that met what had just changed, and the grant
+			t.Errorf("%d writes to be granted", writes)
+		}
+		w.release(next)
+	})
+}

@@ -68,13 +68,16 @@ func (a *app) breakGrant(ctx context.Context, s *store, key leasehold.Key, f bre
 	ctx, cancel := signals.bind(ctx)
 	defer cancel()
 
-	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	meant := func(r leasehold.Record) bool {
+		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
+	}
+	r, err := holder(ctx, locks, key, meant)
 	switch {
 	case err != nil:
 		return cause(ctx, err)
 	case r.Released:
 		return exit(codeNo, usagef("nobody holds %s: nothing to break", printable(key.String())))
-	case f.token != 0 && f.token != r.Token, f.ifVersion != "" && f.ifVersion != r.Version:
+	case !meant(r):
 		return &leasehold.ChangedError{Now: r}
 	}
 	var opts []leasehold.BreakOption

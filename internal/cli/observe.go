@@ -74,7 +74,7 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 	get := func() (leasehold.Record, error) {
 		requests <- struct{}{}
 		defer func() { <-requests }()
-		return o.locks.Get(ctx, first.Key.Partition, withSortKey(first.Key)...)
+		return holder(ctx, o.locks, first.Key, func(r leasehold.Record) bool { return grantOf(r) == grantOf(first) })
 	}
 	var seen watched
 	var since time.Time

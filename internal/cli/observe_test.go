@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -96,6 +98,55 @@ func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 		began = time.Now()
 		if found := o.observe(ctx, records)[0].found; found != dead || time.Since(began) > 0 {
 			t.Errorf("a holder whose session is dead: %q after %v", found, time.Since(began))
+		}
+	})
+}
+
+func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		db := localdynamo.New().Client()
+		if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+			t.Fatal(err)
+		}
+		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rw, err := rwlock.New(locks, "set")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.WithoutRenewal()}, nil} {
+			if _, err := rw.AcquireRead(ctx, opts...); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // so that they have an order
+		}
+		var records []leasehold.Record
+		for r, err := range locks.List(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, r)
+		}
+		o, err := newObserver(&store{db: db, table: "locks", layout: layout.Native{}}, locks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []liveness
+		for _, seen := range o.observe(ctx, records) {
+			found = append(found, seen.found)
+		}
+		if !slices.Equal(found, []liveness{live, dead, live}) {
+			t.Errorf("of three readers, the second of whom does not renew: %q", found)
+		}
+		third, err := holder(ctx, locks, records[2].Key, func(r leasehold.Record) bool { return r.Token == records[2].Token })
+		if err != nil || third.Grant != records[2].Grant {
+			t.Errorf("the holder with the third token is %+v, %v", third, err)
+		}
+		if err := locks.Close(ctx); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

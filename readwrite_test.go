@@ -296,18 +296,20 @@ func TestReadersGoFirstAfterAWriter(t *testing.T) {
 				}
 			}()
 		}
+		defer func() {
+			close(stop)
+			elapse(time.Minute)
+		}()
 		reader := w.readWriter("set")
 		for range 10 {
 			elapse(500 * time.Millisecond)
 			before := written
-			r := reader.read()
+			r := begin(t.Context(), reader.l.AcquireRead).within(t, 10*time.Second)
 			if after := written; after > before+2 { // the one under way, and one that was about to be granted
 				t.Errorf("%d writers passed a reader", after-before)
 			}
 			w.release(r)
 		}
-		close(stop)
-		elapse(time.Minute)
 	})
 }
 

@@ -169,12 +169,12 @@ func (h *holding) runAndFree(ctx, limit context.Context, writes []types.Transact
 	step, err := t.run()
 	switch step {
 	case decide.Landed:
-		h.reportRelease(started, t.sent, nil)
+		h.reportRelease(started, 0, nil) // the commit's event has the requests
 		h.c.lines.pass(h.key, h)
 		return nil
 	case decide.NotHeld:
 		op.err = err
-		h.reportRelease(started, t.sent, err)
+		h.reportRelease(started, 0, err)
 		h.c.lines.pass(h.key, h)
 		return err
 	case decide.Doubtful:

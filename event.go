@@ -19,6 +19,11 @@ const (
 )
 
 // Event is one thing that happened. Fields that do not apply are zero.
+//
+// Held and Requests can be summed up. The time of a grant is in one event, that
+// of its loss or else of its first release. A request is in no two of them, but
+// for that of an EventThrottled, which is in the event of the call as well:
+// leave it out.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time

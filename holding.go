@@ -52,6 +52,7 @@ type holding struct {
 	quiet     chan struct{} // closed when there are none; Close waits for it
 	releasing *releasing    // the last effort to free the key
 	freeing   *freeing      // what all efforts have sent; theirs, one at a time
+	told      bool          // an event of a release has said how long it was held
 	expiry    *time.Timer
 	renewal   *time.Timer
 	warnings  []*warning

@@ -146,8 +146,8 @@ type freeing struct {
 	stored  bool   // one of unknown effect may have stored something since
 	first   bool   // the first write was sent before the lease had run out
 	tried   []attempt
-	unknown bool // a write has had no answer
-	sent    int
+	unknown bool           // a write has had no answer
+	sent    int            // since the last report
 	until   decide.Instant // when this effort is of no use: the lease has freed the key
 }
 
@@ -164,7 +164,7 @@ func (h *holding) free(limit context.Context, e ending, trusted bool) error {
 	alike := (h.session != nil) == (h.c.sharing != nil)
 	if trusted && f.first && alike && e.policy == keepRecord && e.changes.none() {
 		if settled, err := f.handOver(limit); settled {
-			h.reportRelease(started, f.sent, err)
+			h.reportRelease(started, f.spent(), err)
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (h *holding) freeingSince(started decide.Instant, trusted bool) *freeing {
 // the key.
 func (f *freeing) settled(started decide.Instant, err error) {
 	h := f.h
-	h.reportRelease(started, f.sent, err)
+	h.reportRelease(started, f.spent(), err)
 	if errors.Is(err, ErrUnknownOutcome) {
 		h.c.orphan(h.key, f.hold.Versions)
 	}
@@ -198,7 +198,7 @@ func (f *freeing) settled(started decide.Instant, err error) {
 
 func (h *holding) reportRelease(started decide.Instant, requests int, err error) {
 	ev := Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - started.Mono,
-		Held: started.Mono - h.granted.Mono, Requests: requests, Err: err}
+		Held: h.heldUntil(started), Requests: requests, Err: err}
 	if err != nil {
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: the lease frees the key",
 			slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
@@ -206,6 +206,26 @@ func (h *holding) reportRelease(started decide.Instant, requests int, err error)
 	if h.heads == nil {
 		h.c.emit(h.ctx, ev)
 	}
+}
+
+// spent returns the number of requests for a report, each for one.
+func (f *freeing) spent() int {
+	n := f.sent
+	f.sent = 0
+	return n
+}
+
+// heldUntil is how long the lock was held if it was given up at end: told once,
+// so that times can be summed up. A release that is repeated adds nothing to
+// the first, one of a lost lock nothing to the loss.
+func (h *holding) heldUntil(end decide.Instant) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told || errors.Is(h.cause, ErrLost) {
+		return 0
+	}
+	h.told = true
+	return end.Mono - h.granted.Mono
 }
 
 // next spells the next attempt to release.

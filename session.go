@@ -207,7 +207,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	close(op.done)
 	for _, h := range freed {
 		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
-			Held: started.Mono - h.granted.Mono, Err: err})
+			Held: h.heldUntil(started), Err: err})
 	}
 	if err != nil {
 		c.log.LogAttrs(limit, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks", slog.Any("err", err))

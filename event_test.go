@@ -107,6 +107,13 @@ func TestEventsTellARequestAndATimeHeldOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}},
+		"renewals without an answer, until the record is read": {5 * time.Minute, func(_ *testing.T, w *world, c *leasehold.Client, wire *wire) {
+			lock := w.acquire(c, "job", leasehold.WithLease(10*time.Minute))
+			wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) { return nil, errReset })
+			elapse(5 * time.Minute)
+			wire.setFault(nil)
+			w.release(lock)
+		}},
 		"a key that is handed over": {4 * time.Second, func(_ *testing.T, w *world, c *leasehold.Client, _ *wire) {
 			first := w.acquire(c, "job")
 			next := make(chan *leasehold.Lock, 1)

@@ -133,7 +133,7 @@ func (h *holding) renewInBackground() {
 // renewOnce sends one renewal. Its answer is Applied only if the lock is
 // trusted from that attempt on.
 func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
-	h.resolveMany(ctx)
+	requests := 1 + h.resolveMany(ctx)
 	h.mu.Lock()
 	now := h.c.now()
 	outage := h.throughOutage(now)
@@ -184,7 +184,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 		if err := h.ended(); err != nil {
 			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
 		}
-		h.c.emit(h.ctx, Event{Kind: EventRenewed, Key: h.key, Token: h.token, Took: took, Requests: 1})
+		h.c.emit(h.ctx, Event{Kind: EventRenewed, Key: h.key, Token: h.token, Took: took, Requests: requests})
 		return ans
 	}
 	if ans.Cause == decide.ConditionFailed {
@@ -201,7 +201,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: renewal failed", slog.String("key", h.key.String()),
 		slog.Int64("token", h.token), slog.Duration("remaining", remaining), slog.Any("err", ans.err))
 	h.c.emit(h.ctx, Event{Kind: EventRenewError, Key: h.key, Token: h.token, Took: took, Remaining: remaining,
-		Requests: 1, Err: opError("renew", h.c.cfg.Table, h.key, ans.err)})
+		Requests: requests, Err: opError("renew", h.c.cfg.Table, h.key, ans.err)})
 	return ans
 }
 
@@ -253,13 +253,13 @@ func (h *holding) untry(a attempt) {
 // resolveMany reads the record when too many attempts have had no answer. A
 // version of ours settles those up to it; a read that shows none proves
 // nothing, and the oldest are given up: should one land yet, the lock is lost,
-// never doubled.
-func (h *holding) resolveMany(ctx context.Context) {
+// never doubled. It returns the number of requests.
+func (h *holding) resolveMany(ctx context.Context) int {
 	h.mu.Lock()
 	many := len(h.tried) >= manyTried
 	h.mu.Unlock()
 	if !many {
-		return
+		return 0
 	}
 	if a := h.c.read(context.WithoutCancel(ctx), h.key); a.err == nil && a.item != nil {
 		if r, err := h.decode(a.item); err == nil && r.Grant == h.grant {
@@ -273,6 +273,7 @@ func (h *holding) resolveMany(ctx context.Context) {
 	if extra := len(h.tried) - manyTried; extra > 0 {
 		h.tried = slices.Delete(h.tried, 0, extra)
 	}
+	return 1
 }
 
 // shown returns the record that made a condition fail; nil: there is none. An

@@ -1,0 +1,137 @@
+package eventtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Life is what a process has lived through.
+type Life struct {
+	Grants      map[string]int // by the adapters' word for how
+	Lost        map[leasehold.LostReason]int
+	Held        []time.Duration // of each grant, in order of their ends
+	Renewals    int
+	RenewErrors int
+	Throttled   int
+	Commits     int // of which one has failed
+	Requests    int
+}
+
+// Live leads a process through a life in a bubble of testing/synctest, with a
+// client whose events go to onEvent. ctx is that of every call. It ends with
+// nothing held.
+func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, leasehold.Event)) Life {
+	t.Helper()
+	w := New(t)
+	var renewals, failures atomic.Int64
+	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
+		switch e.Kind { // a renewal comes when it comes: no two lives have the same number
+		case leasehold.EventRenewed:
+			renewals.Add(1)
+		case leasehold.EventRenewError:
+			failures.Add(1)
+		}
+		onEvent(ctx, e)
+	})
+	other, otherWire := w.Client(nil)
+	life := Life{
+		Grants: map[string]int{"free": 5, "taken_over": 1, "handed_over": 1},
+		Lost:   map[leasehold.LostReason]int{leasehold.LostExpired: 1, leasehold.LostBroken: 2},
+	}
+
+	// A key that is free, and a waiter of the same process.
+	first := w.Acquire(ctx, c, "free")
+	next := make(chan *leasehold.Lock, 1)
+	go func() { next <- w.Acquire(ctx, c, "free") }()
+	elapse(time.Second)
+	w.Release(first)
+	second := <-next
+	elapse(2 * time.Second)
+	w.Release(second)
+	life.Held = append(life.Held, time.Second, 2*time.Second)
+
+	// A key whose holder has died.
+	w.Acquire(ctx, other, "dead")
+	elapse(time.Second)
+	otherWire.Cut()
+	heir := w.Acquire(ctx, c, "dead")
+	elapse(3 * time.Second)
+	w.Release(heir)
+	otherWire.Mend()
+	life.Held = append(life.Held, 3*time.Second)
+
+	// Throttling, of a grant and of a renewal.
+	wire.Throttle("UpdateItem")
+	long := w.Acquire(ctx, c, "long")
+	elapse(time.Second)
+	wire.Throttle("UpdateItem")
+	elapse(5*time.Minute - time.Second)
+	life.Throttled = 2
+
+	// Commits: one that does not land, one that does.
+	var failed *leasehold.CommitError
+	if err := long.Commit(ctx, []types.TransactWriteItem{missing()}); !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	if err := long.CommitAndRelease(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	life.Commits = 2
+	life.Held = append(life.Held, 5*time.Minute)
+
+	// A lock that is broken, which a renewal finds; and one whose release does.
+	broken := w.Acquire(ctx, c, "broken")
+	w.Break(other, "broken")
+	<-broken.Context().Done()
+	found := broken.Err().(*leasehold.LostError)
+	life.Held = append(life.Held, found.At.Sub(broken.Record().GrantedAt).Round(time.Millisecond))
+	release(ctx, t, broken)
+	late := w.Acquire(ctx, c, "broken")
+	elapse(time.Second)
+	w.Break(other, "broken")
+	release(ctx, t, late)
+	life.Held = append(life.Held, time.Second)
+
+	// A network that fails for longer than a lease.
+	expired := w.Acquire(ctx, c, "expired")
+	wire.Cut()
+	<-expired.Context().Done()
+	elapse(10 * time.Second)
+	wire.Mend()
+	release(ctx, t, expired)
+	life.Held = append(life.Held, lease-lease/10)
+
+	synctest.Wait()
+	for _, c := range []*leasehold.Client{c, other} {
+		if err := c.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
+	life.Requests = wire.Sent() - 1 // the renewal that found the lock broken: a loss tells of no requests
+	slices.Sort(life.Held)
+	return life
+}
+
+// release releases a lock that has been lost.
+func release(ctx context.Context, t testing.TB, lock *leasehold.Lock) {
+	t.Helper()
+	if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrLost) {
+		t.Fatalf("release of %v: %v", lock.Key(), err)
+	}
+}
+
+// elapse lets the time of the bubble pass.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

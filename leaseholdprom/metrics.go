@@ -1,0 +1,205 @@
+// Package leaseholdprom exports leasehold's events to Prometheus. A module of
+// its own.
+//
+//	m := leaseholdprom.New(prometheus.DefaultRegisterer, nil)
+//	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: m.OnEvent})
+//	...
+//	m.Watch(locks)
+//
+// What each metric means, what to alert on, and a dashboard for Grafana are in
+// the project's docs/metrics.md.
+package leaseholdprom
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Metrics are leasehold_acquire_seconds, leasehold_held_seconds,
+// leasehold_renew_seconds (histograms), leasehold_grants_total{how},
+// leasehold_lost_total{reason}, leasehold_renew_errors_total,
+// leasehold_throttled_total, leasehold_requests_total (counters),
+// and per watched client leasehold_held, leasehold_waiting,
+// leasehold_min_remaining_seconds (gauges).
+//
+// how is "free", "taken_over" (from a dead holder) or "handed_over" (inside
+// this process); reason is a leasehold.LostReason. The series of a group begin,
+// at zero, with its first event.
+//
+// Metrics are safe for concurrent use, and by several clients: their events add
+// up. To tell clients apart, make Metrics for each, with a registerer of
+// prometheus.WrapRegistererWith.
+type Metrics struct {
+	group   func(leasehold.Key) string
+	acquire *prometheus.HistogramVec
+	held    *prometheus.HistogramVec
+	renew   *prometheus.HistogramVec
+
+	grants      *prometheus.CounterVec
+	lost        *prometheus.CounterVec
+	renewErrors *prometheus.CounterVec
+	throttled   *prometheus.CounterVec
+	requests    *prometheus.CounterVec
+
+	groups  sync.Map // of *series by group
+	watched *watched
+}
+
+// Buckets, in seconds. A grant takes one request or a wait for somebody's work,
+// a lock is held for a request or for a night, and a renewal is one request
+// that has a deadline of seconds.
+var (
+	acquireBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
+	heldBuckets    = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600}
+	renewBuckets   = []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+)
+
+// New registers the metrics. group names a key's group for the label "group";
+// nil: no such label. Never the key itself: there may be millions.
+//
+// It panics, as promauto does, if reg has metrics of these names already: call
+// it once per registry, and give the one Metrics to every client. With a nil
+// reg nothing is registered. group is called for every event, on the goroutine
+// it happens on: it must not block. With Config.SharedLease it is called for the
+// keys of sessions as well, which begin with "leasehold/session/".
+func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
+	var labels []string
+	if group != nil {
+		labels = []string{"group"}
+	}
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	counter := func(name, help string, more ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(labels[:len(labels):len(labels)], more...))
+	}
+	m := &Metrics{
+		group:       group,
+		acquire:     histogram("leasehold_acquire_seconds", "Time from the call to the grant, waiting included.", acquireBuckets),
+		held:        histogram("leasehold_held_seconds", "Time from the grant to the release or the loss.", heldBuckets),
+		renew:       histogram("leasehold_renew_seconds", "Time that a successful renewal took.", renewBuckets),
+		grants:      counter("leasehold_grants_total", "Grants: of a free key, taken over from a dead holder, or handed over inside the process.", "how"),
+		lost:        counter("leasehold_lost_total", "Locks lost while they were held.", "reason"),
+		renewErrors: counter("leasehold_renew_errors_total", "Renewals that failed; they are repeated while the lock is trusted."),
+		throttled:   counter("leasehold_throttled_total", "Requests that DynamoDB throttled; they are repeated."),
+		requests:    counter("leasehold_requests_total", "DynamoDB requests of grants, renewals, commits and releases."),
+		watched:     newWatched(),
+	}
+	if group == nil {
+		m.seriesOf(leasehold.Key{})
+	}
+	if reg != nil {
+		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.requests, m.watched})
+	}
+	return m
+}
+
+// collectors are registered together or not at all.
+type collectors []prometheus.Collector
+
+func (cs collectors) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range cs {
+		c.Describe(ch)
+	}
+}
+
+func (cs collectors) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range cs {
+		c.Collect(ch)
+	}
+}
+
+// OnEvent is for Config.OnEvent.
+func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
+	s := m.seriesOf(e.Key)
+	switch e.Kind {
+	case leasehold.EventGranted:
+		s.acquire.Observe(e.Took.Seconds())
+		s.grants[howOf(e)].Inc()
+	case leasehold.EventRenewed:
+		s.renew.Observe(e.Took.Seconds())
+	case leasehold.EventRenewError:
+		s.renewErrors.Inc()
+	case leasehold.EventThrottled:
+		s.throttled.Inc()
+		return // the call that it was for has the request in its own event
+	case leasehold.EventLost, leasehold.EventReleased:
+		s.end(e)
+	}
+	s.requests.Add(float64(e.Requests))
+}
+
+// series are what the metrics have of one group.
+type series struct {
+	acquire, held, renew             prometheus.Observer
+	grants                           map[string]prometheus.Counter
+	lost                             *prometheus.CounterVec
+	renewErrors, throttled, requests prometheus.Counter
+}
+
+// The values of the label "how".
+const (
+	free       = "free"
+	takenOver  = "taken_over"
+	handedOver = "handed_over"
+)
+
+func howOf(e leasehold.Event) string {
+	switch {
+	case e.Local:
+		return handedOver
+	case e.TookOver:
+		return takenOver
+	}
+	return free
+}
+
+// seriesOf returns the series of a key's group. All of them begin together: a
+// counter that appears with its first loss shows no increase.
+func (m *Metrics) seriesOf(k leasehold.Key) *series {
+	var values []string
+	var group string
+	if m.group != nil {
+		group = strings.ToValidUTF8(m.group(k), "\ufffd") // the registry refuses what is cut in the middle of a letter
+		values = []string{group}
+	}
+	if s, ok := m.groups.Load(group); ok {
+		return s.(*series)
+	}
+	s := &series{
+		acquire: m.acquire.WithLabelValues(values...), held: m.held.WithLabelValues(values...), renew: m.renew.WithLabelValues(values...),
+		grants: map[string]prometheus.Counter{}, renewErrors: m.renewErrors.WithLabelValues(values...),
+		throttled: m.throttled.WithLabelValues(values...), requests: m.requests.WithLabelValues(values...),
+	}
+	for _, how := range []string{free, takenOver, handedOver} {
+		s.grants[how] = m.grants.WithLabelValues(append(values[:len(values):len(values)], how)...)
+	}
+	s.lost = m.lost
+	if m.group != nil {
+		s.lost = m.lost.MustCurryWith(prometheus.Labels{"group": group})
+	}
+	for _, reason := range []leasehold.LostReason{leasehold.LostExpired, leasehold.LostPaused, leasehold.LostReplaced, leasehold.LostBroken} {
+		s.lost.WithLabelValues(string(reason))
+	}
+	m.groups.Store(group, s) // another goroutine's has the same counters
+	return s
+}
+
+// end counts what a grant came to. Only the first event that ends it says for
+// how long it was held: one without a time follows a loss, or a release that
+// had no answer. That a lock was gone may be found at its release alone.
+func (s *series) end(e leasehold.Event) {
+	var lost *leasehold.LostError
+	if errors.As(e.Err, &lost) && (e.Kind == leasehold.EventLost || e.Held > 0) {
+		s.lost.WithLabelValues(string(lost.Reason)).Inc()
+	}
+	if e.Held > 0 {
+		s.held.Observe(e.Held.Seconds())
+	}
+}

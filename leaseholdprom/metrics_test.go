@@ -1,0 +1,277 @@
+package leaseholdprom_test
+
+import (
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/eventtest"
+	"github.com/leasehold-go/leasehold/leaseholdprom"
+)
+
+// sample is what a registry has of one series.
+type sample struct {
+	value float64 // of a histogram, the sum
+	count uint64  // of a histogram
+}
+
+// samples gathers a registry: the series by name and the values of their
+// labels, as in name{value,value}.
+func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]sample{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			name := f.GetName()
+			if len(labels) > 0 {
+				name += "{" + strings.Join(labels, ",") + "}"
+			}
+			h := m.GetHistogram()
+			all[name] = sample{m.GetCounter().GetValue() + m.GetGauge().GetValue() + h.GetSampleSum(), h.GetSampleCount()}
+		}
+	}
+	return all
+}
+
+// want compares series with what they should be, times to a millisecond.
+func want(t *testing.T, got, want map[string]sample) {
+	t.Helper()
+	for name, w := range want {
+		if g, ok := got[name]; !ok || g.count != w.count || math.Abs(g.value-w.value) > .001*float64(1+w.count) {
+			t.Errorf("%s is %v, want %v", name, g, w)
+		}
+	}
+}
+
+func seconds(ds []time.Duration) sample {
+	s := sample{count: uint64(len(ds))}
+	for _, d := range ds {
+		s.value += d.Seconds()
+	}
+	return s
+}
+
+func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewPedanticRegistry()
+		m := leaseholdprom.New(reg, nil)
+		life := eventtest.Live(t.Context(), t, m.OnEvent)
+		got := samples(t, reg)
+		counts := map[string]sample{
+			"leasehold_held_seconds":              seconds(life.Held),
+			"leasehold_renew_errors_total":        {value: float64(life.RenewErrors)},
+			"leasehold_throttled_total":           {value: float64(life.Throttled)},
+			"leasehold_requests_total":            {value: float64(life.Requests)},
+			"leasehold_lost_total{expired}":       {value: 1},
+			"leasehold_lost_total{paused}":        {value: 0},
+			"leasehold_lost_total{replaced}":      {value: 0},
+			"leasehold_lost_total{broken}":        {value: 2},
+			"leasehold_grants_total{free}":        {value: 5},
+			"leasehold_grants_total{taken_over}":  {value: 1},
+			"leasehold_grants_total{handed_over}": {value: 1},
+		}
+		want(t, got, counts)
+		if life.Renewals == 0 || life.RenewErrors == 0 {
+			t.Errorf("%d renewals, %d failed ones", life.Renewals, life.RenewErrors)
+		}
+		if h := got["leasehold_renew_seconds"]; h.count != uint64(life.Renewals) {
+			t.Errorf("%v of %d renewals", h, life.Renewals)
+		}
+		if h := got["leasehold_acquire_seconds"]; h.count != 7 || h.value < 300 { // one waited for the end of a lease
+			t.Errorf("acquiring: %v", h)
+		}
+	})
+}
+
+func TestKeysAreToldApartByTheirGroupAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewPedanticRegistry()
+		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
+			group, _, _ := strings.Cut(k.Partition, "/")
+			return group
+		})
+		w := eventtest.New(t)
+		c, _ := w.Client(m.OnEvent)
+		for _, key := range []string{"customer/1", "customer/2", "month"} {
+			lock := w.Acquire(t.Context(), c, key)
+			time.Sleep(time.Second)
+			w.Release(lock)
+		}
+		got := samples(t, reg)
+		want(t, got, map[string]sample{
+			"leasehold_acquire_seconds{customer}":   {0, 2},
+			"leasehold_held_seconds{customer}":      {2, 2},
+			"leasehold_held_seconds{month}":         {1, 1},
+			"leasehold_grants_total{customer,free}": {value: 2},
+			"leasehold_requests_total{customer}":    {value: 4},
+			"leasehold_requests_total{month}":       {value: 2},
+		})
+		for name := range got {
+			if strings.Contains(name, "customer/") {
+				t.Errorf("%s names a key", name)
+			}
+		}
+	})
+}
+
+// A counter that is not there before it counts something shows no increase when
+// it does: increase() needs two samples, and an alert on the first loss would
+// not fire.
+func TestCountersAreThereBeforeTheyCount(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	leaseholdprom.New(reg, nil)
+	got := samples(t, reg)
+	grouped := prometheus.NewPedanticRegistry()
+	m := leaseholdprom.New(grouped, func(leasehold.Key) string { return "g" })
+	if n := len(samples(t, grouped)); n != 0 {
+		t.Errorf("%d series of no group", n)
+	}
+	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Requests: 1})
+	gotGrouped := samples(t, grouped)
+	for _, name := range []string{
+		"grants_total{free", "grants_total{taken_over", "grants_total{handed_over",
+		"lost_total{expired", "lost_total{paused", "lost_total{replaced", "lost_total{broken",
+		"renew_errors_total{", "throttled_total{", "requests_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
+	} {
+		single := "leasehold_" + strings.TrimSuffix(name+"}", "{}")
+		if s, ok := got[single]; !ok || s.value != 0 {
+			t.Errorf("%s: %v %v", single, s, ok)
+		}
+		name, value, _ := strings.Cut(name, "{")
+		group := "leasehold_" + name + "{" + strings.TrimSuffix("g,"+value, ",") + "}"
+		if _, ok := gotGrouped[group]; !ok {
+			t.Errorf("no %s", group)
+		}
+	}
+}
+
+func TestAGroupThatIsNoTextIsNoPanic(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
+	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Key: leasehold.Key{Partition: "Müü"}})
+	if got := samples(t, reg); got["leasehold_grants_total{Mü\ufffd,free}"].value != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAKindOfEventThatIsNotKnownCountsItsRequestsAlone(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := leaseholdprom.New(reg, nil)
+	before := samples(t, reg)
+	m.OnEvent(t.Context(), leasehold.Event{Kind: "new", Took: time.Second, Held: time.Second, Requests: 2, Err: leasehold.ErrLost})
+	before["leasehold_requests_total"] = sample{value: 2}
+	want(t, samples(t, reg), before)
+}
+
+func TestNewPanicsWhereTheMetricsAreAlready(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	leaseholdprom.New(reg, nil)
+	var recovered any
+	func() {
+		defer func() { recovered = recover() }()
+		leaseholdprom.New(reg, nil)
+	}()
+	if err, ok := recovered.(prometheus.AlreadyRegisteredError); !ok {
+		t.Errorf("%v", err)
+	}
+
+	leaseholdprom.New(nil, nil) // registers nothing, as promauto
+	shared := prometheus.NewPedanticRegistry()
+	for _, table := range []string{"jobs", "leaders"} {
+		leaseholdprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"table": table}, shared), nil)
+	}
+}
+
+// Whatever stands in the way of one of the metrics, none is left behind.
+func TestTheMetricsAreRegisteredTogetherOrNotAtAll(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})
+	reg.MustRegister(theirs)
+	func() {
+		defer func() { _ = recover() }()
+		leaseholdprom.New(reg, nil)
+	}()
+	reg.Unregister(theirs)
+	leaseholdprom.New(reg, nil)
+}
+
+func TestTheNamesAreAsPrometheusWantsThem(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := leaseholdprom.New(reg, nil)
+	c, _ := eventtest.New(t).Client(m.OnEvent)
+	m.Watch(c)
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil || len(problems) != 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+}
+
+func TestAServerIsScrapedWhileItsClientsWork(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:1] })
+	w := eventtest.New(t)
+	server := httptest.NewServer(promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	defer server.Close()
+	defer server.Client().CloseIdleConnections()
+	scrape := func() string {
+		res, err := server.Client().Get(server.URL)
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %v", res.Status, body, err)
+		}
+		return string(body)
+	}
+	var working sync.WaitGroup
+	for range 2 {
+		c, _ := w.Client(m.OnEvent)
+		m.Watch(c)
+		for _, key := range []string{"a", "b", "c"} {
+			working.Go(func() {
+				for range 10 {
+					if err := c.Do(context.Background(), key, func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	for range 10 {
+		scrape()
+	}
+	working.Wait()
+	page := scrape()
+	for _, line := range []string{
+		`leasehold_acquire_seconds_count{group="a"} 20`, `leasehold_held_seconds_count{group="c"} 20`,
+		`leasehold_lost_total{group="b",reason="broken"} 0`, "leasehold_held 0", "leasehold_waiting 0",
+		"# TYPE leasehold_held_seconds histogram", "# TYPE leasehold_requests_total counter", "# TYPE leasehold_held gauge",
+	} {
+		if !strings.Contains(page, line+"\n") {
+			t.Errorf("no %s in\n%s", line, page)
+		}
+	}
+}

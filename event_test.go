@@ -109,7 +109,9 @@ func TestEventsTellARequestAndATimeHeldOnce(t *testing.T) {
 		}},
 		"renewals without an answer, until the record is read": {5 * time.Minute, func(_ *testing.T, w *world, c *leasehold.Client, wire *wire) {
 			lock := w.acquire(c, "job", leasehold.WithLease(10*time.Minute))
-			wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) { return nil, errReset })
+			wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+				return nil, errReset
+			})
 			elapse(5 * time.Minute)
 			wire.setFault(nil)
 			w.release(lock)

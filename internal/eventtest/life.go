@@ -18,7 +18,7 @@ import (
 type Life struct {
 	Grants      map[string]int // by the adapters' word for how
 	Lost        map[leasehold.LostReason]int
-	Held        []time.Duration // of each grant, in order of their ends
+	Held        []time.Duration // of each grant, the shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
@@ -89,11 +89,12 @@ func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, lease
 	life.Held = append(life.Held, 5*time.Minute)
 
 	// A lock that is broken, which a renewal finds; and one whose release does.
+	granted := time.Now()
 	broken := w.Acquire(ctx, c, "broken")
 	w.Break(other, "broken")
 	<-broken.Context().Done()
 	found := broken.Err().(*leasehold.LostError)
-	life.Held = append(life.Held, found.At.Sub(broken.Record().GrantedAt).Round(time.Millisecond))
+	life.Held = append(life.Held, found.At.Sub(granted))
 	release(ctx, t, broken)
 	late := w.Acquire(ctx, c, "broken")
 	elapse(time.Second)
@@ -101,11 +102,12 @@ func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, lease
 	release(ctx, t, late)
 	life.Held = append(life.Held, time.Second)
 
-	// A network that fails for longer than a lease.
+	// A network that fails for longer than a lease: another has the lock by the
+	// time it is released.
 	expired := w.Acquire(ctx, c, "expired")
 	wire.Cut()
 	<-expired.Context().Done()
-	elapse(10 * time.Second)
+	w.Acquire(ctx, other, "expired")
 	wire.Mend()
 	release(ctx, t, expired)
 	life.Held = append(life.Held, lease-lease/10)

@@ -1,0 +1,185 @@
+// Package leaseholdotel exports leasehold's events to OpenTelemetry. A module of
+// its own.
+//
+//	t, err := leaseholdotel.New(nil, nil)
+//	...
+//	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: t.OnEvent})
+//	...
+//	err = t.Watch(locks)
+//
+// What each metric means, what to alert on, and what the spans show is in the
+// project's docs/metrics.md.
+package leaseholdotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+const scope = "github.com/leasehold-go/leasehold/leaseholdotel"
+
+// Telemetry records the metrics of leaseholdprom under leasehold.*, and a span
+// each for acquire, hold and commit under the caller's span.
+//
+// The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
+// leasehold.renew_seconds (histograms), leasehold.grants{how},
+// leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
+// leasehold.requests (counters), and of the clients that are watched
+// leasehold.held, leasehold.waiting (up-down counters) and
+// leasehold.min_remaining_seconds (gauge). An exporter to Prometheus makes
+// leaseholdprom's names of them.
+//
+// The spans are leasehold.acquire, leasehold.hold and leasehold.commit. They are
+// made once what they show is over, with the times of its beginning and its end.
+// Keys are attributes of spans, never of metrics: there may be millions.
+//
+// Telemetry is safe for concurrent use, and by several clients: what they do
+// adds up.
+type Telemetry struct {
+	tracer trace.Tracer
+
+	acquire, held, renew                           metric.Float64Histogram
+	grants, lost, renewErrors, throttled, requests metric.Int64Counter
+
+	first   sync.Once // event
+	watched *watched
+}
+
+// Buckets, in seconds, as those of leaseholdprom. A view can change them.
+var (
+	acquireBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
+	heldBuckets    = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600}
+	renewBuckets   = []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+)
+
+// New makes the instruments; a nil provider is the global one, which may be set
+// later.
+func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
+	if m == nil {
+		m = otel.GetMeterProvider()
+	}
+	if t == nil {
+		t = otel.GetTracerProvider()
+	}
+	meter := m.Meter(scope)
+	var errs []error
+	histogram := func(name, description string, buckets []float64) metric.Float64Histogram {
+		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(buckets...))
+		errs = append(errs, err)
+		return h
+	}
+	counter := func(name, unit, description string) metric.Int64Counter {
+		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		errs = append(errs, err)
+		return c
+	}
+	out := &Telemetry{
+		tracer:      t.Tracer(scope),
+		acquire:     histogram("leasehold.acquire_seconds", "Time from the call to the grant, waiting included.", acquireBuckets),
+		held:        histogram("leasehold.held_seconds", "Time from the grant to the release or the loss.", heldBuckets),
+		renew:       histogram("leasehold.renew_seconds", "Time that a successful renewal took.", renewBuckets),
+		grants:      counter("leasehold.grants", "{grant}", "Grants: of a free key, taken over from a dead holder, or handed over inside the process."),
+		lost:        counter("leasehold.lost", "{lock}", "Locks lost while they were held."),
+		renewErrors: counter("leasehold.renew_errors", "{renewal}", "Renewals that failed; they are repeated while the lock is trusted."),
+		throttled:   counter("leasehold.throttled", "{request}", "Requests that DynamoDB throttled; they are repeated."),
+		requests:    counter("leasehold.requests", "{request}", "DynamoDB requests of grants, renewals, commits and releases."),
+	}
+	watched, err := newWatched(meter)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("leaseholdotel: %w", err)
+	}
+	out.watched = watched
+	out.begin()
+	return out, nil
+}
+
+// begin has every counter be there before it counts: one that appears with its
+// first loss shows no increase.
+func (t *Telemetry) begin() {
+	ctx := context.Background()
+	for _, how := range []string{free, takenOver, handedOver} {
+		t.grants.Add(ctx, 0, howIs(how))
+	}
+	for _, reason := range []leasehold.LostReason{leasehold.LostExpired, leasehold.LostPaused, leasehold.LostReplaced, leasehold.LostBroken} {
+		t.lost.Add(ctx, 0, reasonIs(reason))
+	}
+	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.requests} {
+		c.Add(ctx, 0)
+	}
+}
+
+// OnEvent is for Config.OnEvent.
+func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
+	t.first.Do(t.begin) // again: the global provider may not have been set in New
+	t.measure(ctx, e)
+	t.show(ctx, e)
+}
+
+func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
+	switch e.Kind {
+	case leasehold.EventGranted:
+		t.acquire.Record(ctx, e.Took.Seconds())
+		t.grants.Add(ctx, 1, howIs(howOf(e)))
+	case leasehold.EventRenewed:
+		t.renew.Record(ctx, e.Took.Seconds())
+	case leasehold.EventRenewError:
+		t.renewErrors.Add(ctx, 1)
+	case leasehold.EventThrottled:
+		t.throttled.Add(ctx, 1)
+		return // the call that it was for has the request in its own event
+	case leasehold.EventLost, leasehold.EventReleased:
+		if reason, ok := lossIn(e); ok {
+			t.lost.Add(ctx, 1, reasonIs(reason))
+		}
+		if e.Held > 0 {
+			t.held.Record(ctx, e.Held.Seconds())
+		}
+	}
+	t.requests.Add(ctx, int64(e.Requests))
+}
+
+// lossIn returns how the lock was lost that an event ends. Only the first event
+// that ends a grant says for how long it was held: one without a time follows a
+// loss, or a release that had no answer. That a lock was gone may be found at
+// its release alone.
+func lossIn(e leasehold.Event) (leasehold.LostReason, bool) {
+	var lost *leasehold.LostError
+	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
+		return "", false
+	}
+	return lost.Reason, true
+}
+
+// The values of the attribute "how".
+const (
+	free       = "free"
+	takenOver  = "taken_over"
+	handedOver = "handed_over"
+)
+
+func howOf(e leasehold.Event) string {
+	switch {
+	case e.Local:
+		return handedOver
+	case e.TookOver:
+		return takenOver
+	}
+	return free
+}
+
+func howIs(how string) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("how", how)))
+}
+
+func reasonIs(reason leasehold.LostReason) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(reason))))
+}

@@ -28,7 +28,7 @@ func of(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
 func value(s tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -128,7 +128,7 @@ func TestASpanHasTheTimesAndTheCallerOfWhatItShows(t *testing.T) {
 				t.Errorf("%s is from %v to %v, want %v to %v", name, got[0], got[1], from, to)
 			}
 		}
-		until := func(at time.Duration) { time.Sleep(began.Add(at).Sub(time.Now())) }
+		until := func(at time.Duration) { time.Sleep(time.Until(began.Add(at))) }
 
 		theirs := w.Acquire(t.Context(), other, "job")
 		until(time.Second)
@@ -229,7 +229,7 @@ func TestKeysAreAttributesOfSpansAndNeverOfMetrics(t *testing.T) {
 		allowed := func(name string, attributes attribute.Set) {
 			for _, a := range attributes.ToSlice() {
 				if a.Key != "how" && a.Key != "reason" {
-					t.Errorf("%s has %s=%s", name, a.Key, a.Value.Emit())
+					t.Errorf("%s has %s=%s", name, a.Key, a.Value.String())
 				}
 			}
 		}

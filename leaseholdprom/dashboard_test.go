@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/leasehold-go/leasehold"
@@ -126,7 +126,7 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 			has[l] = true
 		}
 		for _, m := range s.LabelMatchers {
-			if m.Name != labels.MetricName && !slices.Contains(slices.Concat(of, fromPrometheus), m.Name) {
+			if m.Name != model.MetricNameLabel && !slices.Contains(slices.Concat(of, fromPrometheus), m.Name) {
 				t.Errorf("%s: %s has no label %s", where, s.Name, m.Name)
 			}
 		}

@@ -305,7 +305,6 @@ func TestAClientThatNobodyUsesIsForgotten(t *testing.T) {
 	want(t, samples(t, rig.reader), map[string]sample{"leasehold.held": {}})
 }
 
-// The meter calls back with a lock held that Watch needs.
 func TestClientsAreWatchedWhileTheMeterCollects(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)

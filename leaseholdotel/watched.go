@@ -34,11 +34,9 @@ type watched struct {
 	held, waiting metric.Int64ObservableUpDownCounter
 	remaining     metric.Float64ObservableGauge
 
-	registering sync.Mutex // guards the next; never taken while the meter collects
-	registered  bool
-
-	mu      sync.Mutex // guards clients; not held while they are asked
-	clients map[weak.Pointer[leasehold.Client]]bool
+	mu         sync.Mutex // guards what follows; not held while clients are asked
+	registered bool
+	clients    map[weak.Pointer[leasehold.Client]]bool
 }
 
 func newWatched(meter metric.Meter) (*watched, error) {
@@ -51,16 +49,14 @@ func newWatched(meter metric.Meter) (*watched, error) {
 }
 
 func (w *watched) add(c *leasehold.Client) error {
-	w.registering.Lock()
-	defer w.registering.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !w.registered { // until then there is nothing to observe, and zero is not what is known
 		if _, err := w.meter.RegisterCallback(w.observe, w.held, w.waiting, w.remaining); err != nil {
 			return fmt.Errorf("leaseholdotel: watch: %w", err)
 		}
 		w.registered = true
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.clients[weak.Make(c)] = true
 	return nil
 }

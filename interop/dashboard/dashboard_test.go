@@ -1,4 +1,4 @@
-package leaseholdprom_test
+package dashboard
 
 import (
 	"encoding/json"
@@ -53,7 +53,7 @@ type target struct {
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	b, err := os.ReadFile("../docs/grafana-dashboard.json")
+	b, err := os.ReadFile("../../docs/grafana-dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestTheDashboardIsOneThatGrafanaCanLoad(t *testing.T) {
 
 // The page of the metrics has alerts to copy, and a table of what there is.
 func TestThePageOfTheMetricsIsTrue(t *testing.T) {
-	b, err := os.ReadFile("../docs/metrics.md")
+	b, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

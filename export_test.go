@@ -10,12 +10,7 @@ import (
 
 // SetClocks puts a test's clocks in the place of a client's: the time since
 // some origin, by the monotonic clock and by the one that runs on in suspend.
-func SetClocks(c *Client, now func() (mono, boot time.Duration)) {
-	c.now = func() decide.Instant {
-		mono, boot := now()
-		return decide.Instant{Mono: mono, Boot: boot}
-	}
-}
+func SetClocks(c *Client, now func() (mono, boot time.Duration)) { inner{c}.SetClocks(now) }
 
 // VirtualClocks lets both clocks of a client go on with the time of a synctest
 // bubble: however long a test takes really, none of its leases runs out by it.

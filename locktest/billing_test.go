@@ -1,0 +1,111 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+// closeMonth is code under test: it closes the month once, whoever calls it.
+func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
+	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
+}
+
+func TestAMonthIsClosedByOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := locktest.New(t)
+		var now, most int // closing at the same time
+		var mu sync.Mutex
+		step := func(context.Context) error {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(time.Minute)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			locks := env.Client(leasehold.Config{})
+			wg.Go(func() {
+				if err := closeMonth(t.Context(), locks, "2026-11", step); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if most != 1 {
+			t.Errorf("%d closed the month at the same time", most)
+		}
+	})
+}
+
+func TestAMonthThatAnotherClosesIsWaitedForNoLongerThanAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := locktest.New(t)
+		locks := env.Client(leasehold.Config{})
+		env.Hold("close/2026-11")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		err := closeMonth(ctx, locks, "2026-11", func(context.Context) error {
+			t.Error("the step ran")
+			return nil
+		})
+		if !errors.Is(err, leasehold.ErrHeld) || !errors.Is(err, leasehold.ErrNotRun) || time.Since(began) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestClosingAMonthStopsWhenTheLockIsStolen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := locktest.New(t)
+		locks := env.Client(leasehold.Config{})
+		err := closeMonth(t.Context(), locks, "2026-11", func(ctx context.Context) error {
+			env.Steal("close/2026-11")
+			<-ctx.Done() // a step that did not stop would hang here
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
+func TestAProcessThatDiesLeavesTheMonthToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := locktest.New(t)
+		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
+		began := make(chan struct{})
+		var stopped time.Time
+		go func() {
+			_ = closeMonth(t.Context(), first, "2026-11", func(ctx context.Context) error {
+				close(began)
+				<-ctx.Done()
+				stopped = time.Now()
+				return context.Cause(ctx)
+			})
+		}()
+		<-began
+		env.Disconnect(first)
+		err := closeMonth(t.Context(), second, "2026-11", func(context.Context) error {
+			if stopped.IsZero() {
+				t.Error("the first has not stopped yet")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+}

@@ -1,0 +1,330 @@
+package locktest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/locktest"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// inBubble runs a test in virtual time with an Env of its own, and expects the
+// Env to find nothing wrong at the end.
+func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
+}
+
+func acquire(t *testing.T, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	t.Helper()
+	lock, err := locks.Acquire(t.Context(), key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func release(t *testing.T, lock *leasehold.Lock) {
+	t.Helper()
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALockLeftHeldIsAnErrorThatNamesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		locks := env.Client(leasehold.Config{Owner: "billing"})
+		lock := acquire(t, locks, "close/2026-11")
+		shared, err := locks.Acquire(lock.Context(), "close/2026-11", leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems := p.end()
+		if len(problems) != 1 || !strings.HasPrefix(problems[0], "locktest: close/2026-11 is still held by billing/") ||
+			!strings.Contains(problems[0], "release it") {
+			t.Errorf("at the end: %q", problems)
+		}
+		for _, l := range []*leasehold.Lock{lock, shared} {
+			if !errors.Is(l.Err(), leasehold.ErrClosed) {
+				t.Errorf("the lock left held: %v", l.Err())
+			}
+		}
+	})
+}
+
+func TestWhatTheCodeUnderTestGaveUpIsNoLeak(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
+		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
+		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
+			if err := locks.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+		"detached": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) {
+			if _, err := lock.Detach(); err != nil {
+				t.Error(err)
+			}
+		},
+		"lost": func(t *testing.T, env *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) {
+			env.Steal("k")
+			<-lock.Context().Done()
+		},
+		"died":               func(_ *testing.T, env *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) { env.Disconnect(locks) },
+		"died with everyone": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client, _ *leasehold.Lock) { env.Disconnect() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, env *locktest.Env) {
+				locks := env.Client(leasehold.Config{})
+				end(t, env, locks, acquire(t, locks, "k"))
+			})
+		})
+	}
+}
+
+func TestTheEnvsOwnLocksAreNoLeak(t *testing.T) {
+	inBubble(t, func(_ *testing.T, env *locktest.Env) {
+		env.Hold("held")
+		env.Steal("stolen")
+		env.Hold("dead", leasehold.WithoutRenewal())
+	})
+}
+
+func TestAWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		env.Hold("k")
+		live, dead := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
+		ended := make(chan error, 2)
+		for _, locks := range []*leasehold.Client{live, dead} {
+			go func() {
+				ended <- locks.Do(context.Background(), "k", func(context.Context, *leasehold.Lock) error {
+					t.Error("it was granted the key")
+					return nil
+				})
+			}()
+		}
+		synctest.Wait()
+		env.Disconnect(dead)
+		time.Sleep(time.Minute)
+		if problems := p.end(); len(problems) > 0 {
+			t.Errorf("at the end: %q", problems)
+		}
+		for range 2 {
+			if err := <-ended; !errors.Is(err, leasehold.ErrNotRun) {
+				t.Errorf("the waiter: %v", err)
+			}
+		}
+	})
+}
+
+func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		locks := env.Client(leasehold.Config{ReleaseGrace: time.Hour})
+		for _, key := range []string{"a", "b"} {
+			acquire(t, locks, key)
+		}
+		env.Disconnect(locks)
+		time.Sleep(6 * time.Second) // a renewal of each is under way
+		began := time.Now()
+		if problems := p.end(); len(problems) > 0 || time.Since(began) > time.Second {
+			t.Errorf("after %v: %q", time.Since(began), problems)
+		}
+	})
+}
+
+func TestNothingIsLoggedOnceTheTestHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		locks := env.Client(leasehold.Config{})
+		stolen := acquire(t, locks, "stolen")
+		env.Steal("stolen")
+		<-stolen.Context().Done()
+		synctest.Wait()
+		if !strings.Contains(p.log.String(), "leasehold: lock lost") {
+			t.Errorf("the test's log: %s", p.log.String())
+		}
+		went := make(chan struct{})
+		stuck := make(chan struct{})
+		go func() {
+			defer close(stuck)
+			_ = locks.Do(context.Background(), "stuck", func(_ context.Context, lock *leasehold.Lock) error {
+				<-went // whatever ends
+				return lock.Err()
+			})
+		}()
+		synctest.Wait()
+		p.end() // finds "stuck", and cannot wait for it
+		close(went)
+		<-stuck
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestAConfigKeepsItsOwnLoggerAndOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		var log bytes.Buffer
+		locks := env.Client(leasehold.Config{Table: "prod", Owner: "billing", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		lock := acquire(t, locks, "k")
+		if owner := lock.Record().Owner; !strings.HasPrefix(owner, "billing/") {
+			t.Errorf("owner %s", owner)
+		}
+		env.Steal("k")
+		<-lock.Context().Done()
+		synctest.Wait()
+		if !strings.Contains(log.String(), "leasehold: lock lost") {
+			t.Errorf("its log: %s", log.String())
+		}
+	})
+}
+
+func TestDBHasTheLockTableAndTheCallersOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
+		if err != nil || len(problems) > 0 {
+			t.Errorf("the lock table: %v, %v", problems, err)
+		}
+		if err := table.Create(t.Context(), env.DB(), table.Spec{Name: "books", Layout: layout.AWSLabs{PartitionKey: "isbn"}}); err != nil {
+			t.Fatal(err)
+		}
+		locks := env.Client(leasehold.Config{})
+		lock := acquire(t, locks, "k")
+		if err := lock.Commit(t.Context(), []types.TransactWriteItem{{Put: &types.Put{
+			TableName: aws.String("books"), Item: map[string]types.AttributeValue{"isbn": &types.AttributeValueMemberS{Value: "1"}},
+		}}}); err != nil {
+			t.Fatal(err)
+		}
+		env.Disconnect()
+		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("books")})
+		if err != nil || len(out.Items) != 1 {
+			t.Errorf("what was committed: %v, %v", out, err)
+		}
+	})
+}
+
+func TestTwoEnvsShareNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		env.Hold("k")
+		locktest.New(t).Hold("k")
+	})
+}
+
+func TestEveryLayoutCanBeTested(t *testing.T) {
+	for _, l := range []layout.Layout{
+		layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
+		layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
+	} {
+		t.Run(l.Name(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, env *locktest.Env) {
+				locks := env.Client(leasehold.Config{Layout: l})
+				lock := acquire(t, locks, "k")
+				stolen := env.Steal("k")
+				if stolen.Token() <= lock.Token() {
+					t.Errorf("token %d after %d", stolen.Token(), lock.Token())
+				}
+				if err := lock.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("commit: %v", err)
+				}
+				release(t, stolen)
+				env.Hold("k")
+				if _, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
+					t.Errorf("a client that names no layout: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestASecondLayoutIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		env.Client(leasehold.Config{})
+		said := p.fatal(func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) })
+		if !strings.Contains(said, "give the first client the Layout of all") {
+			t.Errorf("said: %s", said)
+		}
+		p.end()
+	})
+}
+
+func TestABadConfigIsTheTestsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		if said := p.fatal(func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }); !strings.Contains(said, "Lease is 1ms") {
+			t.Errorf("said: %s", said)
+		}
+		env.Disconnect() // which meets what was not made
+		if problems := p.end(); len(problems) > 0 {
+			t.Errorf("at the end: %q", problems)
+		}
+	})
+}
+
+func TestAnEnvIsOfUseOutsideOfABubble(t *testing.T) {
+	env := locktest.New(t)
+	locks := env.Client(leasehold.Config{})
+	env.Hold("held")
+	if _, err := locks.TryAcquire(t.Context(), "held"); !errors.Is(err, leasehold.ErrHeld) {
+		t.Errorf("acquire: %v", err)
+	}
+	lock := acquire(t, locks, "stolen")
+	env.Steal("stolen")
+	if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("renew: %v", err)
+	}
+	acquire(t, locks, "dead")
+	env.Disconnect(locks)
+}
+
+func TestNoLeaseRunsOutByTheTimeATestReallyTakes(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")
+		for began := realTime(); realTime()-began < 1500*time.Millisecond; {
+			// Nothing of this passes in the bubble.
+		}
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		release(t, lock)
+	})
+}
+
+func TestAnObservationIsAsOldForEveryClientOfAnEnv(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		env.Hold("k", leasehold.WithoutRenewal()) // 20 s
+		_, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+		time.Sleep(21 * time.Second)
+		later := env.Client(leasehold.Config{})
+		if err := later.ImportObservations(0, held.Observation); err != nil {
+			t.Fatal(err)
+		}
+		lock, err := later.TryAcquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, lock)
+	})
+}

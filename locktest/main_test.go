@@ -1,0 +1,85 @@
+package locktest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// probe is a test within a test: what it is told stays here.
+type probe struct {
+	*testing.T
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	problems []string
+	log      strings.Builder
+	cleanups []func()
+	over     bool
+}
+
+func newProbe(t *testing.T) *probe {
+	p := &probe{T: t}
+	p.ctx, p.cancel = context.WithCancel(t.Context())
+	return p
+}
+
+func (p *probe) Context() context.Context { return p.ctx }
+func (p *probe) Cleanup(fn func())        { p.cleanups = append(p.cleanups, fn) }
+func (p *probe) Output() io.Writer        { return p }
+
+func (p *probe) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		panic("Log in goroutine after the test has completed")
+	}
+	return p.log.Write(b)
+}
+
+func (p *probe) Errorf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problems = append(p.problems, fmt.Sprintf(format, args...))
+}
+
+func (p *probe) Fatalf(format string, args ...any) {
+	p.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// fatal runs what is to end the test, on a goroutine of its own, and returns
+// what it said.
+func (p *probe) fatal(fn func()) string {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn()
+	}()
+	<-done
+	said := strings.Join(p.problems, "\n")
+	p.problems = nil
+	return said
+}
+
+// end ends the test as package testing does, and returns what was wrong.
+func (p *probe) end() []string {
+	p.cancel()
+	for _, fn := range slices.Backward(p.cleanups) {
+		fn()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	return p.problems
+}

@@ -1,0 +1,168 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+// realTime is the time that a bubble does not fake.
+func realTime() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return time.Duration(ts.Nano())
+}
+
+// put writes an item that is not a lock.
+func put(t *testing.T, env *locktest.Env, key string) {
+	t.Helper()
+	if _, err := env.DB().PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String("locks"), Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
+		lock := acquire(t, first, "k")
+		env.Disconnect(first)
+		began := time.Now()
+		next := acquire(t, second, "k")
+		var lost *leasehold.LostError
+		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostExpired || lost.At.After(time.Now()) {
+			t.Errorf("the first: %v", lock.Err())
+		}
+		if took := time.Since(began); took < 18*time.Second || took > 21*time.Second {
+			t.Errorf("the second waited for %v", took)
+		}
+		release(t, next)
+	})
+}
+
+func TestAShortCutIsSurvived(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		lock := acquire(t, locks, "k")
+		env.Disconnect(locks)
+		time.Sleep(12 * time.Second)
+		env.Reconnect(locks)
+		time.Sleep(time.Hour)
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		release(t, lock)
+	})
+}
+
+func TestARequestOfADisconnectedClientIsNeverDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		env.Disconnect(locks)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := locks.Acquire(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("acquire: %v", err)
+		}
+		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
+		if err != nil || len(out.Items) > 0 {
+			t.Errorf("the table: %v, %v", out.Items, err)
+		}
+	})
+}
+
+func TestWhoeverWaitsWhileTheNetworkComesBackGoesOnAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		env.Disconnect(locks)
+		began := time.Now()
+		granted := make(chan time.Duration)
+		go func() {
+			err := locks.Do(t.Context(), "k", func(context.Context, *leasehold.Lock) error { return nil })
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- time.Since(began)
+		}()
+		synctest.Wait() // its request is under way for three seconds
+		env.Reconnect(locks)
+		if took := <-granted; took > time.Second {
+			t.Errorf("granted after %v", took)
+		}
+	})
+}
+
+func TestDisconnectOfNobodyInParticularIsOfEveryone(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		before := env.Client(leasehold.Config{})
+		lock, held := acquire(t, before, "k"), env.Hold("held")
+		env.Disconnect()
+		later, thief := env.Client(leasehold.Config{}), env.Steal("free")
+		for name, locks := range map[string]*leasehold.Client{"before": before, "later": later} {
+			if _, err := locks.Get(t.Context(), "k"); err == nil {
+				t.Errorf("a client made %s is connected", name)
+			}
+		}
+		time.Sleep(time.Minute)
+		for name, l := range map[string]*leasehold.Lock{"of the code under test": lock, "of Hold": held, "of Steal": thief} {
+			if !errors.Is(l.Err(), leasehold.ErrLost) {
+				t.Errorf("the lock %s: %v", name, l.Err())
+			}
+		}
+		env.Reconnect(later)
+		if _, err := later.Get(t.Context(), "k"); err != nil {
+			t.Errorf("the client reconnected: %v", err)
+		}
+		if _, err := before.Get(t.Context(), "k"); err == nil {
+			t.Error("another client was reconnected with it")
+		}
+		env.Reconnect()
+		for _, locks := range []*leasehold.Client{before, env.Client(leasehold.Config{})} {
+			if _, err := locks.Get(t.Context(), "k"); err != nil {
+				t.Errorf("reconnected: %v", err)
+			}
+		}
+	})
+}
+
+func TestOnlyTheClientsNamedAreDisconnected(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		one, other := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
+		env.Disconnect(one)
+		env.Disconnect(one) // which it is already
+		release(t, acquire(t, other, "k"))
+		if _, err := one.TryAcquire(t.Context(), "k"); err == nil {
+			t.Error("the client named is connected")
+		}
+		env.Reconnect(one)
+		env.Reconnect(one)
+		release(t, acquire(t, one, "k"))
+	})
+}
+
+func TestAClientOfSomebodyElseIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env, other := locktest.New(p), locktest.New(t)
+		for _, fn := range []func(...*leasehold.Client){env.Disconnect, env.Reconnect} {
+			for _, c := range []*leasehold.Client{other.Client(leasehold.Config{}), nil} {
+				if said := p.fatal(func() { fn(c) }); !strings.Contains(said, "not of this Env") {
+					t.Errorf("said: %s", said)
+				}
+			}
+		}
+		p.end()
+	})
+}

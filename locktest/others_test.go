@@ -1,0 +1,206 @@
+package locktest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+func TestAHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := locks.Acquire(ctx, "k"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("acquire: %v", err)
+		}
+		release(t, theirs)
+		lock := acquire(t, locks, "k")
+		if string(lock.Data()) != "d" || lock.Token() <= theirs.Token() {
+			t.Errorf("data %q, token %d after %d", lock.Data(), lock.Token(), theirs.Token())
+		}
+		release(t, lock)
+	})
+}
+
+func TestAHolderWithoutRenewalIsAProcessThatDied(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
+		began := time.Now()
+		lock := acquire(t, locks, "k")
+		if dead, ok := lock.TookOver(); !ok || dead.Owner != theirs.Record().Owner || time.Since(began) != time.Minute {
+			t.Errorf("after %v, from %v, %v", time.Since(began), dead, ok)
+		}
+		release(t, lock)
+	})
+}
+
+func TestHoldDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		env.Hold("k")
+		began := time.Now()
+		said := p.fatal(func() { env.Hold("k") })
+		if !strings.Contains(said, `hold "k"`) || !strings.Contains(said, "holder-1/") || !strings.Contains(said, "Steal") || time.Since(began) > 0 {
+			t.Errorf("after %v: %s", time.Since(began), said)
+		}
+		if said := p.fatal(func() { env.Hold("") }); !strings.Contains(said, "the key is empty") {
+			t.Errorf("said: %s", said)
+		}
+		if said := p.fatal(func() { env.Steal("") }); !strings.Contains(said, "the key is empty") {
+			t.Errorf("said: %s", said)
+		}
+		p.end()
+	})
+}
+
+func TestAStolenLockIsBelievedInUntilItsNextRenewal(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
+		began := time.Now()
+		stolen := env.Steal("k")
+		if lock.Err() != nil || time.Since(began) > 0 {
+			t.Errorf("after %v the holder knows: %v", time.Since(began), lock.Err())
+		}
+		before, after := lock.Record(), stolen.Record()
+		if after.Token != before.Token+1 || after.Grant == before.Grant || after.Version == before.Version || after.Owner == before.Owner ||
+			string(after.Data) != "half done" || after.Released {
+			t.Errorf("the record %+v became %+v", before, after)
+		}
+		if dead, ok := stolen.TookOver(); !ok || dead.Version != before.Version {
+			t.Errorf("taken over from %v, %v", dead, ok)
+		}
+		<-lock.Context().Done()
+		var lost *leasehold.LostError
+		if !errors.As(context.Cause(lock.Context()), &lost) || lost.Reason != leasehold.LostReplaced || lost.By.Token != after.Token || time.Since(began) > 5*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), context.Cause(lock.Context()))
+		}
+		if _, err := locks.TryAcquire(t.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("acquire: %v", err)
+		}
+	})
+}
+
+func TestAStolenLockCommitsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		lock := acquire(t, env.Client(leasehold.Config{}), "k")
+		env.Steal("k")
+		var lost *leasehold.LostError
+		if err := lock.Commit(t.Context(), nil); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced {
+			t.Errorf("commit: %v", err)
+		}
+	})
+}
+
+func TestStealTakesAKeyInEveryState(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
+		"never held": func(*testing.T, *locktest.Env, *leasehold.Client) {},
+		"released": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) {
+			release(t, acquire(t, locks, "k"))
+		},
+		"held by Hold":   func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k") },
+		"stolen before":  func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Steal("k") },
+		"held by a dead": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k", leasehold.WithoutRenewal()) },
+		"held for ever": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) {
+			env.Hold("k", leasehold.WithLease(1<<63-1), leasehold.WithoutRenewal())
+		},
+		"cut off": func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
+			acquire(t, locks, "k")
+			env.Disconnect(locks)
+		},
+		"everyone cut off": func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
+			acquire(t, locks, "k")
+			env.Disconnect()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, env *locktest.Env) {
+				locks := env.Client(leasehold.Config{})
+				prepare(t, env, locks)
+				began := time.Now()
+				lock := env.Steal("k")
+				if time.Since(began) > 0 || lock.Err() != nil {
+					t.Errorf("after %v: %v", time.Since(began), lock.Err())
+				}
+				env.Reconnect()
+				if r, err := env.Client(leasehold.Config{}).Get(t.Context(), "k"); err != nil || r.Grant != lock.Record().Grant || r.Released {
+					t.Errorf("the record: %+v, %v", r, err)
+				}
+				env.Disconnect() // nothing is left to anybody
+			})
+		})
+	}
+}
+
+func TestStealTakesOneLockOfASharedLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{SharedLease: true})
+		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")
+		env.Steal("k")
+		if err := one.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit: %v", err)
+		}
+		if err := other.Commit(t.Context(), nil); err != nil {
+			t.Errorf("the other lock: %v", err)
+		}
+		release(t, other)
+	})
+}
+
+func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		var wg sync.WaitGroup
+		quit := make(chan struct{})
+		for range 3 {
+			locks := env.Client(leasehold.Config{Logger: nil})
+			for range 2 { // who hand over to each other
+				wg.Go(func() {
+					for {
+						select {
+						case <-quit:
+							return
+						default:
+						}
+						_ = locks.Do(t.Context(), "k", func(ctx context.Context, lock *leasehold.Lock) error {
+							time.Sleep(time.Millisecond)
+							return lock.Renew(ctx)
+						})
+					}
+				})
+			}
+		}
+		for range 20 {
+			time.Sleep(time.Millisecond)
+			lock := env.Steal("k")
+			if err := lock.Commit(t.Context(), nil); err != nil {
+				t.Errorf("the thief: %v", err)
+			}
+			release(t, lock)
+		}
+		close(quit)
+		wg.Wait()
+	})
+}
+
+func TestADamagedRecordCannotBeStolen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t)
+		env := locktest.New(p)
+		put(t, env, "k")
+		if said := p.fatal(func() { env.Steal("k") }); !strings.Contains(said, `steal "k"`) {
+			t.Errorf("said: %s", said)
+		}
+		p.end()
+	})
+}

@@ -1,0 +1,28 @@
+package locktest
+
+import (
+	"io"
+	"sync"
+)
+
+// output is the test's log for as long as the test runs: what writes to it
+// later would panic.
+type output struct {
+	mu sync.Mutex
+	w  io.Writer // nil: the test has ended
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil {
+		return len(b), nil
+	}
+	return o.w.Write(b)
+}
+
+func (o *output) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w = nil
+}

@@ -11,18 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sys/unix"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/locktest"
 )
-
-// realTime is the time that a bubble does not fake.
-func realTime() time.Duration {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return time.Duration(ts.Nano())
-}
 
 // put writes an item that is not a lock.
 func put(t *testing.T, env *locktest.Env, key string) {

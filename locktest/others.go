@@ -72,7 +72,7 @@ func steal(ctx context.Context, thief *leasehold.Client, key string) (*leasehold
 	// The thief has seen this version before, so long ago that its holder is
 	// dead: the takeover is then the client's own.
 	const skew = time.Second
-	seen := leasehold.Observation{Key: r.Key, Version: r.Version, Lease: r.Lease, Since: time.Now().Add(-r.Lease - skew)}
+	seen := leasehold.Observation{Key: r.Key, Version: r.Version, Lease: r.Lease, Since: time.Now().Add(-r.Lease).Add(-skew)}
 	if err := thief.ImportObservations(skew, seen); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func TestAHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		if _, err := locks.Acquire(ctx, "k"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("acquire: %v", err)
@@ -130,7 +130,7 @@ func TestStealTakesAKeyInEveryState(t *testing.T) {
 				prepare(t, env, locks)
 				began := time.Now()
 				lock := env.Steal("k")
-				if time.Since(began) > 0 || lock.Err() != nil {
+				if time.Since(began) > time.Microsecond || lock.Err() != nil {
 					t.Errorf("after %v: %v", time.Since(began), lock.Err())
 				}
 				env.Reconnect()
@@ -163,7 +163,7 @@ func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
 		var wg sync.WaitGroup
 		quit := make(chan struct{})
 		for range 3 {
-			locks := env.Client(leasehold.Config{Logger: nil})
+			locks := env.Client(leasehold.Config{})
 			for range 2 { // who hand over to each other
 				wg.Go(func() {
 					for {

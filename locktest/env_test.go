@@ -45,7 +45,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 
 func TestALockLeftHeldIsAnErrorThatNamesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		locks := env.Client(leasehold.Config{Owner: "billing"})
 		lock := acquire(t, locks, "close/2026-11")
@@ -107,7 +107,7 @@ func TestTheEnvsOwnLocksAreNoLeak(t *testing.T) {
 
 func TestAWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		env.Hold("k")
 		live, dead := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
@@ -136,7 +136,7 @@ func TestAWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
 
 func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		locks := env.Client(leasehold.Config{ReleaseGrace: time.Hour})
 		for _, key := range []string{"a", "b"} {
@@ -153,7 +153,7 @@ func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {
 
 func TestNothingIsLoggedOnceTheTestHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		locks := env.Client(leasehold.Config{})
 		stolen := acquire(t, locks, "stolen")
@@ -256,7 +256,7 @@ func TestEveryLayoutCanBeTested(t *testing.T) {
 
 func TestASecondLayoutIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		env.Client(leasehold.Config{})
 		said := p.fatal(func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) })
@@ -269,7 +269,7 @@ func TestASecondLayoutIsRefused(t *testing.T) {
 
 func TestABadConfigIsTheTestsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		if said := p.fatal(func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }); !strings.Contains(said, "Lease is 1ms") {
 			t.Errorf("said: %s", said)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // probe is a test within a test: what it is told stays here.
 type probe struct {
-	*testing.T
+	testing.TB // of what Env needs, all is below
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -28,12 +28,13 @@ type probe struct {
 	over     bool
 }
 
-func newProbe(t *testing.T) *probe {
-	p := &probe{T: t}
-	p.ctx, p.cancel = context.WithCancel(t.Context())
+func newProbe(ctx context.Context) *probe {
+	p := &probe{}
+	p.ctx, p.cancel = context.WithCancel(ctx)
 	return p
 }
 
+func (p *probe) Helper()                  {}
 func (p *probe) Context() context.Context { return p.ctx }
 func (p *probe) Cleanup(fn func())        { p.cleanups = append(p.cleanups, fn) }
 func (p *probe) Output() io.Writer        { return p }

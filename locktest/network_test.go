@@ -146,7 +146,7 @@ func TestOnlyTheClientsNamedAreDisconnected(t *testing.T) {
 
 func TestAClientOfSomebodyElseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)
 		for _, fn := range []func(...*leasehold.Client){env.Disconnect, env.Reconnect} {
 			for _, c := range []*leasehold.Client{other.Client(leasehold.Config{}), nil} {

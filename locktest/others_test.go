@@ -46,7 +46,7 @@ func TestAHolderWithoutRenewalIsAProcessThatDied(t *testing.T) {
 
 func TestHoldDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		env.Hold("k")
 		began := time.Now()
@@ -195,7 +195,7 @@ func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
 
 func TestADamagedRecordCannotBeStolen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t)
+		p := newProbe(t.Context())
 		env := locktest.New(p)
 		put(t, env, "k")
 		if said := p.fatal(func() { env.Steal("k") }); !strings.Contains(said, `steal "k"`) {

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +135,31 @@ func TestAWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhatHoldHeldIsNotForWaitersLeftBehind(t *testing.T) {
+	// In real time: in a bubble nobody looks while others close.
+	p := newProbe(t.Context())
+	env := locktest.New(p)
+	locks := env.Client(leasehold.Config{PollMin: time.Millisecond, PollMax: time.Millisecond})
+	var waiting sync.WaitGroup
+	for i := range 20 {
+		key := strconv.Itoa(i)
+		env.Hold(key)
+		waiting.Go(func() {
+			err := locks.Do(context.Background(), key, func(context.Context, *leasehold.Lock) error { return nil })
+			if !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("a waiter ended with %v", err)
+			}
+		})
+	}
+	for locks.Stats().Waiting < 20 {
+		runtime.Gosched()
+	}
+	if problems := p.end(); len(problems) > 0 {
+		t.Errorf("at the end: %q", problems)
+	}
+	waiting.Wait()
 }
 
 func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // probe is a test within a test: what it is told stays here.
 type probe struct {
 	testing.TB // of what Env needs, all is below
-	ctx    context.Context
-	cancel context.CancelFunc
+	ctx        context.Context
+	cancel     context.CancelFunc
 
 	mu       sync.Mutex
 	problems []string

@@ -101,14 +101,14 @@ func TestDisconnectOfNobodyInParticularIsOfEveryone(t *testing.T) {
 		before := env.Client(leasehold.Config{})
 		lock, held := acquire(t, before, "k"), env.Hold("held")
 		env.Disconnect()
-		later, thief := env.Client(leasehold.Config{}), env.Steal("free")
+		later, thief, heldLater := env.Client(leasehold.Config{}), env.Steal("stolen"), env.Hold("held later")
 		for name, locks := range map[string]*leasehold.Client{"before": before, "later": later} {
 			if _, err := locks.Get(t.Context(), "k"); err == nil {
 				t.Errorf("a client made %s is connected", name)
 			}
 		}
 		time.Sleep(time.Minute)
-		for name, l := range map[string]*leasehold.Lock{"of the code under test": lock, "of Hold": held, "of Steal": thief} {
+		for name, l := range map[string]*leasehold.Lock{"of the code under test": lock, "of Hold": held, "of a later Hold": heldLater, "of Steal": thief} {
 			if !errors.Is(l.Err(), leasehold.ErrLost) {
 				t.Errorf("the lock %s: %v", name, l.Err())
 			}

@@ -40,8 +40,8 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	p := e.newOther("thief")
 	defer e.follow(p)
 	ctx := context.WithoutCancel(e.t.Context())
-	for range manySteals {
-		lock, err := steal(ctx, p.client, key)
+	for n := range manySteals {
+		lock, err := steal(ctx, p.client, key, n >= manyTakeovers)
 		switch {
 		case err == nil:
 			return lock
@@ -53,13 +53,17 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// manySteals is how often Steal tries: far more often than others can come in
-// between unless they do nothing else.
-const manySteals = 1000
+// How often Steal tries: first by takeovers, which a holder that renews without
+// a pause comes in between of, then by breaking the grant, which only another
+// grant can.
+const (
+	manyTakeovers = 5
+	manySteals    = 1000
+)
 
-// steal tries once. ErrHeld, ErrChanged and ErrNotFound: somebody came in
-// between.
-func steal(ctx context.Context, thief *leasehold.Client, key string) (*leasehold.Lock, error) {
+// steal tries once, by breaking the grant if byForce. ErrHeld, ErrChanged and
+// ErrNotFound: somebody came in between.
+func steal(ctx context.Context, thief *leasehold.Client, key string, byForce bool) (*leasehold.Lock, error) {
 	r, err := thief.Get(ctx, key)
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound):
@@ -68,6 +72,9 @@ func steal(ctx context.Context, thief *leasehold.Client, key string) (*leasehold
 		return nil, err
 	case r.Released:
 		return thief.TryAcquire(ctx, key)
+	}
+	if byForce {
+		return seize(ctx, thief, r)
 	}
 	// The thief has seen this version before, so long ago that its holder is
 	// dead: the takeover is then the client's own.
@@ -82,13 +89,19 @@ func steal(ctx context.Context, thief *leasehold.Client, key string) (*leasehold
 		return lock, err
 	}
 	// A lease for ever, or a layout whose records say by the clock when they
-	// end: nobody is dead by observation there. Where the record goes with the
-	// grant the next token is the time in microseconds: not the same again.
-	time.Sleep(time.Microsecond)
+	// end: nobody is dead by observation there.
+	return seize(ctx, thief, r)
+}
+
+// seize breaks the grant in r and asks for the key.
+func seize(ctx context.Context, thief *leasehold.Client, r leasehold.Record) (*leasehold.Lock, error) {
+	if !thief.Capabilities().FencingSurvivesRelease {
+		time.Sleep(time.Microsecond) // the next token is the time: not the same again
+	}
 	if err := thief.Break(ctx, r); err != nil {
 		return nil, err
 	}
-	return thief.TryAcquire(ctx, key)
+	return thief.TryAcquire(ctx, r.Key.Partition)
 }
 
 // newOther returns a process that is not of the code under test.

@@ -1,4 +1,5 @@
-// Package table creates and checks lock tables.
+// Package table creates and checks lock tables, and writes the texts that
+// infrastructure code needs.
 //
 // It is apart from package leasehold so that a service can hold locks without
 // the permissions that these calls need.

@@ -1,0 +1,66 @@
+package table
+
+import (
+	"maps"
+	"slices"
+)
+
+// CloudFormation returns the resource as a YAML template. Deleting the stack
+// leaves the table: its records are the locks, and the tokens go on from them.
+// Of a spec that Create refuses it returns the error, which is no template.
+func (s Spec) CloudFormation() string {
+	want, err := s.complete()
+	if err != nil {
+		return refused(err)
+	}
+	var t text
+	t.line(0, `AWSTemplateFormatVersion: "2010-09-09"`)
+	t.line(0, "Description: Lock table of leasehold")
+	t.line(0, "Resources:")
+	t.line(1, "LockTable:")
+	t.line(2, "Type: AWS::DynamoDB::Table")
+	t.line(2, "DeletionPolicy: Retain")
+	t.line(2, "UpdateReplacePolicy: Retain")
+	t.line(2, "Properties:")
+	t.line(3, "TableName: %s", quote(s.Name))
+	if s.ReadUnits > 0 {
+		t.line(3, "BillingMode: PROVISIONED")
+		t.line(3, "ProvisionedThroughput:")
+		t.line(4, "ReadCapacityUnits: %d", s.ReadUnits)
+		t.line(4, "WriteCapacityUnits: %d", s.WriteUnits)
+	} else {
+		t.line(3, "BillingMode: PAY_PER_REQUEST")
+	}
+	keys := keysOfSchema(want)
+	t.line(3, "AttributeDefinitions:")
+	for _, k := range keys {
+		t.line(4, "- AttributeName: %s", quote(k.name))
+		t.line(4, "  AttributeType: %s", k.attribute)
+	}
+	t.line(3, "KeySchema:")
+	for _, k := range keys {
+		t.line(4, "- AttributeName: %s", quote(k.name))
+		t.line(4, "  KeyType: %s", k.role)
+	}
+	if want.TTL != "" {
+		t.line(3, "TimeToLiveSpecification:")
+		t.line(4, "AttributeName: %s", quote(want.TTL))
+		t.line(4, "Enabled: true")
+	}
+	if s.DeletionProtection {
+		t.line(3, "DeletionProtectionEnabled: true")
+	}
+	if len(s.Tags) > 0 {
+		t.line(3, "Tags:")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
+		t.line(4, "- Key: %s", quote(name))
+		t.line(4, "  Value: %s", quote(s.Tags[name]))
+	}
+	t.line(0, "Outputs:")
+	t.line(1, "LockTableArn:")
+	t.line(2, "Description: For the policy of those who use the table")
+	t.line(2, "Value:")
+	t.line(3, "Fn::GetAtt: [LockTable, Arn]")
+	return t.String()
+}

@@ -22,9 +22,10 @@ func (a *app) newTable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table COMMAND [flags]",
 		Short: "Create or check the lock table",
-		Long:  "Create or check the lock table.",
+		Long:  "Create or check the lock table, or print what others need to create it.",
 		Example: `  leasehold table create --table locks
-  leasehold table check --table locks`,
+  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
+  leasehold table terraform --table locks > locks.tf`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -33,7 +34,7 @@ func (a *app) newTable() *cobra.Command {
 			return usageOf(cmd, "there is no command %s", printable(args[0]))
 		},
 	}
-	cmd.AddCommand(a.newTableCreate(), a.newTableCheck())
+	cmd.AddCommand(a.newTableCreate(), a.newTableCheck(), a.newTablePolicy(), a.newTableTerraform(), a.newTableCloudFormation())
 	return cmd
 }
 
@@ -191,12 +192,24 @@ func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 			_, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: name, Key: key, ConsistentRead: aws.Bool(true)})
 			return err
 		}},
+		{"dynamodb:BatchGetItem", func() error {
+			_, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				s.table: {Keys: []protocol.Item{key}, ConsistentRead: aws.Bool(true)},
+			}})
+			return err
+		}},
 		{"dynamodb:UpdateItem", func() error {
 			_, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
 			return err
 		}},
 		{"dynamodb:DeleteItem", func() error {
 			_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		}},
+		{"dynamodb:ConditionCheckItem", func() error {
+			_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+				ConditionCheck: &types.ConditionCheck{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names},
+			}}})
 			return err
 		}},
 		{"dynamodb:Query", func() error {
@@ -214,13 +227,15 @@ func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 	for _, t := range tries {
 		err := t.try()
 		var failed *types.ConditionalCheckFailedException
+		var cancelled *types.TransactionCanceledException
 		var api smithy.APIError
 		switch {
-		case err == nil, errors.As(err, &failed):
+		case err == nil, errors.As(err, &failed), errors.As(err, &cancelled):
 		case errors.As(err, &api) && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied"):
 			problems = append(problems, table.Problem{
-				// Listing is for operators: locks are held without it.
-				Fatal: t.operation != "dynamodb:Query" && t.operation != "dynamodb:Scan" && t.operation != "dynamodb:DeleteItem",
+				// Locks are held without the others: those are for several keys,
+				// for fenced writes, and for operators.
+				Fatal: t.operation == "dynamodb:GetItem" || t.operation == "dynamodb:UpdateItem",
 				What:  fmt.Sprintf("%s is denied to these credentials: allow it in their IAM policy", t.operation),
 			})
 		default:

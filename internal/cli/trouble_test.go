@@ -84,9 +84,11 @@ func TestADamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
 }
 
 func TestWhatIsDeniedIsNamed(t *testing.T) {
-	_, env := served(t, "UpdateItem", "Scan")
+	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
-	if want := "fatal\tdynamodb:UpdateItem is denied to these credentials: allow it in their IAM policy\n" +
+	if want := "warning\tdynamodb:BatchGetItem is denied to these credentials: allow it in their IAM policy\n" +
+		"fatal\tdynamodb:UpdateItem is denied to these credentials: allow it in their IAM policy\n" +
+		"warning\tdynamodb:ConditionCheckItem is denied to these credentials: allow it in their IAM policy\n" +
 		"warning\tdynamodb:Scan is denied to these credentials: allow it in their IAM policy\n"; code != 1 || stdout != want {
 		t.Errorf("check: exit code %d: %s%s", code, stdout, stderr)
 	}

@@ -1,0 +1,430 @@
+package table_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
+
+// document is a policy as IAM reads it.
+type document struct {
+	Version   string
+	Statement []struct {
+		Effect   string
+		Action   []string
+		Resource string
+	}
+}
+
+func policy(t *testing.T, s table.Spec, arn string, a table.Access) document {
+	t.Helper()
+	var d document
+	decoder := json.NewDecoder(strings.NewReader(s.Policy(arn, a)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil || decoder.More() {
+		t.Fatalf("%v in %s", err, s.Policy(arn, a))
+	}
+	if d.Version != "2012-10-17" || len(d.Statement) != 1 || d.Statement[0].Effect != "Allow" || d.Statement[0].Resource != arn {
+		t.Errorf("policy %+v", d)
+	}
+	return d
+}
+
+// iam records the actions on the lock table that IAM would look for.
+type iam struct {
+	engine *localdynamo.Engine
+	mu     sync.Mutex
+	asked  map[string]bool
+}
+
+func (i *iam) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	i.mu.Lock()
+	for _, a := range actionsOf(operation, body) {
+		i.asked["dynamodb:"+a] = true
+	}
+	i.mu.Unlock()
+	return i.engine.RoundTrip(r)
+}
+
+// actionsOf are the actions of a request on the lock table: its operation, or of
+// a transaction those of its items.
+func actionsOf(operation string, body []byte) []string {
+	var in struct {
+		TableName     string
+		RequestItems  map[string]any
+		TransactItems []map[string]struct{ TableName string }
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		panic(err)
+	}
+	var actions []string
+	for _, item := range in.TransactItems {
+		for kind, of := range item { // Put, Update, Delete, Get or ConditionCheck
+			if of.TableName == "locks" {
+				actions = append(actions, kind+"Item")
+			}
+		}
+	}
+	if _, batch := in.RequestItems["locks"]; batch || in.TableName == "locks" {
+		actions = append(actions, operation)
+	}
+	return actions
+}
+
+// account is where the calls below are made.
+type account struct {
+	*testing.T
+	iam           *iam
+	layout        layout.Layout
+	first, second *leasehold.Client
+}
+
+func newAccount(t *testing.T, l layout.Layout) *account {
+	a := &account{T: t, layout: l, iam: &iam{engine: localdynamo.New(), asked: map[string]bool{}}}
+	t.Cleanup(func() { _ = a.iam.engine.Close() })
+	db := a.iam.engine.Client()
+	for _, s := range []table.Spec{{Name: "locks", Layout: l}, {Name: "books", Layout: layout.AWSLabs{}}} {
+		if err := table.Create(t.Context(), db, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.first, a.second = a.client(false), a.client(false)
+	return a
+}
+
+func (a *account) client(shared bool) *leasehold.Client {
+	a.Helper()
+	c, err := leasehold.New(a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }),
+		leasehold.Config{Table: "locks", Layout: a.layout, Logger: slog.New(slog.DiscardHandler), SharedLease: shared})
+	a.must(err)
+	return c
+}
+
+func (a *account) must(errs ...error) {
+	a.Helper()
+	if err := errors.Join(errs...); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *account) lock(c *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	a.Helper()
+	l, err := c.Acquire(a.Context(), key, opts...)
+	a.must(err)
+	return l
+}
+
+func (a *account) group(keys ...string) *leasehold.Group {
+	a.Helper()
+	g, err := a.first.AcquireAll(a.Context(), leasehold.Keys(keys...))
+	a.must(err)
+	return g
+}
+
+// write is a caller's own, to a table of the caller's.
+func write() []types.TransactWriteItem {
+	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("books"),
+		Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}}
+}
+
+// later releases a lock in a minute.
+func (a *account) later(l *leasehold.Lock) {
+	time.AfterFunc(time.Minute, func() {
+		if err := l.Release(context.Background()); err != nil {
+			a.Error(err)
+		}
+	})
+}
+
+// calls are the calls of the library that send requests, by what they are and
+// who makes them.
+var calls = map[table.Access]map[string]func(a *account){
+	table.Use: {
+		"Client.Acquire": func(a *account) {
+			a.later(a.lock(a.first, "k"))
+			a.must(a.lock(a.second, "k").Release(a.Context())) // waits
+			a.lock(a.first, "dead", leasehold.WithoutRenewal())
+			a.must(a.lock(a.second, "dead").Release(a.Context())) // takes over
+			first, second := a.lock(a.first, "k"), make(chan *leasehold.Lock)
+			go func() { second <- a.lock(a.first, "k") }()
+			synctest.Wait()
+			a.must(first.Release(a.Context())) // hands over
+			a.must((<-second).Release(a.Context()))
+		},
+		"Client.TryAcquire": func(a *account) {
+			l, err := a.first.TryAcquire(a.Context(), "k")
+			a.must(err)
+			if _, err := a.second.TryAcquire(a.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
+				a.Error(err)
+			}
+			a.must(l.Release(a.Context()))
+		},
+		"Client.AcquireAll": func(a *account) {
+			a.later(a.lock(a.second, "l"))
+			a.must(a.group("k", "l", "m").Release(a.Context()))
+			a.lock(a.second, "dead", leasehold.WithoutRenewal())
+			a.must(a.group("k", "dead").Release(a.Context()))
+		},
+		"Client.AcquireAny": func(a *account) {
+			a.later(a.lock(a.second, "k"))
+			l := a.lock(a.second, "l")
+			any, err := a.first.AcquireAny(a.Context(), leasehold.Keys("k", "l"))
+			a.must(err, l.Release(a.Context()))
+			a.must(any.Release(a.Context()))
+		},
+		"Client.Do": func(a *account) {
+			a.must(a.first.Do(a.Context(), "k", func(context.Context, *leasehold.Lock) error { return nil }))
+		},
+		"Client.Resume": func(a *account) {
+			g, err := a.lock(a.first, "k").Detach()
+			a.must(err)
+			l, err := a.second.Resume(a.Context(), g)
+			a.must(err)
+			a.must(l.Release(a.Context()))
+		},
+		"Client.Close": func(a *account) {
+			c := a.client(false)
+			a.lock(c, "k")
+			a.must(c.Close(a.Context()))
+		},
+		"Config.SharedLease": func(a *account) {
+			c := a.client(a.layout.Name() == "native") // the others have none
+			a.later(a.lock(c, "k"))
+			a.lock(c, "l")
+			other := a.client(a.layout.Name() == "native")
+			a.must(a.lock(other, "k").Release(a.Context()))
+			a.must(c.Close(a.Context()), other.Close(a.Context()))
+		},
+		"Lock.Renew": func(a *account) {
+			l := a.lock(a.first, "k")
+			time.Sleep(time.Minute) // in the background as well
+			a.must(l.Renew(a.Context()))
+			a.must(l.Release(a.Context()))
+		},
+		"Lock.Release": func(a *account) {
+			a.must(a.lock(a.first, "k").Release(a.Context()))
+			a.must(a.lock(a.first, "k").Release(a.Context(), leasehold.DeleteOnRelease()))
+		},
+		"Lock.Do": func(a *account) {
+			a.must(a.lock(a.first, "k").Do(a.Context(), func(context.Context, *leasehold.Lock) error { return nil }))
+		},
+		"Lock.Commit": func(a *account) {
+			l := a.lock(a.first, "k")
+			a.must(l.Commit(a.Context(), write()))
+			a.must(l.Commit(a.Context(), nil))
+			a.must(l.Release(a.Context()))
+		},
+		"Lock.CommitAndRelease": func(a *account) {
+			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write()))
+			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write(), leasehold.DeleteOnRelease()))
+		},
+		"Lock.Guard": func(a *account) {
+			l := a.lock(a.first, "k")
+			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
+				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), l.Guard())})
+			a.must(l.GuardError(err, 1), l.Release(a.Context()))
+		},
+		"Lock.Read": func(a *account) {
+			l := a.lock(a.first, "k")
+			_, err := l.Read(a.Context(), []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("books"),
+				Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}})
+			a.must(err, l.Release(a.Context()))
+		},
+		"Group.Release": func(a *account) {
+			a.must(a.group("k", "l").Release(a.Context()))
+			a.must(a.group("k", "l").Release(a.Context(), leasehold.DeleteOnRelease()))
+		},
+		"Group.Do": func(a *account) {
+			a.must(a.group("k", "l").Do(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
+		},
+		"Group.Commit": func(a *account) {
+			g := a.group("k", "l")
+			a.must(g.Commit(a.Context(), write()), g.Release(a.Context()))
+		},
+		"Group.CommitAndRelease": func(a *account) { a.must(a.group("k", "l").CommitAndRelease(a.Context(), write())) },
+		"Group.Guards": func(a *account) {
+			g := a.group("k", "l")
+			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
+				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), g.Guards()...)})
+			a.must(err, g.Release(a.Context()))
+		},
+	},
+	table.Read: {
+		"Client.Get": func(a *account) {
+			if _, err := a.first.Get(a.Context(), "k"); !errors.Is(err, leasehold.ErrNotFound) {
+				a.Error(err)
+			}
+		},
+		"Client.List": func(a *account) {
+			for _, opts := range [][]leasehold.ListOption{nil, {leasehold.Prefix("k")}, {leasehold.Partition("k")}} {
+				for _, err := range a.first.List(a.Context(), opts...) {
+					a.must(err)
+				}
+			}
+		},
+	},
+	table.Operate: {
+		"Client.Break": func(a *account) {
+			for _, opts := range [][]leasehold.BreakOption{nil, {leasehold.IfUnrenewed()}} {
+				l := a.lock(a.second, "k")
+				a.must(a.first.Break(a.Context(), l.Record(), opts...))
+				if err := l.Release(a.Context()); !errors.Is(err, leasehold.ErrLost) {
+					a.Error(err)
+				}
+			}
+		},
+	},
+}
+
+// silent are the methods that send nothing.
+var silent = []string{
+	"Client.Capabilities", "Client.Held", "Client.ImportObservations", "Client.Observations", "Client.Stats",
+	"Lock.Bind", "Lock.Context", "Lock.Data", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Lock.Key", "Lock.Record", "Lock.Token",
+	"Lock.TookOver", "Lock.TrustedUntil",
+	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks",
+}
+
+// asked makes the calls of some accesses in a bubble, and returns the actions
+// that they took.
+func asked(t *testing.T, l layout.Layout, of ...table.Access) []string {
+	var actions []string
+	synctest.Test(t, func(t *testing.T) {
+		for _, access := range of {
+			for _, name := range slices.Sorted(maps.Keys(calls[access])) {
+				a := newAccount(t, l)
+				calls[access][name](a)
+				a.must(a.first.Close(t.Context()), a.second.Close(t.Context()))
+				synctest.Wait()
+				got := slices.Sorted(maps.Keys(a.iam.asked))
+				if len(got) == 0 {
+					t.Errorf("%s sends nothing", name)
+				}
+				actions = append(actions, got...)
+			}
+		}
+	})
+	slices.Sort(actions)
+	return slices.Compact(actions)
+}
+
+func TestAPolicyAllowsWhatTheLibraryCallsAndNoMore(t *testing.T) {
+	for _, name := range layout.Names() {
+		l, err := layout.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for access, of := range map[table.Access][]table.Access{
+			table.Use:     {table.Use},
+			table.Read:    {table.Read},
+			table.Operate: {table.Use, table.Read, table.Operate},
+		} {
+			t.Run(name+"/"+string(access), func(t *testing.T) {
+				allowed := policy(t, table.Spec{Name: "locks", Layout: l}, arn, access).Statement[0].Action
+				if calls := asked(t, l, of...); !slices.Equal(allowed, calls) {
+					t.Errorf("allowed %v, called %v", allowed, calls)
+				}
+			})
+		}
+	}
+}
+
+func TestEveryMethodOfTheLibraryIsHeldToThePolicies(t *testing.T) {
+	var known, all []string
+	for _, by := range calls {
+		known = slices.AppendSeq(known, maps.Keys(by))
+	}
+	known = append(known, silent...)
+	for _, of := range []reflect.Type{reflect.TypeFor[*leasehold.Client](), reflect.TypeFor[*leasehold.Lock](), reflect.TypeFor[*leasehold.Group]()} {
+		for i := range of.NumMethod() {
+			all = append(all, of.Elem().Name()+"."+of.Method(i).Name)
+		}
+	}
+	known = slices.DeleteFunc(known, func(s string) bool { return strings.HasPrefix(s, "Config.") })
+	slices.Sort(known)
+	slices.Sort(all)
+	if !slices.Equal(known, all) {
+		t.Errorf("the library has\n%v\nand its policies are held to\n%v", all, known)
+	}
+}
+
+func TestThePoliciesAreDisjointFromWhatCreatesATable(t *testing.T) {
+	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
+		for _, action := range policy(t, table.Spec{}, arn, access).Statement[0].Action {
+			if strings.Contains(action, "Table") || strings.Contains(action, "TimeToLive") || strings.Contains(action, "*") {
+				t.Errorf("%s allows %s", access, action)
+			}
+		}
+	}
+}
+
+func TestTheARNStandsInThePolicyAsGiven(t *testing.T) {
+	for _, arn := range []string{"", `arn:"\` + "\n\x00", "arn:aws:dynamodb:*:*:table/<&>", "é\u2028"} {
+		policy(t, table.Spec{}, arn, table.Use)
+	}
+}
+
+func TestAnUnknownAccessAllowsNothing(t *testing.T) {
+	for _, access := range []table.Access{"", "admin", "USE"} {
+		if d := policy(t, table.Spec{}, arn, access); d.Statement[0].Action == nil || len(d.Statement[0].Action) > 0 {
+			t.Errorf("%q allows %v", access, d.Statement[0].Action)
+		}
+	}
+}
+
+func TestThePageListsTheActionsOfEveryPolicy(t *testing.T) {
+	page, err := os.ReadFile("../docs/table.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
+	accesses := []table.Access{table.Use, table.Operate, table.Read}
+	listed := map[table.Access][]string{}
+	for _, row := range rows {
+		cells := strings.Split(row[2], "|")
+		for i, access := range accesses {
+			switch strings.TrimSpace(cells[i]) {
+			case "yes":
+				listed[access] = append(listed[access], row[1])
+			case "":
+			default:
+				t.Errorf("%s: %q", row[1], cells[i])
+			}
+		}
+	}
+	for _, access := range accesses {
+		if want := policy(t, table.Spec{}, arn, access).Statement[0].Action; !slices.Equal(listed[access], want) {
+			t.Errorf("docs/table.md lists for %s %v, the policy %v", access, listed[access], want)
+		}
+	}
+}

@@ -86,21 +86,22 @@ func TestAProcessThatDiesLeavesTheMonthToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
-		began := make(chan struct{})
-		var stopped time.Time
+		began, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			_ = closeMonth(t.Context(), first, "2026-11", func(ctx context.Context) error {
 				close(began)
 				<-ctx.Done()
-				stopped = time.Now()
+				close(stopped)
 				return context.Cause(ctx)
 			})
 		}()
 		<-began
 		env.Disconnect(first)
 		err := closeMonth(t.Context(), second, "2026-11", func(context.Context) error {
-			if stopped.IsZero() {
-				t.Error("the first has not stopped yet")
+			select {
+			case <-stopped:
+			default:
+				t.Error("the first has not been told to stop")
 			}
 			return nil
 		})

@@ -165,9 +165,11 @@ func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
 			renewing := make(chan struct{})
 			go func() {
 				defer close(renewing)
-				for lock.Renew(t.Context()) == nil {
-					// Without a pause: between what Steal reads and what it
-					// writes there is another version.
+				// Without a pause: between what Steal reads and what it
+				// writes there is another version.
+				var err error
+				for err == nil {
+					err = lock.Renew(t.Context())
 				}
 			}()
 			stolen := env.Steal("k")

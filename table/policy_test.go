@@ -199,9 +199,9 @@ var calls = map[table.Access]map[string]func(a *account){
 		"Client.AcquireAny": func(a *account) {
 			a.later(a.lock(a.second, "k"))
 			l := a.lock(a.second, "l")
-			any, err := a.first.AcquireAny(a.Context(), leasehold.Keys("k", "l"))
+			one, err := a.first.AcquireAny(a.Context(), leasehold.Keys("k", "l"))
 			a.must(err, l.Release(a.Context()))
-			a.must(any.Release(a.Context()))
+			a.must(one.Release(a.Context()))
 		},
 		"Client.Do": func(a *account) {
 			a.must(a.first.Do(a.Context(), "k", func(context.Context, *leasehold.Lock) error { return nil }))

@@ -712,3 +712,28 @@ func TestAWriterLetsReadersGoFirstByLookingNotByWriting(t *testing.T) {
 		w.release(next)
 	})
 }
+
+func TestAnOrphanOfAReadWriteLockIsNoObstacleToItsOwnClient(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.readWriter("set")
+		w.release(a.read())
+		a.wire.setFault(once(call.updates, func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			time.AfterFunc(10*time.Second, func() { _, _ = next() })
+			return hang(ctx)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := a.l.AcquireWrite(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		elapse(15 * time.Second)
+		if n := len(w.entries("set")); n != 1 {
+			t.Fatalf("%d entries: the request has not landed late", n)
+		}
+		began := time.Now()
+		w.release(a.write())
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("granted after %v", waited)
+		}
+	})
+}

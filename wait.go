@@ -328,40 +328,51 @@ func (s *seeker) see(item protocol.Item) error {
 	}
 	now := s.c.now()
 	s.view.Known, s.view.Free, s.view.Ours = true, true, false
-	if item == nil {
-		s.c.seen.forget(s.want.key)
-		s.seen = nil
-		return nil
-	}
-	r, err := s.c.decode(s.want.key, item)
+	r, seen, err := s.c.sighted(s.want.key, item, now)
 	if err != nil {
 		return err
 	}
-	if r.Released {
-		s.c.seen.forget(s.want.key)
+	if r == nil {
 		s.seen = nil
 		return nil
 	}
-	seen := s.c.seen.note(r, now)
 	s.view.Free = false
 	s.view.Ours = s.c.isOrphan(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
-	s.recordDead = s.c.deadAt(r, seen, now)
+	s.recordDead = s.c.deadAt(*r, seen, now, time.Now())
 	s.view.Grant, s.view.Dead = seen.granted, s.recordDead
-	changed := s.seen == nil || grantOf(*s.seen) != grantOf(r)
-	s.seen = &r
-	s.holder.Store(&r)
+	changed := s.seen == nil || grantOf(*s.seen) != grantOf(*r)
+	s.seen = r
+	s.holder.Store(r)
 	if changed && !s.view.Ours {
-		s.c.lines.sight(s.want.key, &r)
-		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &r})
+		s.c.lines.sight(s.want.key, r)
+		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: r})
 	}
 	return nil
 }
 
+// sighted enters the item of key that a reply has shown at now, nil for none,
+// into what this client has observed. Nil: the key is free.
+func (c *Client) sighted(key Key, item protocol.Item, now decide.Instant) (*Record, sighting, error) {
+	if item == nil {
+		c.seen.forget(key)
+		return nil, sighting{}, nil
+	}
+	r, err := c.decode(key, item)
+	if err != nil {
+		return nil, sighting{}, err
+	}
+	if r.Released {
+		c.seen.forget(key)
+		return nil, sighting{}, nil
+	}
+	return &r, c.seen.note(r, now), nil
+}
+
 // deadAt is when the holder of r is dead, if r stays as it is: a reply has shown
-// it at now, and its version first at seen.since.
-func (c *Client) deadAt(r Record, seen sighting, now decide.Instant) time.Duration {
+// it at now, when the wall clock read wall, and its version first at seen.since.
+func (c *Client) deadAt(r Record, seen sighting, now decide.Instant, wall time.Time) time.Duration {
 	if c.caps.Expiry == layout.WallClock {
-		return decide.DeadByClock(r.ExpiresAt, c.timing.skew, c.caps.LeaseStep, time.Now(), now.Mono)
+		return decide.DeadByClock(r.ExpiresAt, c.timing.skew, c.caps.LeaseStep, wall, now.Mono)
 	}
 	return decide.DeadByVersion(seen.since.Mono, r.Lease)
 }

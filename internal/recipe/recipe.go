@@ -5,23 +5,40 @@ package recipe
 
 import (
 	"context"
+	"iter"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Client is a *leasehold.Client as the recipes see it. Keys and records are
 // those of package protocol.
 type Client interface {
+	// SetClocks puts clocks in the place of the client's own: the time since
+	// some origin, by the monotonic clock and by the one that runs on in
+	// suspend. It is for a client that nobody uses yet.
+	SetClocks(now func() (mono, boot time.Duration))
+
+	// Watch looks at the record of a key again and again, as a waiter does,
+	// and yields what each look has shown, the first at once. Requests that
+	// DynamoDB does not answer are repeated inside; an error that stays, such
+	// as a record that does not read, is yielded and ends the sequence. It
+	// ends without one when ctx does.
+	Watch(ctx context.Context, key protocol.Key) iter.Seq2[Sight, error]
+
 	// CheckReadWrite says whether the client can take key as a read/write lock.
 	CheckReadWrite(key string) error
 
 	// AcquireReadWrite acquires key for reading or writing. opts is a
 	// []leasehold.AcquireOption, what it returns a *leasehold.Lock.
 	AcquireReadWrite(ctx context.Context, key string, write bool, opts any) (any, error)
+}
 
-	// SetClocks puts clocks in the place of the client's own: the time since
-	// some origin, by the monotonic clock and by the one that runs on in
-	// suspend. It is for a client that nobody uses yet.
-	SetClocks(now func() (mono, boot time.Duration))
+// Sight is what one look at a record has shown.
+type Sight struct {
+	Record *protocol.Record // nil: the key is free
+	Grant  string           // what stays the same while one grant is renewed
+	Dead   bool             // the holder is dead: nobody believes in the grant
 }
 
 // Of returns the inner side of a *leasehold.Client. Package leasehold sets it.

@@ -1,0 +1,85 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Lead campaigns and calls fn for each term won. When a term is lost, fn's
+// context ends; once fn has returned, Lead campaigns again, whatever fn
+// returned. It returns when fn returns while still leading (fn's error,
+// resigned) or when ctx ends (its cause, joined with fn's error if that is
+// another).
+//
+// fn's context is ctx bound to the term: it ends with either. When ctx ends or
+// the client is closed (leasehold.ErrClosed) fn is waited for, and then the
+// term is given up. Nobody else is elected while fn runs on under a term that
+// is renewed; a fn that ignores the end of a lost term works beside the next
+// leader, and only what is fenced by the term is safe from it. In this Election
+// no second fn begins before the first has returned.
+//
+// If fn panics or exits its goroutine the term is given up first. Errors of
+// Campaign that waiting does not cure are returned.
+func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error) error {
+	if fn == nil {
+		return fmt.Errorf("election: lead %s: the function is nil", e.key)
+	}
+	for {
+		term, err := e.Campaign(ctx, value)
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+				return cause
+			}
+			return err
+		}
+		if lost, err := e.serve(ctx, term, fn); !lost {
+			return err
+		}
+	}
+}
+
+// serve calls fn under a term, and reports whether the term was lost before fn
+// had returned.
+func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (lost bool, err error) {
+	var called error       // what fn returned
+	var asked, ended error // why ctx and the term had ended by then
+	looked := false
+	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
+	err = term.Do(ctx, func(bound context.Context, term *leasehold.Lock) error {
+		defer look()
+		select {
+		case e.place <- struct{}{}:
+			defer func() { <-e.place }()
+		case <-bound.Done():
+		}
+		if bound.Err() == nil {
+			called = fn(bound, term)
+		}
+		return called
+	})
+	if !looked { // it ended before it began
+		look()
+	}
+	switch {
+	case asked != nil:
+		return false, besides(asked, called)
+	case errors.Is(ended, leasehold.ErrLost):
+		return true, nil
+	case errors.Is(ended, leasehold.ErrClosed):
+		return false, besides(leasehold.ErrClosed, called)
+	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
+		return true, nil // as its release has shown
+	}
+	return false, called
+}
+
+// besides joins what fn returned to why it was asked to.
+func besides(asked, called error) error {
+	if called == nil || errors.Is(called, asked) {
+		return asked
+	}
+	return errors.Join(asked, called)
+}

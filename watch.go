@@ -113,7 +113,7 @@ func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
 	// under way. An attempt that was given up is believed in by nobody.
 	w.dead = asked.Mono >= w.deadAt || w.c.isOrphan(w.key, r.Version)
 	shown := r.protocol()
-	return recipe.Sight{Record: &shown, Grant: seen.grant, Dead: w.dead}, ans, nil
+	return recipe.Sight{Record: &shown, Grant: grantOf(*r), Dead: w.dead}, ans, nil
 }
 
 // pause is the time until the next look, which is due when the holder is.

@@ -1,0 +1,461 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// observer is somebody who observes an election until told to stop.
+type observer struct {
+	t    *testing.T
+	stop context.CancelFunc
+	over chan struct{} // closed when the sequence has ended
+
+	mu   sync.Mutex
+	seen []observed
+	took int // of them
+	err  error
+}
+
+type observed struct {
+	election.Leader
+	at time.Time
+}
+
+func observe(t *testing.T, e *election.Election) *observer {
+	ctx, stop := context.WithCancel(t.Context())
+	o := &observer{t: t, stop: stop, over: make(chan struct{})}
+	go func() {
+		defer close(o.over)
+		for l, err := range e.Observe(ctx) {
+			o.mu.Lock()
+			if err != nil {
+				o.err = err
+			} else {
+				o.seen = append(o.seen, observed{l, time.Now()})
+			}
+			o.mu.Unlock()
+		}
+	}()
+	synctest.Wait()
+	return o
+}
+
+// next returns what was yielded since, at most once each change.
+func (o *observer) next() []observed {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	news := o.seen[o.took:]
+	o.took = len(o.seen)
+	return news
+}
+
+// shows checks that exactly these leaders were yielded since it was last asked.
+func (o *observer) shows(leaders ...election.Leader) {
+	o.t.Helper()
+	news := o.next()
+	ok := len(news) == len(leaders)
+	for i := range min(len(news), len(leaders)) {
+		ok = ok && news[i].Leader == leaders[i]
+	}
+	if !ok {
+		o.t.Errorf("yielded %v, want %v", news, leaders)
+	}
+}
+
+// end ends the observation and returns its error.
+func (o *observer) end() error {
+	o.stop()
+	<-o.over
+	return o.err
+}
+
+func leaderOf(term *leasehold.Lock, value string) election.Leader {
+	return election.Leader{Owner: term.Record().Owner, Value: value, Token: term.Token()}
+}
+
+var nobody election.Leader
+
+// polls is how long a change takes to show: two longest polls.
+const polls = 2 * 500 * time.Millisecond
+
+func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		other, _, _ := w.elects(config())
+		watching, _, wire := w.elects(config())
+		o := observe(t, watching)
+		o.shows(nobody)
+		elapse(time.Minute)
+		o.shows()
+
+		first := w.campaign(e, "a")
+		elapse(polls)
+		o.shows(leaderOf(first, "a"))
+		elapse(time.Minute) // renewals are no change
+		o.shows()
+		if err := first.Renew(t.Context(), leasehold.WithData([]byte("b"))); err != nil {
+			t.Fatal(err)
+		}
+		elapse(polls)
+		o.shows(leaderOf(first, "b"))
+
+		late := observe(t, watching) // at once what is
+		late.shows(leaderOf(first, "b"))
+		if err := late.end(); err != nil {
+			t.Error(err)
+		}
+
+		w.release(first)
+		elapse(polls)
+		o.shows(nobody)
+		second := w.campaign(other, "b")
+		elapse(polls)
+		o.shows(leaderOf(second, "b"))
+		w.release(second)
+		third := w.campaign(e, "b")
+		elapse(polls)
+		news := o.next()
+		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(third, "b") {
+			t.Errorf("yielded %v, want %v", news, leaderOf(third, "b"))
+		}
+		w.release(third)
+		if err := o.end(); err != nil {
+			t.Errorf("the end of its context is no error: %v", err)
+		}
+		for _, c := range wire.sent() {
+			if c.op != "GetItem" {
+				t.Errorf("an observer sent %s", c.op)
+			}
+		}
+	})
+}
+
+// A term of the same leader with the same number: a peer's, which has none.
+func TestANewTermOfTheSameLeaderIsAChange(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		term := w.campaign(e, "a")
+		o := observe(t, e)
+		o.shows(leaderOf(term, "a"))
+		w.update(seat, map[string]types.AttributeValue{"grantId": str("another")})
+		elapse(polls)
+		o.shows(leaderOf(term, "a"))
+		_ = o.end()
+	})
+}
+
+func TestADeadLeaderIsFoundAfterItsLease(t *testing.T) {
+	short := config()
+	short.Lease = 4 * time.Second
+	shared := short
+	shared.SharedLease = true
+	for name, cfg := range map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				e, _, wire := w.elects(cfg)
+				watching, _, _ := w.elects(config()) // its own lease is another
+				term := w.campaign(e, "a")
+				o := observe(t, watching)
+				o.shows(leaderOf(term, "a"))
+				elapse(time.Minute)
+				o.shows()
+				wire.setFault(cut)
+				died := time.Now()
+				elapse(2 * time.Minute)
+				news := o.next()
+				if len(news) != 1 || news[0].Leader != nobody {
+					t.Fatalf("yielded %v, want nobody", news)
+				}
+				// The version that stands still was seen up to a renewal and a poll before.
+				if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
+					t.Errorf("found dead after %v", after)
+				}
+				_ = o.end()
+			})
+		})
+	}
+}
+
+func TestASessionThatWasEndedIsNoLeaders(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.SharedLease = true
+		e, c, _ := w.elects(cfg)
+		watching, _, wire := w.elects(config())
+		w.campaign(e, "a")
+		o := observe(t, watching)
+		elapse(time.Minute)
+		o.next()
+		if n := len(wire.sent()); n > 60*5 {
+			t.Errorf("%d reads in a minute", n)
+		}
+		if err := c.Close(t.Context()); err != nil { // which marks the session alone
+			t.Fatal(err)
+		}
+		elapse(polls)
+		o.shows(nobody)
+		_ = o.end()
+	})
+}
+
+func TestALeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
+	inLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *world, cfg leasehold.Config) {
+		e, _, wire := w.elects(cfg)
+		term := w.campaign(e, "")
+		watching, c, _ := w.elects(cfg)
+		o := observe(t, watching)
+		o.shows(leaderOf(term, ""))
+		elapse(time.Minute)
+		o.shows()
+		wire.setFault(cut)
+		elapse(5 * time.Second) // what was on its way has arrived
+		r, err := c.Get(t.Context(), seat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		elapse(2 * time.Minute)
+		news := o.next()
+		if len(news) != 1 || news[0].Leader != nobody {
+			t.Fatalf("yielded %v, want nobody", news)
+		}
+		if late := news[0].at.Sub(r.ExpiresAt); late < 2*time.Second || late > 2*time.Second+polls {
+			t.Errorf("found dead %v after its expiry", late)
+		}
+		_ = o.end()
+	})
+}
+
+func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		term := w.campaign(e, "a")
+		fast, _ := w.client(config())
+		began := time.Now()
+		leasehold.SetClocks(fast, func() (mono, boot time.Duration) { // ten times too fast
+			since := 10 * time.Since(began)
+			return since, since
+		})
+		o := observe(t, election.New(fast, seat))
+		elapse(time.Minute)
+		news := o.next()
+		for i, got := range news {
+			want := nobody
+			if i%2 == 0 {
+				want = leaderOf(term, "a")
+			}
+			if got.Leader != want {
+				t.Errorf("yielded %v", news)
+			}
+		}
+		if len(news) < 5 { // a renewal every 5 s, and 20 s of its clock are 2 s
+			t.Errorf("yielded %v", news)
+		}
+		_ = o.end()
+		w.release(term)
+	})
+}
+
+// A reply says what was when it was asked for, not what is when it comes.
+func TestALateReplyMakesNoLeaderDead(t *testing.T) {
+	for name, shared := range map[string]bool{"renewed one by one": false, "under a shared lease": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.Lease, cfg.SharedLease = 2*time.Second, shared
+				e, _, _ := w.elects(cfg)
+				term := w.campaign(e, "a")
+				watching, _, wire := w.elects(config())
+				wire.setFault(slow(2500 * time.Millisecond))
+				o := observe(t, watching)
+				elapse(5 * time.Minute)
+				o.shows(leaderOf(term, "a"))
+				_ = o.end()
+				w.release(term)
+			})
+		})
+	}
+}
+
+func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, c, wire := w.elects(config())
+		wire.setFault(func(_ context.Context, sent call, next func() (*http.Response, error)) (*http.Response, error) {
+			switch {
+			case sent.grants():
+				_, _ = next()
+				return nil, errReset
+			case sent.op == "GetItem":
+				return next()
+			}
+			return nil, errReset // it cannot be given back either
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := e.Campaign(ctx, "a"); err == nil {
+			t.Fatal("elected without an answer")
+		}
+		elapse(5 * time.Second)
+		o := observe(t, e)
+		o.shows(nobody)
+		_ = o.end()
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestObserversWaitForDynamoDBForAsLongAsItTakes(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		watching, _, wire := w.elects(config())
+		o := observe(t, watching)
+		o.shows(nobody)
+		for _, fault := range []func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+			cut,
+			func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+				return nil, errReset
+			},
+			func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+				return refusal(400, "ProvisionedThroughputExceededException"), nil
+			},
+		} {
+			wire.setFault(fault)
+			term := w.campaign(e, "a")
+			wire.sent()
+			elapse(time.Minute)
+			o.shows()
+			if n := len(wire.sent()); n > 100 {
+				t.Errorf("%d requests in a minute", n)
+			}
+			wire.setFault(nil)
+			elapse(5 * time.Second)
+			o.shows(leaderOf(term, "a"))
+			w.release(term)
+			elapse(polls)
+			o.shows(nobody)
+		}
+		if err := o.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, c, wire := w.elects(config())
+		o := observe(t, e)
+		wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return refusal(400, "AccessDeniedException"), nil
+		})
+		elapse(polls)
+		<-o.over
+		var op *leasehold.OpError
+		if !errors.As(o.err, &op) || op.Key.Partition != seat {
+			t.Errorf("access denied: %v", o.err)
+		}
+		wire.setFault(nil)
+
+		w.put(map[string]types.AttributeValue{"key": str(seat), "ownerName": str("someone")})
+		o = observe(t, e)
+		<-o.over
+		var bad *leasehold.RecordError
+		if !errors.As(o.err, &bad) {
+			t.Errorf("a damaged record: %v", o.err)
+		}
+		w.delete(seat)
+
+		if err := observe(t, election.New(c, "")).end(); err == nil {
+			t.Error("a key without a name was observed")
+		}
+		o = observe(t, e)
+		o.shows(nobody)
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-o.over
+		if !errors.Is(o.err, leasehold.ErrClosed) {
+			t.Errorf("a closed client: %v", o.err)
+		}
+		for l, err := range e.Observe(t.Context()) {
+			if !errors.Is(err, leasehold.ErrClosed) || l != nobody {
+				t.Errorf("a client that was closed before: %v, %v", l, err)
+			}
+		}
+	})
+}
+
+// Whoever has seen enough leaves the loop, and leaves nothing behind.
+func TestObservingMayBeBrokenOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, wire := w.elects(config())
+		for range e.Observe(t.Context()) {
+			break
+		}
+		wire.sent()
+		elapse(time.Minute)
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests after the loop", n)
+		}
+	})
+}
+
+func TestASeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		watching, _, wire := w.elects(config())
+		o := observe(t, watching)
+		for _, is := range []string{"empty", "taken", "dead"} {
+			var term *leasehold.Lock
+			if is == "taken" {
+				term = w.campaign(e, "a")
+			}
+			if is == "dead" {
+				w.update(seat, map[string]types.AttributeValue{"isReleased": nil, "recordVersionNumber": str("stands still")})
+			}
+			elapse(time.Minute)
+			wire.sent()
+			elapse(10 * time.Minute)
+			if n := len(wire.sent()); n < 1000 || n > 1500 {
+				t.Errorf("%s: %d requests in ten minutes", is, n)
+			}
+			if term != nil {
+				w.release(term)
+			}
+		}
+		_ = o.end()
+	})
+}
+
+// What observers of this client learn is no news to its candidates.
+func TestAnObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		leader, _, wire := w.elects(config())
+		w.campaign(leader, "a")
+		e, _, _ := w.elects(config())
+		o := observe(t, e)
+		elapse(time.Minute)
+		wire.setFault(cut)
+		began := time.Now()
+		term := w.campaign(e, "b")
+		if took := time.Since(began); took > 20*time.Second+polls {
+			t.Errorf("elected after %v", took)
+		}
+		elapse(polls)
+		news := o.next()
+		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(term, "b") {
+			t.Errorf("yielded %v", news)
+		}
+		_ = o.end()
+		w.release(term)
+	})
+}

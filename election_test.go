@@ -1,0 +1,361 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// seat is the election that these tests are about.
+const seat = "scheduler"
+
+// elects returns a process that may be elected, and its wire.
+func (w *world) elects(cfg leasehold.Config) (*election.Election, *leasehold.Client, *wire) {
+	c, wire := w.client(cfg)
+	return election.New(c, seat), c, wire
+}
+
+func (w *world) campaign(e *election.Election, value string) *leasehold.Lock {
+	w.t.Helper()
+	term, err := e.Campaign(w.t.Context(), value)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return term
+}
+
+// breakTerm takes the seat from whoever has it.
+func (w *world) breakTerm(c *leasehold.Client) {
+	w.t.Helper()
+	r, err := c.Get(w.t.Context(), seat)
+	if err == nil {
+		err = c.Break(w.t.Context(), r)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestALeaderIsReadAsItIsStored(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _, _ := w.elects(config())
+		b, _, wire := w.elects(config())
+		if l, err := b.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) || l != (election.Leader{}) {
+			t.Errorf("before anybody was elected: %v, %v", l, err)
+		}
+		first := w.campaign(a, "10.0.0.7:8080")
+		wire.sent()
+		want := election.Leader{Owner: first.Record().Owner, Value: "10.0.0.7:8080", Token: first.Token()}
+		if l, err := b.Leader(t.Context()); err != nil || l != want {
+			t.Errorf("leader: %v, %v; want %v", l, err, want)
+		}
+		if sent := wire.sent(); len(sent) != 1 || sent[0].op != "GetItem" || !strings.Contains(string(sent[0].body), `"ConsistentRead":true`) {
+			t.Errorf("%d requests to read the leader: %s", len(sent), sent[0].body)
+		}
+		w.release(first)
+		if _, err := b.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("after it resigned: %v", err)
+		}
+		second := w.campaign(b, "")
+		defer w.release(second)
+		if l, err := a.Leader(t.Context()); err != nil || l.Value != "" || l.Token != second.Token() {
+			t.Errorf("a leader without a value: %v, %v", l, err)
+		}
+		if second.Token() <= first.Token() {
+			t.Errorf("terms %d and then %d", first.Token(), second.Token())
+		}
+	})
+}
+
+func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	inLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *world, cfg leasehold.Config) {
+		e, _, wire := w.elects(cfg)
+		if _, err := e.Campaign(t.Context(), "here"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("campaign: %v", err)
+		}
+		if err := e.Lead(t.Context(), "here", nil); err == nil {
+			t.Error("led without a function")
+		}
+		lead := func(context.Context, *leasehold.Lock) error { return nil }
+		if err := e.Lead(t.Context(), "here", lead); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("lead: %v", err)
+		}
+		if sent := wire.sent(); len(sent) != 0 {
+			t.Errorf("%d requests", len(sent))
+		}
+		if err := e.Lead(t.Context(), "", lead); err != nil {
+			t.Errorf("without a value: %v", err)
+		}
+	})
+}
+
+// inLayout is inBubble with a table of that layout.
+func inLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *world, cfg leasehold.Config)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		engine := localdynamo.New()
+		t.Cleanup(func() { _ = engine.Close() })
+		w := &world{t: t, engine: engine, db: engine.Client()}
+		if err := table.Create(t.Context(), w.db, table.Spec{Name: "locks", Layout: l}); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config()
+		cfg.Layout = l
+		test(t, w, cfg)
+	})
+}
+
+func TestLeadResignsAndReturnsWhatItsFunctionDoes(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		done := errors.New("done")
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // a lock of its own, not the term
+			var term *leasehold.Lock
+			calls := 0
+			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
+				calls++
+				term = l
+				return want
+			})
+			if err != want || calls != 1 { //nolint:errorlint // it is not wrapped
+				t.Errorf("%v after %d calls, want %v", err, calls, want)
+			}
+			if !errors.Is(term.Err(), leasehold.ErrReleased) {
+				t.Errorf("the term: %v", term.Err())
+			}
+		}
+	})
+}
+
+func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
+	for name, answer := range map[string]func(context.Context) error{
+		"and its function says so":              context.Cause,
+		"and its function says nothing":         func(context.Context) error { return nil },
+		"and its function says something other": func(context.Context) error { return errors.New("broken pipe") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				e, _, _ := w.elects(config())
+				other, _ := w.client(config())
+				var tokens []int64
+				err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
+					tokens = append(tokens, term.Token())
+					if len(tokens) == 3 {
+						return nil
+					}
+					w.breakTerm(other)
+					<-ctx.Done()
+					if !errors.Is(context.Cause(ctx), leasehold.ErrLost) {
+						t.Errorf("the context ended with %v", context.Cause(ctx))
+					}
+					return answer(ctx)
+				})
+				if err != nil || len(tokens) != 3 {
+					t.Fatalf("%v after the terms %v", err, tokens)
+				}
+				if tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
+					t.Errorf("the terms do not increase: %v", tokens)
+				}
+			})
+		})
+	}
+}
+
+func TestATermThatItsReleaseFindsBrokenIsCampaignedForAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		other, _ := w.client(config())
+		calls := 0
+		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+			calls++
+			if calls == 1 {
+				w.breakTerm(other) // which no renewal has noticed yet
+			}
+			return nil
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+}
+
+func TestLeadEndsWithItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, _, _ := w.elects(config())
+		b, _, _ := w.elects(config())
+		stop, flush := errors.New("stop"), errors.New("flush failed")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		led := make(chan error)
+		var released atomic.Bool
+		go func() {
+			led <- a.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+				<-ctx.Done()
+				time.Sleep(3 * time.Second)
+				released.Store(term.Err() != nil)
+				return flush
+			})
+		}()
+		synctest.Wait()
+		campaigned := make(chan error)
+		go func() {
+			campaigned <- b.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
+				t.Error("it was called though its context had ended")
+				return nil
+			})
+		}()
+		elapse(time.Second)
+		cancel(stop)
+		if err := <-campaigned; err != stop { //nolint:errorlint // it is the cause itself
+			t.Errorf("the candidate: %v", err)
+		}
+		if err := <-led; !errors.Is(err, stop) || !errors.Is(err, flush) {
+			t.Errorf("the leader: %v", err)
+		}
+		if released.Load() {
+			t.Error("the term was given up before the function had returned")
+		}
+		if _, err := a.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("the seat: %v", err)
+		}
+		if err := a.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }); err != stop { //nolint:errorlint // as above
+			t.Errorf("begun too late: %v", err)
+		}
+	})
+}
+
+func TestTheEndOfTheContextIsTheAnswerOfAFunctionThatObeysIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
+				cancel()
+				<-ctx.Done()
+				return obeys(ctx)
+			})
+			if err != context.Canceled { //nolint:errorlint // it is the cause itself
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestLeadOfAClosedClientEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, leader, _ := w.elects(config())
+		b, candidate, _ := w.elects(config())
+		led, campaigned := make(chan error), make(chan error)
+		go func() {
+			led <- a.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		synctest.Wait()
+		go func() {
+			campaigned <- b.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil })
+		}()
+		synctest.Wait()
+		for _, c := range []*leasehold.Client{candidate, leader} {
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, ended := range []chan error{campaigned, led} {
+			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestAFunctionThatPanicsOrExitsGivesItsTermUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		for name, leave := range map[string]func(){"panic": func() { panic("over") }, "exit": runtime.Goexit} {
+			gone := make(chan any)
+			go func() {
+				defer func() { gone <- recover() }()
+				_ = e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+					leave()
+					return nil
+				})
+			}()
+			if got := <-gone; name == "panic" && got != "over" {
+				t.Errorf("%s: recovered %v", name, got)
+			}
+			if _, err := e.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+				t.Errorf("%s: the seat: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		other, _ := w.client(config())
+		leave, led := make(chan struct{}), make(chan error)
+		var running, begun atomic.Int32
+		lead := func(context.Context, *leasehold.Lock) error {
+			if running.Add(1) > 1 {
+				t.Error("two at once")
+			}
+			defer running.Add(-1)
+			begun.Add(1)
+			<-leave // whatever becomes of the term
+			return nil
+		}
+		for range 2 {
+			go func() { led <- e.Lead(t.Context(), "", lead) }()
+		}
+		synctest.Wait()
+		w.breakTerm(other)
+		elapse(time.Minute)
+		if l, err := e.Leader(t.Context()); err != nil || begun.Load() != 1 {
+			t.Fatalf("the second in line was not elected: %v, %v; %d functions begun", l, err, begun.Load())
+		}
+		close(leave)
+		for range 2 {
+			if err := <-led; err != nil {
+				t.Error(err)
+			}
+		}
+		if begun.Load() != 3 { // the one whose term was broken, the other, and the first again
+			t.Errorf("%d functions begun", begun.Load())
+		}
+	})
+}
+
+func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		lead := func(ctx context.Context, _ *leasehold.Lock) error {
+			err := e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil })
+			if !errors.Is(err, leasehold.ErrDeadlock) {
+				t.Errorf("under its own term: %v", err)
+			}
+			return nil
+		}
+		if err := e.Lead(t.Context(), "", lead); err != nil {
+			t.Error(err)
+		}
+		w.put(map[string]types.AttributeValue{"key": str(seat), "ownerName": str("someone")})
+		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrBadRecord) {
+			t.Errorf("over a damaged record: %v", err)
+		}
+	})
+}

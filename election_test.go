@@ -323,8 +323,10 @@ func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		w.breakTerm(other)
-		elapse(time.Minute)
+		for range 2 { // that of the one that runs on, and that of the one that waits for it
+			w.breakTerm(other)
+			elapse(time.Minute)
+		}
 		if l, err := e.Leader(t.Context()); err != nil || begun.Load() != 1 {
 			t.Fatalf("the second in line was not elected: %v, %v; %d functions begun", l, err, begun.Load())
 		}
@@ -356,6 +358,29 @@ func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
 		w.put(map[string]types.AttributeValue{"key": str(seat), "ownerName": str("someone")})
 		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("over a damaged record: %v", err)
+		}
+	})
+}
+
+func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var c *leasehold.Client
+		cfg := config()
+		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventGranted {
+				ctx, cancel := context.WithCancel(ctx)
+				cancel()
+				_ = c.Close(ctx)
+			}
+		}
+		e, client, _ := w.elects(cfg)
+		c = client
+		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+			t.Error("it was called under a lock that was given up")
+			return nil
+		})
+		if !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("%v", err)
 		}
 	})
 }

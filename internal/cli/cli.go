@@ -17,6 +17,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,7 @@ func width(stream any) int {
 // troubleCode is the exit code of cmd for trouble of leasehold's own: what
 // runs a CMD leaves the small codes to it, as timeout(1) does.
 func (a *app) troubleCode(cmd *cobra.Command) int {
-	runsCommand := cmd.Annotations[runsCMD] == always
+	runsCommand := cmd.Annotations[runsCMD] == always || cmd.Annotations[runsCMD] == unlessWatch && !slices.Contains(a.Args, "--watch")
 	if cmd.Annotations[runsCMD] == afterDashes {
 		for _, arg := range a.Args {
 			runsCommand = runsCommand || arg == "--"
@@ -108,9 +109,11 @@ func (a *app) troubleCode(cmd *cobra.Command) int {
 	return codeTrouble
 }
 
-// Annotation of commands that run a CMD, always or only if one is given.
+// Annotation of commands that run a CMD: always, only if one is given, or
+// unless they watch.
 const (
 	runsCMD     = "runs CMD"
 	always      = "always"
 	afterDashes = "after --"
+	unlessWatch = "unless --watch"
 )

@@ -95,9 +95,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 func newExitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "exit-codes", Short: "What the exit codes mean",
-		Long: `Exit codes of run, and of local with CMD, as those of timeout(1):
+		Long: `Exit codes of run and elect, and of local with CMD, as those of timeout(1):
   CMD's     CMD ran under the lock throughout; that the release failed is a warning
-  123       the lock was lost, and CMD was stopped
+  123       the lock was lost, and CMD was stopped; elect campaigns again instead
   124       the key was not granted (-n, -w); -E changes this code
   125       leasehold failed and CMD was not run: usage, no table, access denied
   126, 127  CMD is not executable, or was not found
@@ -134,7 +134,7 @@ for locks of this machine only, and that is said each time. Where any AWS
 setting is present it is an error instead: a cron line that lost its variable
 must not lock one machine only.
 
-Set for the CMD of run:
+Set for the CMD of run and elect:
   LEASEHOLD_KEY, LEASEHOLD_SORT_KEY    what is held
   LEASEHOLD_OWNER                      by whom, as the record shows it
   LEASEHOLD_TOKEN                      the fencing token
@@ -142,7 +142,7 @@ Set for the CMD of run:
   LEASEHOLD_LAYOUT                     in which layout, if not native
 
 CMD runs in a process group of its own. A second process of leasehold stops
-that group before trust in the lock ends, even if leasehold run itself was
+that group before trust in the lock ends, even if leasehold itself was
 stopped (SIGSTOP) or killed by then. What stands still as a whole - a frozen
 container, a suspended machine - wakes as a whole: CMD may run for some
 milliseconds before it is killed. Only writes that are fenced by the token are

@@ -76,7 +76,7 @@ New here? leasehold demo needs no AWS and no set-up.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease())
+	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease(), a.newElect())
 	add("look", a.newList(), a.newGet(), a.newBreak())
 	add("setup", a.newTable(), a.newLocal(), a.newDemo())
 	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())

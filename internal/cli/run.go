@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,12 @@ type acquireFlags struct {
 	sortKey  string
 	data     dataFlag
 	owner    string
+
+	ask askFunc // nil: for the lock under the key
 }
+
+// askFunc asks for what is under key, and waits for it.
+type askFunc func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
 type runFlags struct {
 	acquireFlags
@@ -55,20 +61,8 @@ LEASEHOLD_TOKEN, the fencing token.`,
   leasehold run -n nightly-report -- ./report.sh      # skip it if held
   leasehold run -w 30s deploy/prod -- make deploy`,
 		Annotations: map[string]string{runsCMD: always},
-		Args: func(cmd *cobra.Command, args []string) error {
-			dash := cmd.ArgsLenAtDash()
-			if dash < 0 {
-				return usageOf(cmd, "put -- between KEY and CMD")
-			}
-			if err := oneKey(cmd, args[:dash]); err != nil {
-				return err
-			}
-			if dash == len(args) {
-				return usageOf(cmd, "name the CMD after --")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
+		Args:        keyAndCommand,
+		RunE:        func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
@@ -83,23 +77,28 @@ LEASEHOLD_TOKEN, the fencing token.`,
 	return cmd
 }
 
-func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string) error {
-	if err := a.completeAcquire(cmd, &f.acquireFlags); err != nil {
+// keyAndCommand accepts KEY -- CMD [ARG...].
+func keyAndCommand(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		return usageOf(cmd, "put -- between KEY and CMD")
+	}
+	if err := oneKey(cmd, args[:dash]); err != nil {
 		return err
 	}
-	if err := a.completeGrace(cmd, f); err != nil {
+	if dash == len(args) {
+		return usageOf(cmd, "name the CMD after --")
+	}
+	return nil
+}
+
+func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string) error {
+	j, err := a.newJob(cmd, f, command)
+	if err != nil {
 		return err
 	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
 		return usageOf(cmd, "-E %d: an exit code is from 0 to 255", f.conflictCode)
-	}
-	stop, err := parseSignal(f.signal)
-	if err != nil {
-		return usageOf(cmd, "--signal: %v", err)
-	}
-	path, err := findCommand(command[0])
-	if err != nil {
-		return err
 	}
 	s, err := a.open(cmd, "")
 	if err != nil {
@@ -112,28 +111,8 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 
 	signals := catchSignals()
 	defer signals.release()
-	renewed := make(chan struct{}, 1)
-	trouble := false // renewals fail; all events of a held lock come from one goroutine at a time
-	g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, func(e leasehold.Event) {
-		a.libraryEvent(s, e)
-		switch e.Kind {
-		case leasehold.EventRenewed:
-			if trouble {
-				a.say.text("renewed %s", printable(e.Key.String()))
-			}
-			trouble = false
-			select {
-			case renewed <- struct{}{}:
-			default:
-			}
-		case leasehold.EventRenewError:
-			if !trouble {
-				a.say.text("%s could not be renewed, %s of trust is left: still trying: %s",
-					printable(e.Key.String()), age(e.Remaining), words(e.Err, s.table+" in "+s.location))
-			}
-			trouble = true
-		}
-	})
+	heard := a.newRenewals(s)
+	g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, heard.event)
 	if err != nil {
 		if notGranted(err) {
 			return exit(f.conflictCode, err)
@@ -141,15 +120,41 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 		return no(err)
 	}
 	defer closeLocks(g.locks)
+	return a.supervision(s, g.lock, signals, heard, j).run()
+}
 
-	run := &supervision{
-		app: a, store: s, lock: g.lock, signals: signals, renewed: renewed, stop: stop, grace: f.grace,
+// job is a CMD to be run under a lock, and how it is stopped.
+type job struct {
+	path  string
+	args  []string
+	stop  syscall.Signal
+	grace time.Duration
+}
+
+// newJob settles the flags that say how CMD runs.
+func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, error) {
+	if err := a.completeAcquire(cmd, &f.acquireFlags); err != nil {
+		return job{}, err
+	}
+	if err := a.completeGrace(cmd, f); err != nil {
+		return job{}, err
+	}
+	stop, err := parseSignal(f.signal)
+	if err != nil {
+		return job{}, usageOf(cmd, "--signal: %v", err)
+	}
+	path, err := findCommand(command[0])
+	return job{path, command, stop, f.grace}, err
+}
+
+// supervision runs a job under a lock.
+func (a *app) supervision(s *store, lock *leasehold.Lock, signals *signals, heard *renewals, j job) *supervision {
+	return &supervision{
+		app: a, store: s, lock: lock, signals: signals, renewed: heard.landed, stop: j.stop, grace: j.grace,
 		cmd: &exec.Cmd{
-			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
-			Env: a.commandEnv(s, g.lock),
+			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.commandEnv(s, lock),
 		},
 	}
-	return run.run()
 }
 
 // completeGrace settles the time that CMD has to stop. Where records say when
@@ -295,9 +300,10 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		opts = append(opts, data)
 	}
 
+	watch := s.watch // this wait's, whenever the events come
 	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting && !f.nonblock {
-			s.watch.heldBy(*e.Holder)
+			watch.heldBy(*e.Holder)
 		}
 		if e.Kind != leasehold.EventWaiting || !f.nonblock {
 			onEvent(e)
@@ -320,8 +326,14 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		defer stop()
 	}
 	began := time.Now()
-	lock, err := locks.Acquire(ctx, key, opts...)
-	s.watch.end() // who holds the lock says by itself what fails
+	ask := f.ask
+	if ask == nil {
+		ask = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+			return locks.Acquire(ctx, key, opts...)
+		}
+	}
+	lock, err := ask(ctx, locks, key, opts...)
+	watch.end() // who holds the lock says by itself what fails
 	if seen != nil {
 		seen.save(locks)
 	}
@@ -332,7 +344,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		}
 		return granted{}, err
 	}
-	if s.watch.waited() {
+	if watch.waited() {
 		a.say.text("granted %s after %s, token %d", printable(lock.Key().String()), age(time.Since(began)), lock.Token())
 	}
 	return granted{locks, lock}, nil

@@ -32,6 +32,8 @@ type supervision struct {
 	guard    *guard
 	gate     *gate
 	stopping bool // the lock is lost, or is about to be: CMD was told to stop
+
+	asked syscall.Signal // to end: the last such signal of the user's; 0: none
 }
 
 // run runs CMD and returns how it ended: the error carries the exit code.
@@ -107,6 +109,9 @@ func (s *supervision) supervise(c *child) {
 		case <-passed:
 			passed, signals = nil, s.signals.c
 		case sig := <-signals:
+			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
+				s.asked = sig.(syscall.Signal)
+			}
 			// Who was stopped and goes on looks at the lock first: if it was
 			// lost, the watchdog has killed CMD or is about to be told to.
 			if s.lock.Err() == nil {

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+)
+
+// leaderJSON is one line of elect --watch --json: without leader, nobody leads.
+type leaderJSON struct {
+	Time string `json:"time"`
+	*seatJSON
+}
+
+type seatJSON struct {
+	Owner string `json:"owner"`
+	Value string `json:"value"`
+	Token int64  `json:"token"`
+}
+
+// watchLeader writes the leader and every change until a signal ends it.
+func (a *app) watchLeader(cmd *cobra.Command, key string) error {
+	s, err := a.open(cmd, "")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	locks, err := s.locks(leasehold.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeLocks(locks)
+	signals := catchSignals()
+	defer signals.release()
+	ctx, cancel := signals.bind(cmd.Context())
+	defer cancel()
+	for l, err := range election.New(locks, key).Observe(ctx) {
+		if err != nil {
+			return no(err)
+		}
+		line, err := a.leaderLine(l)
+		if err != nil {
+			return err
+		}
+		a.say.clear()
+		if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+			return err
+		}
+	}
+	return no(context.Cause(ctx))
+}
+
+// leaderLine is who leads since now: a line for people on a terminal,
+// tab-separated values in a pipe, an object as JSON.
+func (a *app) leaderLine(l election.Leader) (string, error) {
+	now, nobody := a.Now(), l == election.Leader{}
+	switch {
+	case a.flags.json:
+		out := leaderJSON{Time: timeJSON(now)}
+		if !nobody {
+			out.seatJSON = &seatJSON{l.Owner, l.Value, l.Token}
+		}
+		b, err := json.Marshal(out)
+		return string(b), err
+	case !isTerminal(a.Stdout):
+		return strings.Join([]string{timeJSON(now), printableOrEmpty(l.Owner), printableOrEmpty(l.Value), tokenText(leasehold.Record{Token: l.Token})}, "\t"), nil
+	case nobody:
+		return now.Local().Format(time.TimeOnly) + "  nobody leads", nil
+	}
+	line := now.Local().Format(time.TimeOnly) + "  " + shortOwner(l.Owner) + " leads"
+	if l.Token != 0 {
+		line += fmt.Sprintf(", term %d", l.Token)
+	}
+	if l.Value != "" {
+		line += ": " + printable(l.Value)
+	}
+	return line, nil
+}

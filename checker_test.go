@@ -33,6 +33,7 @@ type checker struct {
 	rows     map[string]*rowState         // of read/write locks
 	versions map[string]bool              // ever installed
 	pairs    map[[2]string]bool           // of grant id and token, ever installed
+	terms    map[[2]string]int            // by owner and token, ever installed: the process
 	trusts   map[string]time.Time         // by grant: the latest instant that any installed attempt supports
 	seen     map[int]map[string]time.Time // by process and version: the first reply that showed it
 	sessions map[string]*sessionState     // by id
@@ -78,7 +79,8 @@ type belief struct {
 
 func newChecker() *checker {
 	return &checker{
-		began: time.Now(), records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{}, pairs: map[[2]string]bool{},
+		began: time.Now(), records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
+		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{},
 		commits:  map[string]*commitCall{}, logs: map[string][]string{},
@@ -221,6 +223,9 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 	}
 	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
 		now.session = id
+	}
+	if !now.released {
+		c.terms[[2]string{now.owner, strconv.FormatInt(now.token, 10)}] = r.by.id
 	}
 	before := c.records[key]
 	c.records[key] = now

@@ -269,23 +269,38 @@ func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 
 // A reply says what was when it was asked for, not what is when it comes.
 func TestALateReplyMakesNoLeaderDead(t *testing.T) {
-	for name, shared := range map[string]bool{"renewed one by one": false, "under a shared lease": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
-				cfg.Lease, cfg.SharedLease = 2*time.Second, shared
-				e, _, _ := w.elects(cfg)
-				term := w.campaign(e, "a")
-				watching, _, wire := w.elects(config())
-				wire.setFault(slow(2500 * time.Millisecond))
-				o := observe(t, watching)
-				elapse(5 * time.Minute)
-				o.shows(leaderOf(term, "a"))
-				_ = o.end()
-				w.release(term)
-			})
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, _ := w.elects(config())
+		cfg := config()
+		cfg.PollMax = 100 * time.Millisecond
+		watching, _, wire := w.elects(cfg)
+		elected := time.Now()
+		at := func(d time.Duration) time.Duration { return time.Until(elected.Add(d)) }
+		late := 0
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if at(17300*time.Millisecond) > 0 || at(17850*time.Millisecond) <= 0 {
+				return next()
+			}
+			late++
+			return slow(at(20200*time.Millisecond))(ctx, c, next) // of a lease of 20 s
 		})
-	}
+		term, err := e.Campaign(t.Context(), "a", leasehold.WithoutRenewal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := observe(t, watching)
+		elapse(17900 * time.Millisecond)
+		if err := term.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		elapse(10 * time.Second)
+		o.shows(leaderOf(term, "a"))
+		if late != 1 {
+			t.Errorf("%d replies were late", late)
+		}
+		_ = o.end()
+		w.release(term)
+	})
 }
 
 func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {

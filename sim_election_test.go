@@ -1,0 +1,349 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+)
+
+// The simulation of elections: every process leads whenever it is elected, and
+// observes. Leaders commit under their terms, resign, are cut off and crash.
+// Beside the invariants of the protocol it checks that
+//
+//   - the numbers of the terms increase,
+//   - no two functions of Lead run at once in a process,
+//   - Lead ends only by resignation or with its context,
+//   - whatever leader an observer is told of had been elected,
+//   - once faults stop, a dead leader is replaced within its lease and a poll,
+//     and every observer shows the new one within a poll more.
+func TestSimulationOfElections(t *testing.T) {
+	forSeeds(t, 200, func(t *testing.T, seed uint64) { simulateElections(t, seed, electionPlan{}) })
+}
+
+// electionPlan is what tests of the simulation itself change.
+type electionPlan struct {
+	simPlan
+	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
+	observe func(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error]
+}
+
+// leads is a function of Lead.
+type leads = func(context.Context, *leasehold.Lock) error
+
+// voter is one process of a run, that leads and observes.
+type voter struct {
+	*simClient
+	plan   electionPlan
+	e      *election.Election
+	seed   uint64
+	resign chan struct{} // received from: while there are no faults
+
+	mu      sync.Mutex
+	running int             // functions of Lead
+	term    *leasehold.Lock // the last
+	shown   election.Leader // what observing has shown last
+}
+
+// slowest is the rate of the slowest clock, and longestPoll the longest pause
+// between two looks.
+const (
+	slowest     = 0.96
+	longestPoll = 2 * time.Second
+)
+
+func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if plan.lead == nil {
+		plan.lead = func(ctx context.Context, e *election.Election, value string, fn leads) error {
+			return e.Lead(ctx, value, fn)
+		}
+	}
+	if plan.observe == nil {
+		plan.observe = func(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error] {
+			return e.Observe(ctx)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(t, plan.simPlan)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		ctx, stop := context.WithCancel(t.Context())
+		var voters []*voter
+		var wg sync.WaitGroup
+		join := func(id int) {
+			v := &voter{simClient: s.newClient(t, id, rng), plan: plan, resign: make(chan struct{})}
+			v.e, v.seed = election.New(v.client, simKeys[0]), rng.Uint64()
+			voters = append(voters, v)
+			wg.Go(func() { v.stand(ctx) })
+			wg.Go(func() { v.watch(ctx) })
+		}
+		for id := range 2 + rng.IntN(2) {
+			join(id)
+		}
+		time.Sleep(simFaults)
+		close(s.quit)
+		time.Sleep(6 * time.Second) // what was delayed arrives
+
+		join(lastClient) // nobody else may be left
+		for range 3 {
+			leader := awaitLeader(s, voters)
+			if leader == nil {
+				break
+			}
+			time.Sleep(longestPoll + 100*time.Millisecond)
+			for _, v := range voters {
+				v.checkView(leader)
+			}
+			if leader.id == lastClient {
+				leader.resign <- struct{}{}
+			} else {
+				leader.crash()
+			}
+		}
+
+		stop()
+		wg.Wait()
+		for _, v := range voters {
+			_ = v.client.Close(context.Background())
+		}
+		time.Sleep(20 * time.Second) // late duplicates arrive
+		s.finish()
+		s.checkTerms()
+		s.report(t, seed, name)
+	})
+}
+
+// stand leads whenever it is elected.
+func (v *voter) stand(ctx context.Context) {
+	r := rand.New(rand.NewPCG(v.seed, 0))
+	for ctx.Err() == nil {
+		err := v.plan.lead(ctx, v.e, "of "+fmt.Sprint(v.id), v.lead)
+		if err != nil && ctx.Err() == nil {
+			v.violated("of elections: Lead of process %d ended with %v", v.id, err)
+		}
+		v.rest(r, 500)
+	}
+}
+
+// lead works under a term, until it resigns or is told to stop.
+func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
+	v.begins(term)
+	defer v.ends()
+	v.believes(v.simClient, term)
+	r := rand.New(rand.NewPCG(v.seed, uint64(term.Token())))
+	for {
+		select {
+		case <-ctx.Done():
+			if r.IntN(3) == 0 {
+				v.rest(r, 6000) // and does not notice
+			}
+			return context.Cause(ctx)
+		case <-v.resign:
+			return nil
+		case <-time.After(time.Duration(r.IntN(1500)) * time.Millisecond):
+		}
+		p := r.IntN(100)
+		select {
+		case <-v.quit:
+			p = 100 // no faults any more
+		default:
+		}
+		switch {
+		case p < 12:
+			return nil
+		case p < 24:
+			v.simClient.mu.Lock()
+			v.cutTil = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
+			v.simClient.mu.Unlock()
+		case p < 28:
+			v.crash()
+		case p < 32:
+			v.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
+		default:
+			v.commit(r, term, 3*time.Second)
+		}
+	}
+}
+
+func (v *voter) begins(term *leasehold.Lock) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.running++
+	v.term = term
+	if v.running > 1 {
+		v.violated("of elections: %d functions run at once in process %d", v.running, v.id)
+	}
+}
+
+func (v *voter) ends() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.running--
+}
+
+func (v *voter) crash() {
+	v.simClient.mu.Lock()
+	defer v.simClient.mu.Unlock()
+	v.dead = true
+}
+
+// watch observes, and holds what it is told of against what was granted.
+func (v *voter) watch(ctx context.Context) {
+	for l, err := range v.plan.observe(ctx, v.e) {
+		if err != nil {
+			v.violated("of elections: observing of process %d ended with %v", v.id, err)
+			return
+		}
+		v.mu.Lock()
+		v.shown = l
+		v.mu.Unlock()
+		if l == nobody {
+			continue
+		}
+		v.checker.mu.Lock()
+		by, ok := v.terms[[2]string{l.Owner, strconv.FormatInt(l.Token, 10)}]
+		v.checker.mu.Unlock()
+		if !ok || l.Value != "of "+fmt.Sprint(by) {
+			v.violated("of elections: process %d was shown %v, which nobody was granted", v.id, l)
+		}
+	}
+}
+
+// leadsNow returns the term under which a live process leads.
+func (v *voter) leadsNow() *leasehold.Lock {
+	if v.isDead() {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.running == 0 || v.term.Err() != nil {
+		return nil
+	}
+	return v.term
+}
+
+// awaitLeader waits until a live process leads, for as long as that may take.
+func awaitLeader(s *sim, voters []*voter) *voter {
+	lease := float64(simLease) / slowest
+	most := time.Duration(lease) + longestPoll + 100*time.Millisecond
+	for began := time.Now(); time.Since(began) < most; time.Sleep(10 * time.Millisecond) {
+		for _, v := range voters {
+			if v.leadsNow() != nil {
+				return v
+			}
+		}
+	}
+	s.violated("of elections: nobody leads %v after the faults, or after the last leader", most)
+	return nil
+}
+
+// checkView holds what a live process is shown against who leads.
+func (v *voter) checkView(leader *voter) {
+	term := leader.leadsNow()
+	if term == nil || v.isDead() {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if want := leaderOf(term, "of "+fmt.Sprint(leader.id)); v.shown != want {
+		v.violated("of elections: process %d is shown %v while %v leads", v.id, v.shown, want)
+	}
+}
+
+// checkTerms holds the terms against each other, in the order in which they
+// began.
+func (s *sim) checkTerms() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, b := range s.beliefs {
+		if i > 0 && !s.deletes && b.lock.Token() <= s.beliefs[i-1].lock.Token() {
+			s.note("of elections: term %d follows term %d", b.lock.Token(), s.beliefs[i-1].lock.Token())
+		}
+	}
+}
+
+// The simulation is itself tested: it finds what breaks the promise.
+func TestTheSimulationCatchesABrokenElection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		plan electionPlan
+		want string
+	}{
+		"commits that are fenced by the owner alone": {
+			electionPlan{simPlan: simPlan{tamper: guardOnOwnerAlone}}, "invariant 4",
+		},
+		"a function that is not waited for": {
+			electionPlan{lead: leadImpatiently}, "invariant of elections: 2 functions run at once",
+		},
+		"a lost term that ends it all": {
+			electionPlan{lead: leadOnce}, "invariant of elections: Lead of process",
+		},
+		"an observer who looks no more once he has seen a leader": {
+			electionPlan{observe: observeOnce}, "invariant of elections: process",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := ""
+			for seed := uint64(1); seed <= 500 && found == ""; seed++ {
+				tc.plan.report = func(problem string) {
+					if strings.HasPrefix(problem, tc.want) {
+						found = fmt.Sprintf("seed %d: %s", seed, problem)
+					}
+				}
+				simulateElections(t, seed, tc.plan)
+			}
+			if found == "" {
+				t.Errorf("no violation of %s in 500 seeds", tc.want)
+			}
+			t.Log(found)
+		})
+	}
+}
+
+// leadImpatiently campaigns again while its function still runs.
+func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
+	for {
+		term, err := e.Campaign(ctx, value)
+		if err != nil {
+			return err
+		}
+		done := make(chan error, 1)
+		go func() { done <- term.Do(ctx, fn) }()
+		select {
+		case err := <-done:
+			return err
+		case <-term.Context().Done():
+			if !errors.Is(term.Err(), leasehold.ErrLost) {
+				return <-done
+			}
+		}
+	}
+}
+
+// leadOnce takes the loss of a term for the end.
+func leadOnce(ctx context.Context, e *election.Election, value string, fn leads) error {
+	term, err := e.Campaign(ctx, value)
+	if err != nil {
+		return err
+	}
+	return term.Do(ctx, fn)
+}
+
+func observeOnce(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error] {
+	return func(yield func(election.Leader, error) bool) {
+		for l, err := range e.Observe(ctx) {
+			if !yield(l, err) || err == nil && l != nobody {
+				return
+			}
+		}
+	}
+}

@@ -90,16 +90,18 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		for id := range 2 + rng.IntN(2) {
 			join(id)
 		}
-		time.Sleep(simFaults)
+		time.Sleep(2 * simFaults)
 		close(s.quit)
 		time.Sleep(6 * time.Second) // what was delayed arrives
 
 		join(lastClient) // nobody else may be left
+		var last *leasehold.Lock
 		for range 3 {
-			leader := awaitLeader(s, voters)
+			leader := awaitLeader(s, voters, last)
 			if leader == nil {
 				break
 			}
+			last = leader.leadsNow()
 			time.Sleep(longestPoll + 100*time.Millisecond)
 			for _, v := range voters {
 				v.checkView(leader)
@@ -144,8 +146,8 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	for {
 		select {
 		case <-ctx.Done():
-			if r.IntN(3) == 0 {
-				v.rest(r, 6000) // and does not notice
+			if r.IntN(2) == 0 {
+				v.rest(r, 15_000) // and does not notice
 			}
 			return context.Cause(ctx)
 		case <-v.resign:
@@ -161,13 +163,13 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		switch {
 		case p < 12:
 			return nil
-		case p < 24:
+		case p < 36:
 			v.simClient.mu.Lock()
 			v.cutTil = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
 			v.simClient.mu.Unlock()
-		case p < 28:
+		case p < 39:
 			v.crash()
-		case p < 32:
+		case p < 43:
 			v.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
 		default:
 			v.commit(r, term, 3*time.Second)
@@ -232,13 +234,14 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a live process leads, for as long as that may take.
-func awaitLeader(s *sim, voters []*voter) *voter {
+// awaitLeader waits until a live process leads in another term than the last,
+// for as long as that may take.
+func awaitLeader(s *sim, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(simLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond
 	for began := time.Now(); time.Since(began) < most; time.Sleep(10 * time.Millisecond) {
 		for _, v := range voters {
-			if v.leadsNow() != nil {
+			if term := v.leadsNow(); term != nil && term != last {
 				return v
 			}
 		}

@@ -65,9 +65,8 @@ type recordWatch struct {
 	since  time.Duration // monotonic: the first sight of the grant, or of the free key
 	seen   sighting      // of the version shown last, if held
 
-	deadAt  time.Duration // monotonic: when the holder is dead, if all stays as it is
-	session string        // that keeps the holder alive; empty: none
-	dead    bool
+	deadAt time.Duration // monotonic: when the holder is dead, if all stays as it is
+	dead   bool
 }
 
 // look reads the record once, and its holder's session if it has one.
@@ -86,24 +85,16 @@ func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
 		if !w.looked || w.held {
 			w.since = now.Mono
 		}
-		w.looked, w.held, w.seen, w.session = true, false, sighting{}, ""
+		w.looked, w.held, w.seen = true, false, sighting{}
 		return recipe.Sight{}, ans, nil
 	}
 	if w.held && w.seen.version == seen.version {
 		seen = w.seen // whatever that memory has forgotten in favour of other keys
 	}
-	alive := w.deadAt // as far as is known
-	if !w.held || r.session != w.session {
-		alive = asked.Mono
-	}
-	w.looked, w.held, w.seen, w.since, w.session = true, true, seen, seen.granted, r.session
+	w.looked, w.held, w.seen, w.since = true, true, seen, seen.granted
 	w.deadAt = w.c.deadAt(*r, seen, asked, wall)
 	if proto, ok := w.c.proto.(protocol.Sharing); ok && r.session != "" {
-		fresh := w.c.cfg.PollMax
-		if asked.Mono >= alive {
-			fresh = 0
-		}
-		until, ans, err := w.c.watchOf(proto, r.session).look(ctx, fresh)
+		until, ans, err := w.c.watchOf(proto, r.session).look(ctx, 0)
 		if ans.err != nil || err != nil {
 			return recipe.Sight{}, ans, err
 		}

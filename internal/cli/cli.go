@@ -17,7 +17,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,7 +96,7 @@ func width(stream any) int {
 // troubleCode is the exit code of cmd for trouble of leasehold's own: what
 // runs a CMD leaves the small codes to it, as timeout(1) does.
 func (a *app) troubleCode(cmd *cobra.Command) int {
-	runsCommand := cmd.Annotations[runsCMD] == always || cmd.Annotations[runsCMD] == unlessWatch && !slices.Contains(a.Args, "--watch")
+	runsCommand := cmd.Annotations[runsCMD] == always || cmd.Annotations[runsCMD] == unlessWatch && !cmd.Flags().Changed("watch")
 	if cmd.Annotations[runsCMD] == afterDashes {
 		for _, arg := range a.Args {
 			runsCommand = runsCommand || arg == "--"

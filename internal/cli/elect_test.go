@@ -86,7 +86,7 @@ func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
 	}
 }
 
-func TestWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
+func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
 	s.shows(`[0-9:]{8}  nobody leads`)

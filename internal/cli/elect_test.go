@@ -122,11 +122,20 @@ func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 			echo $$ >leads
 		fi
 		echo "begin $LEASEHOLD_TOKEN $PPID" >>terms
-		while :; do sleep 0.05; done`
+		while test -e terms; do sleep 0.05; done`
+	stderr, err := os.Create(filepath.Join(dir, "stderr")) // a file: nobody waits for what a CMD keeps open
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if b, err := os.ReadFile(stderr.Name()); err == nil && t.Failed() {
+			t.Logf("%s", b)
+		}
+		_ = stderr.Close()
+	})
 	begin := func() *exec.Cmd {
-		var stderr bytes.Buffer
 		cmd := exec.Command(leasehold, "elect", "-l", "2s", "k", "--", "sh", "-c", leads)
-		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, &stderr
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ type seat struct {
 // and meanwhile nothing is yielded. An error that stays - no such table, access
 // denied, a record that is none of the layout (*leasehold.RecordError), a
 // closed client - is yielded with the zero Leader and ends the sequence. One
-// read per look: with the defaults about two a second.
+// read per look, two of a leader with a shared lease: with the defaults about
+// two looks a second.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last *seat

@@ -100,7 +100,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			}
 			for _, item := range items {
 				key := Key(c.proto.Schema().KeyOf(item))
-				if c.isSession(key) {
+				if c.isSession(key) || c.isPermits(item) {
 					continue // no lock, and nothing is wrong with it
 				}
 				all, err := c.decodeAll(key, item)

@@ -38,7 +38,10 @@ func (l DynamoDLM) Protocol() (protocol.Protocol, error) {
 		key.Sort, key.SortNumber, key.sortValue = "concurrency_id", true, "0"
 	}
 	c, err := newClocked(l.Name(), key, dlmExpires, time.Second, l.MaxSkew)
-	return dlm{c}, err
+	if l.NoSlots {
+		return dlm{c}, err
+	}
+	return slotted{dlm{c}}, err
 }
 
 // The attributes of a dynamo-dlm record. A peer's release code stays for its

@@ -32,7 +32,7 @@ const (
 // ours are the attributes that leasehold keeps for itself in every layout.
 var ours = []string{
 	attrGrant, attrToken, attrGrantedAt, attrKind, attrSession, attrWaiters,
-	"dead", "permits", attrReaders, attrTokens, attrWriter, attrIntent,
+	"dead", attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
 }
 
 // reserved are the names that no caller may write in any layout: a fleet that

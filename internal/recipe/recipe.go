@@ -32,6 +32,8 @@ type Client interface {
 	// AcquireReadWrite acquires key for reading or writing. opts is a
 	// []leasehold.AcquireOption, what it returns a *leasehold.Lock.
 	AcquireReadWrite(ctx context.Context, key string, write bool, opts any) (any, error)
+
+	Permits
 }
 
 // Sight is what one look at a record has shown.

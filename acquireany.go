@@ -53,10 +53,12 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	began := c.now()
 	p := newPicking(ctx, c, seek)
 	c.detach(p.run)
-	if ended := c.await(ctx, p.done); ended != nil && p.abandon() {
-		c.cleanUp(seek[0], p.done)
-		first := p.parts[0]
-		return nil, c.waitEnded(first.want, first.holder.Load(), ended, first.lastErr.Load())
+	if ended := c.await(ctx, p.done); ended != nil {
+		at, holder := p.waitsFor()
+		if p.abandon() {
+			c.cleanUp(seek[0], p.done)
+			return nil, c.waitEnded(at.want, holder, ended, at.lastErr.Load())
+		}
 	}
 	<-p.done
 	if p.err != nil {
@@ -97,6 +99,20 @@ func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
 		p.parts = append(p.parts, &choice{seeker: s, ticket: newTicket(ctx, want, p.turns)})
 	}
 	return p
+}
+
+// waitsFor returns the first key that is known to be held, here or elsewhere,
+// and by whom; the first key and nil if none is.
+func (p *picking) waitsFor() (*choice, *Record) {
+	for _, part := range p.parts {
+		if r := part.holder.Load(); r != nil {
+			return part, r
+		}
+		if r := p.c.lines.holder(part.want.key); r != nil {
+			return part, r
+		}
+	}
+	return p.parts[0], nil
 }
 
 func (p *picking) requests() int {

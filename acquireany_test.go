@@ -209,6 +209,27 @@ func TestAnEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
 	})
 }
 
+func TestAnEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		held := w.acquireAll(c, leasehold.Keys("a", "b"))
+		wire.sent()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.AcquireAny(ctx, leasehold.Keys("b", "a"))
+		var is *leasehold.HeldError
+		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())

@@ -41,6 +41,7 @@ type checker struct {
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
 	commits  map[string]*commitCall // by value
 	logs     map[string][]string    // by key, as the table has them
+	permits  permitLog
 }
 
 // state is a record as the table has it.
@@ -221,6 +222,10 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 		c.checkSession(r, id, now, item)
 		return
 	}
+	if item.text("kind") == "semaphore" {
+		c.resized(r, now, item)
+		return
+	}
 	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
 		now.session = id
 	}
@@ -273,6 +278,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 
 	// A grant.
+	c.permits.installed(now.grant)
 	if c.pairs[pair] && !c.deletes {
 		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
 	}

@@ -134,16 +134,23 @@ func (p *picking) run() {
 	if h == nil {
 		p.err = err
 	}
-	p.leave(h)
 	if h == nil {
+		p.leave(nil)
 		return
 	}
 	p.c.lines.hold(h)
-	if abandoned {
-		h.abandon()
+	if !abandoned {
+		p.leave(h)
+		p.granted = h
 		return
 	}
-	p.granted = h
+	given := make(chan struct{})
+	p.c.detach(func() { // at once, whatever there is to undo elsewhere
+		defer close(given)
+		h.abandon()
+	})
+	p.leave(h)
+	<-given
 }
 
 // leave gives up every key but that of h, and whatever an attempt without an

@@ -355,6 +355,36 @@ func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T
 	})
 }
 
+func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		other, _ := w.client(config())
+		w.acquire(other, "a")
+		c, wire := w.client(config())
+		var lost atomic.Bool
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			a := strings.Contains(string(c.body), `"a"`)
+			switch {
+			case c.grants() && a && !lost.Swap(true):
+				return nil, errReset
+			case c.grants() && !a:
+				return slow(time.Second)(context.WithoutCancel(ctx), c, next)
+			case c.releases() && a:
+				return hang(ctx)
+			}
+			return next()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.held(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		_, _ = c.Close(t.Context()), other.Close(t.Context())
+	})
+}
+
 func TestATryForOneOfSeveralTakesOverWhatItsClientWatchedForALease(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		holder, wire := w.client(config())

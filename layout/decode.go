@@ -54,6 +54,8 @@ func (d *decoder) key(s schema) protocol.Key {
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
+	case want == "" && v != nil && v.Value == protocol.KindSemaphore:
+		d.fail(attrKind, "is semaphore: the key has permits, which are locks of their own")
 	case want == "" && d.has(attrKind):
 		d.fail(attrKind, "is there: the row belongs to something other than a plain lock, or to a newer leasehold")
 	case want != "" && (v == nil || v.Value != want):

@@ -90,7 +90,7 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		if err != nil {
 			return no(err)
 		}
-		term := a.supervision(s, g.lock, signals, heard, j)
+		term := a.supervision(s, key, g.lock, signals, heard, j)
 		err = term.run()
 		closeLocks(g.locks)
 		switch {

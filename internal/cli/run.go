@@ -31,8 +31,9 @@ type acquireFlags struct {
 	sortKey  string
 	data     dataFlag
 	owner    string
+	permits  int // how many may hold KEY at a time; 0 or 1: it is a lock
 
-	ask askFunc // nil: for the lock under the key
+	ask askFunc // nil: for the lock under the key, or a permit
 }
 
 // askFunc asks for what is under key, and waits for it.
@@ -59,7 +60,8 @@ and its exit code is given back. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
 LEASEHOLD_TOKEN, the fencing token.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold run -n nightly-report -- ./report.sh      # skip it if held
-  leasehold run -w 30s deploy/prod -- make deploy`,
+  leasehold run -w 30s deploy/prod -- make deploy
+  leasehold run -p 3 gpu -- ./render frame-17         # three at a time`,
 		Annotations: map[string]string{runsCMD: always},
 		Args:        keyAndCommand,
 		RunE:        func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
@@ -68,6 +70,7 @@ LEASEHOLD_TOKEN, the fencing token.`,
 	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
 	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: for ever)")
 	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", codeNotGranted, "exit `CODE` if KEY was not granted")
+	fl.IntVarP(&f.permits, "permits", "p", 1, "let `N` hold KEY at a time")
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	fl.StringVar(&f.data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
@@ -97,6 +100,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	if err != nil {
 		return err
 	}
+	if err := checkPermits(cmd, &f.acquireFlags); err != nil {
+		return err
+	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
 		return usageOf(cmd, "-E %d: an exit code is from 0 to 255", f.conflictCode)
 	}
@@ -105,7 +111,12 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 		return err
 	}
 	defer s.close()
-	if err := a.refuseNested(s, key, f.sortKey); err != nil {
+	if f.permits > 1 {
+		err = a.refuseNestedPermit(s, key)
+	} else {
+		err = a.refuseNested(s, key, f.sortKey)
+	}
+	if err != nil {
 		return err
 	}
 
@@ -120,7 +131,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 		return no(err)
 	}
 	defer closeLocks(g.locks)
-	return a.supervision(s, g.lock, signals, heard, j).run()
+	return a.supervision(s, key, g.lock, signals, heard, j).run()
 }
 
 // job is a CMD to be run under a lock, and how it is stopped.
@@ -148,11 +159,12 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, er
 }
 
 // supervision runs a job under a lock.
-func (a *app) supervision(s *store, lock *leasehold.Lock, signals *signals, heard *renewals, j job) *supervision {
+func (a *app) supervision(s *store, key string, lock *leasehold.Lock, signals *signals, heard *renewals, j job) *supervision {
 	return &supervision{
 		app: a, store: s, lock: lock, signals: signals, renewed: heard.landed, stop: j.stop, grace: j.grace,
 		cmd: &exec.Cmd{
-			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.commandEnv(s, lock),
+			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
+			Env: a.commandEnv(s, key, lock),
 		},
 	}
 }
@@ -239,14 +251,24 @@ func (a *app) refuseNested(s *store, key, sortKey string) error {
 	if !under || wanted != (leasehold.Key{Partition: held, Sort: a.get("LEASEHOLD_SORT_KEY")}) {
 		return nil
 	}
-	if s.file != a.get("LEASEHOLD_FILE") || s.file == "" && s.table != a.get("LEASEHOLD_TABLE") {
+	if !a.underStore(s) {
 		return nil
 	}
+	return nestedError(key)
+}
+
+// underStore reports whether the lock that this process runs under, if it does,
+// is in s.
+func (a *app) underStore(s *store) bool {
+	return s.file == a.get("LEASEHOLD_FILE") && (s.file != "" || s.table == a.get("LEASEHOLD_TABLE"))
+}
+
+func nestedError(key string) error {
 	return usagef("%s is held by the leasehold run that this runs under: waiting for it would never end", printable(key))
 }
 
 // commandEnv is CMD's environment: what is held, by whom, and where.
-func (a *app) commandEnv(s *store, lock *leasehold.Lock) []string {
+func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	env := make([]string, 0, len(a.Environ)+7)
 	for _, kv := range a.Environ {
 		name, _, _ := strings.Cut(kv, "=")
@@ -257,7 +279,7 @@ func (a *app) commandEnv(s *store, lock *leasehold.Lock) []string {
 		env = append(env, kv)
 	}
 	set := func(name, value string) { env = append(env, name+"="+value) }
-	set("LEASEHOLD_KEY", lock.Key().Partition)
+	set("LEASEHOLD_KEY", key) // of a permit as well: it is what CMD would ask for
 	if lock.Key().Sort != "" {
 		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
 	}
@@ -300,10 +322,14 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		opts = append(opts, data)
 	}
 
-	watch := s.watch // this wait's, whenever the events come
+	watch := s.watch       // this wait's, whenever the events come
+	var met *permitHolders // of a semaphore
 	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, OnEvent: func(_ context.Context, e leasehold.Event) {
+		if e.Kind == leasehold.EventWaiting && met != nil {
+			met.meet(*e.Holder)
+		}
 		if e.Kind == leasehold.EventWaiting && !f.nonblock {
-			watch.heldBy(*e.Holder)
+			watch.heldBy(*e.Holder, met)
 		}
 		if e.Kind != leasehold.EventWaiting || !f.nonblock {
 			onEvent(e)
@@ -312,10 +338,18 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 	if err != nil {
 		return granted{}, err
 	}
+	keys, err := wantedKeys(s, locks, key, f)
+	if err != nil {
+		closeLocks(locks)
+		return granted{}, err
+	}
+	if f.permits > 1 {
+		met = newPermitHolders(key, keys)
+	}
 	short := f.nonblock || f.wait > 0
 	var seen *seenFile
 	if short && locks.Capabilities().Expiry == layout.Observed {
-		seen = a.loadSeen(s, locks, completeKey(s.layout, leasehold.Key{Partition: key, Sort: f.sortKey}))
+		seen = a.loadSeen(s, locks, keys)
 	}
 
 	ctx, cancel := signals.bind(ctx)
@@ -326,13 +360,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		defer stop()
 	}
 	began := time.Now()
-	ask := f.ask
-	if ask == nil {
-		ask = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-			return locks.Acquire(ctx, key, opts...)
-		}
-	}
-	lock, err := ask(ctx, locks, key, opts...)
+	lock, err := take(ctx, locks, key, f, met, opts)
 	watch.end() // who holds the lock says by itself what fails
 	if seen != nil {
 		seen.save(locks)

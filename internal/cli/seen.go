@@ -25,9 +25,9 @@ const mostSeen = 10_000
 type seenFile struct {
 	path  string
 	store string
-	key   leasehold.Key
+	keys  []leasehold.Key
 	now   func() time.Time
-	had   bool // the file knows the key
+	had   bool // the file knows one of the keys
 	say   *messages
 }
 
@@ -41,16 +41,16 @@ type seenEntry struct {
 	Observation leasehold.Observation `json:"observation"`
 }
 
-// loadSeen gives locks what was observed of key before. That nothing can be
+// loadSeen gives locks what was observed of keys before. That nothing can be
 // remembered keeps nobody from trying: the lock is only taken over later.
-func (a *app) loadSeen(s *store, locks *leasehold.Client, key leasehold.Key) *seenFile {
+func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) *seenFile {
 	dir, err := stateDir(a.Env)
 	if err != nil {
 		return nil
 	}
-	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), key: key, now: a.Now, say: a.say}
+	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), keys: keys, now: a.Now, say: a.say}
 	for _, e := range f.read().Seen {
-		if e.Store == f.store && e.Observation.Key == key {
+		if f.isOf(e) {
 			f.had = true
 			_ = locks.ImportObservations(0, e.Observation) // what is damaged is as good as not seen
 		}
@@ -58,23 +58,28 @@ func (a *app) loadSeen(s *store, locks *leasehold.Client, key leasehold.Key) *se
 	return f
 }
 
-// save keeps what locks has observed of the key by now.
+// isOf reports whether an entry is of one of the keys.
+func (f *seenFile) isOf(e seenEntry) bool {
+	return e.Store == f.store && slices.Contains(f.keys, e.Observation.Key)
+}
+
+// save keeps what locks has observed of the keys by now.
 func (f *seenFile) save(locks *leasehold.Client) {
 	var now []seenEntry
 	for _, o := range locks.Observations() {
-		if o.Key == f.key {
-			now = append(now, seenEntry{f.store, o})
+		if e := (seenEntry{f.store, o}); f.isOf(e) {
+			now = append(now, e)
 		}
 	}
 	if len(now) == 0 && !f.had {
 		return
 	}
 	if err := f.update(now); err != nil {
-		f.say.note("what was observed could not be kept, so a dead holder may block %s for longer: %v", printable(f.key.String()), err)
+		f.say.note("what was observed could not be kept, so a dead holder may block %s for longer: %v", printable(f.keys[0].String()), err)
 	}
 }
 
-// update replaces what the file has of the key.
+// update replaces what the file has of the keys.
 func (f *seenFile) update(entries []seenEntry) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
@@ -87,7 +92,7 @@ func (f *seenFile) update(entries []seenEntry) error {
 	content := f.read()
 	oldest := f.now().Add(-forgetAfter)
 	content.Seen = slices.DeleteFunc(content.Seen, func(e seenEntry) bool {
-		return e.Store == f.store && e.Observation.Key == f.key || e.Observation.Since.Before(oldest)
+		return f.isOf(e) || e.Observation.Since.Before(oldest)
 	})
 	content.Seen = append(content.Seen, entries...)
 	if extra := len(content.Seen) - mostSeen; extra > 0 {

@@ -26,8 +26,9 @@ type waiting struct {
 	mu      sync.Mutex
 	key     leasehold.Key
 	holder  *leasehold.Record
-	said    time.Time // when holder was last said; zero: not yet
-	trouble time.Time // when DynamoDB's silence was last said
+	permits *permitHolders // of whom holder is one; nil: it holds the key
+	said    time.Time      // when holder was last said; zero: not yet
+	trouble time.Time      // when DynamoDB's silence was last said
 
 	once sync.Once
 	stop chan struct{}
@@ -63,11 +64,15 @@ func (w *waiting) end() {
 	})
 }
 
-// heldBy enters who holds the key.
-func (w *waiting) heldBy(r leasehold.Record) {
+// heldBy enters who holds the key, or one of its permits: while others may be
+// free nobody is waited for.
+func (w *waiting) heldBy(r leasehold.Record, permits *permitHolders) {
+	if permits != nil && !permits.complete() {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.key, w.holder, w.said = r.Key, &r, time.Time{}
+	w.key, w.holder, w.permits, w.said = r.Key, &r, permits, time.Time{}
 	w.speak()
 }
 
@@ -101,6 +106,9 @@ func (w *waiting) speak() {
 }
 
 func (w *waiting) line(now time.Time) string {
+	if w.permits != nil {
+		return "waiting: " + w.permits.all()
+	}
 	line := "waiting for " + printable(w.key.String()) + ", held by " + shortOwner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + age(now.Sub(w.holder.GrantedAt))

@@ -1,0 +1,123 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/semaphore"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// openDB stands for dynamodb.NewFromConfig(cfg) and a lock table: the embedded
+// engine answers, in this process.
+func openDB(ctx context.Context) *dynamodb.Client {
+	db := localdynamo.New().Client()
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		log.Fatal(err)
+	}
+	return db
+}
+
+// render works on jobs, beside others that do the same on other hosts.
+func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, draw func(context.Context, string) error) error {
+	gpu, err := semaphore.New(locks, "gpu", 3)
+	if err != nil {
+		return err
+	}
+	for job := range jobs {
+		permit, err := gpu.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		err = permit.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error { return draw(ctx, job) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// At most three workers at a time, over all hosts.
+func Example() {
+	ctx := context.Background()
+	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
+
+	jobs := make(chan string)
+	var working, done, tooMany atomic.Int32
+	draw := func(ctx context.Context, _ string) error {
+		if working.Add(1) > 3 {
+			tooMany.Add(1)
+		}
+		defer working.Add(-1)
+		done.Add(1)
+		return ctx.Err()
+	}
+	var workers sync.WaitGroup
+	for range 5 { // hosts
+		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer locks.Close(ctx)
+		workers.Go(func() {
+			if err := render(ctx, locks, jobs, draw); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	for i := range 20 {
+		jobs <- fmt.Sprint("frame ", i)
+	}
+	close(jobs)
+	workers.Wait()
+	fmt.Println("done:", done.Load(), "too many:", tooMany.Load())
+
+	// Output: done: 20 too many: 0
+}
+
+// Who has permits, and how many there are from now on.
+func ExampleSemaphore_Resize() {
+	ctx := context.Background()
+	locks, err := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks", Owner: "worker"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	gpu, err := semaphore.New(locks, "gpu", 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := gpu.Acquire(ctx); err != nil {
+		log.Fatal(err)
+	}
+	_, err = gpu.TryAcquire(ctx)
+	fmt.Println("a second one, of one:", errors.Is(err, leasehold.ErrHeld))
+	if err := gpu.Resize(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	_, err = gpu.TryAcquire(ctx)
+	fmt.Println("a second one, of two:", err)
+
+	holders, err := gpu.Holders(ctx)
+	for _, r := range holders {
+		fmt.Println(r.Key, "is held")
+	}
+	counts, _ := semaphore.New(locks, "gpu", 1) // a process that was not told
+	_, other := counts.Acquire(ctx)
+	fmt.Println(err, errors.Is(other, semaphore.ErrPermits))
+
+	// Output:
+	// a second one, of one: true
+	// a second one, of two: <nil>
+	// gpu/0 is held
+	// gpu/1 is held
+	// <nil> true
+}

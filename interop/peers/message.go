@@ -43,7 +43,7 @@ type Request struct {
 	// Of acquire.
 	Wait          time.Duration `json:"-"`               // whole milliseconds; 0: fail at once
 	Owner         string        `json:"owner,omitempty"` // of this lock alone
-	Slots         int           `json:"slots,omitempty"` // how many may hold the key; default 1
+	Slots         int           `json:"slots,omitempty"` // how many may hold the key; default: it is a lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
 	Update        bool          `json:"update,omitempty"` // the record instead of replacing it

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // oursName is the argument zero that asks this program to be our driver.
@@ -158,7 +159,7 @@ func (o *ours) do(ctx context.Context, r Request) (Reply, error) {
 }
 
 func (o *ours) acquire(ctx context.Context, r Request) (Reply, error) {
-	if r.Owner != "" || r.Slots != 0 || r.Update || r.Consistently || r.Reentrant || r.Again != 0 {
+	if r.Owner != "" || r.Update || r.Consistently || r.Reentrant || r.Again != 0 {
 		return Reply{}, fmt.Errorf("this option: %w", errors.ErrUnsupported)
 	}
 	var opts []leasehold.AcquireOption
@@ -187,7 +188,7 @@ func (o *ours) acquire(ctx context.Context, r Request) (Reply, error) {
 		ctx, cancel = context.WithTimeout(ctx, r.Wait)
 		defer cancel()
 	}
-	lock, err := o.client.Acquire(ctx, r.Key, opts...)
+	lock, err := o.grant(ctx, r, opts)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -195,6 +196,18 @@ func (o *ours) acquire(ctx context.Context, r Request) (Reply, error) {
 	defer o.mu.Unlock()
 	o.locks[r.ID] = lock
 	return Reply{Record: recordOf(lock.Record())}, nil
+}
+
+// grant acquires a key, or one of its slots.
+func (o *ours) grant(ctx context.Context, r Request, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
+	if r.Slots == 0 {
+		return o.client.Acquire(ctx, r.Key, opts...)
+	}
+	slots, err := semaphore.New(o.client, r.Key, r.Slots)
+	if err != nil {
+		return nil, err
+	}
+	return slots.Acquire(ctx, opts...)
 }
 
 func (o *ours) heartbeat(ctx context.Context, r Request) error {

@@ -158,7 +158,7 @@ func (p *picking) run() {
 func (p *picking) leave(h *holding) {
 	for _, part := range p.parts {
 		if given, had := p.c.lines.leave(part.ticket); had { // of this ticket or another
-			p.c.lines.pass(given.of.want.key, nil)
+			p.c.lines.passAfter(given.of.want.key, nil, given.skip)
 		}
 	}
 	for _, part := range p.parts {
@@ -171,7 +171,7 @@ func (p *picking) leave(h *holding) {
 			continue
 		}
 		if part.ready {
-			p.c.lines.pass(part.want.key, nil)
+			p.c.lines.passAfter(part.want.key, nil, part.from-p.c.now().Mono)
 		}
 		undo := func() { p.c.releaseOrphans(p.life, part.want, tried) }
 		if part.want.manual { // then nothing may be left in the background

@@ -218,23 +218,38 @@ func (l *lines) deliver(t *ticket, given turn) bool {
 // pass ends the turn of a key: the next in line gets it. Only the turn's owner
 // passes it, h if that is a grant, nil for one who seeks; of anybody else the
 // call is ignored.
-func (l *lines) pass(key Key, h *holding) {
+func (l *lines) pass(key Key, h *holding) { l.passAfter(key, h, 0) }
+
+// passAfter is pass for a turn that is other processes' for a time yet.
+func (l *lines) passAfter(key Key, h *holding, skip time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ln := l.byKey[key]; ln != nil && ln.holder == h {
-		l.passOn(ln, key)
+		l.passOnAfter(ln, key, skip)
 	}
 }
 
-// passOn gives the turn to the next. After the last hand-over in a row that
+func (l *lines) passOn(ln *line, key Key) { l.passOnAfter(ln, key, 0) }
+
+// passOnAfter gives the turn to the next. After the last hand-over in a row that
 // one is asked to skip a full poll, as long as the longest pause of anybody
-// who watched those holds. l.mu is held.
-func (l *lines) passOn(ln *line, key Key) {
-	var skip time.Duration
-	if ln.handOvers > 0 && ln.handOvers >= l.limit {
-		skip = decide.Pause(ln.longest, l.pollMin, l.pollMax, 1)
+// who watched those holds. Who wants one of several keys is handed none over, but
+// takes what was released before any other process can look: that counts the
+// same. l.mu is held.
+func (l *lines) passOnAfter(ln *line, key Key, skip time.Duration) {
+	several := len(ln.queue) > 0 && ln.queue[0].want.oneOfSeveral
+	if several && ln.holder != nil && l.limit >= 0 {
+		ln.handOvers++
+		ln.longest = max(ln.longest, ln.holder.age())
 	}
-	ln.holder, ln.sighted, ln.handOvers, ln.longest = nil, nil, 0, 0
+	over := ln.handOvers > 0 && ln.handOvers >= l.limit
+	if over {
+		skip = max(skip, decide.Pause(ln.longest, l.pollMin, l.pollMax, 1))
+	}
+	ln.holder, ln.sighted = nil, nil
+	if over || !several {
+		ln.handOvers, ln.longest = 0, 0
+	}
 	if len(ln.queue) == 0 {
 		delete(l.byKey, key)
 		return

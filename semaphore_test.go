@@ -117,6 +117,39 @@ func TestASemaphoreIsHeldByNAtATime(t *testing.T) {
 	})
 }
 
+func TestOtherProcessesGetTheirPermit(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		other, _ := w.client(config())
+		ours, theirs := w.semaphore(c, "gpu", 2), w.semaphore(other, "gpu", 2)
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if permit, err := ours.Acquire(ctx); err == nil {
+						time.Sleep(20 * time.Millisecond)
+						w.release(permit)
+					}
+				}
+			})
+		}
+		elapse(time.Second)
+		for range 10 {
+			bound, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			permit, err := theirs.Acquire(bound)
+			cancel()
+			if err != nil {
+				t.Errorf("the other process: %v", err)
+				break
+			}
+			w.release(permit)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
 func TestAPermitCostsAWriteAndAReadAndItsReleaseAWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())

@@ -158,7 +158,7 @@ func (p *picking) run() {
 func (p *picking) leave(h *holding) {
 	for _, part := range p.parts {
 		if given, had := p.c.lines.leave(part.ticket); had { // of this ticket or another
-			p.c.lines.passAfter(given.of.want.key, nil, given.skip)
+			p.c.lines.pass(given.of.want.key, nil)
 		}
 	}
 	for _, part := range p.parts {

@@ -355,6 +355,45 @@ func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T
 	})
 }
 
+func TestATurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.LocalHandOver, cfg.PollMin, cfg.PollMax = 2, time.Second, time.Second
+		c, _ := w.client(cfg)
+		ask := func(keys ...string) <-chan *leasehold.Lock {
+			granted := make(chan *leasehold.Lock, 1)
+			go func() {
+				lock, err := c.AcquireAny(t.Context(), leasehold.Keys(keys...))
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- lock
+			}()
+			elapse(time.Millisecond)
+			return granted
+		}
+		a, b := <-ask("a"), <-ask("b")
+		next := ask("a")
+		w.release(a)
+		a = <-next // the first that follows at once
+		first, second := ask("a", "b"), ask("a", "b")
+		w.release(a)
+		elapse(500 * time.Millisecond)
+		w.release(b)
+		began := time.Now()
+		b = <-first // which had the turn of a, and passes it on
+		if b.Key().Partition != "b" {
+			t.Errorf("%v granted", b.Key())
+		}
+		a = <-second
+		if took := time.Since(began); took < time.Second || took > 2*time.Second {
+			t.Errorf("%v granted after %v: other processes have 2s from its release to take it", a.Key(), took)
+		}
+		w.release(a)
+		w.release(b)
+	})
+}
+
 func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		other, _ := w.client(config())

@@ -261,10 +261,7 @@ func (s *counting) resize(ctx context.Context, n int) (protocol.Permits, error) 
 		case ans.Effect == decide.Applied || err != nil:
 			return p, err
 		case ans.Cause == decide.ConditionFailed:
-			if s.wrote(p.Version) {
-				return p, nil
-			}
-			now = p // somebody else's; ours of before have landed and been replaced, or never will
+			now = p // ours, or somebody else's: then ours of before have landed and been replaced, or never will
 		}
 		if err := s.failed(ctx, ans, i); err != nil {
 			return protocol.Permits{}, err

@@ -305,7 +305,12 @@ func TestAWaiterLearnsOfMorePermits(t *testing.T) {
 				} else {
 					w.resize(holder, 2)
 				}
-				lock := <-granted
+				var lock *leasehold.Lock
+				select {
+				case lock = <-granted:
+				case <-time.After(time.Minute):
+					t.Fatal("not granted")
+				}
 				if took := time.Since(began); took > most || lock.Key().Partition != "gpu/1" {
 					t.Errorf("%v granted after %v", lock.Key(), took)
 				}
@@ -313,6 +318,26 @@ func TestAWaiterLearnsOfMorePermits(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestALateReplyDoesNotUndoAResize(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		s := w.semaphore(c, "gpu", 100)
+		w.release(w.permit(s))
+		wire.setFault(once(func(c call) bool { return c.op == "GetItem" }, slow(2*time.Second)))
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.permit(s) }()
+		elapse(time.Second)
+		w.resize(s, 1)
+		<-granted
+		records := len(w.scan())
+		_, _ = s.TryAcquire(t.Context()) // of one permit, which may be held
+		if now := len(w.scan()); now > records+1 || now == records+1 && w.item("gpu/0") == nil {
+			t.Errorf("another permit was tried than that which there is: %d records, %d before", now, records)
+		}
+		closed(t, c)
+	})
 }
 
 func TestAWaiterAsksForNothingTwiceWithoutAResize(t *testing.T) {
@@ -402,6 +427,27 @@ func TestAStoredNumberWhoseReplyIsLostIsOurs(t *testing.T) {
 			w.resize(s, 7) // nothing to do
 			if now := textOf(w.item("gpu"), "recordVersionNumber"); now != version || numberOf(w.item("gpu"), "permits") != "7" {
 				t.Errorf("stored again: %v", w.item("gpu"))
+			}
+		})
+	})
+	t.Run("resized, refused after no answer", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, w *world) {
+			c, wire := w.client(config())
+			s := w.semaphore(c, "gpu", 3)
+			w.resize(s, 3)
+			var lost bool
+			wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+				switch {
+				case !row(c):
+					return next()
+				case !lost:
+					lost = true
+					return loseReply(ctx, c, next)
+				}
+				return refusal(400, "AccessDeniedException"), nil
+			})
+			if err := s.Resize(t.Context(), 7); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+				t.Errorf("error %v", err)
 			}
 		})
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,12 +38,12 @@ func (w *world) permit(s *semaphore.Semaphore, opts ...leasehold.AcquireOption) 
 	return lock
 }
 
-// permits acquires n of them.
+// permits acquires n of them, which are free.
 func (w *world) permits(s *semaphore.Semaphore, n int) map[string]*leasehold.Lock {
 	w.t.Helper()
 	held := map[string]*leasehold.Lock{}
 	for range n {
-		lock := w.permit(s)
+		lock := w.permit(s, leasehold.NoWait())
 		held[lock.Key().Partition] = lock
 	}
 	return held
@@ -596,6 +597,9 @@ func TestTheRowOfASemaphoreIsNeverGrantedNorListed(t *testing.T) {
 			if textOf(item, name) == "" {
 				t.Errorf("%s is missing, which a listing of the Java client needs", name)
 			}
+		}
+		if ms, err := strconv.ParseInt(textOf(item, "leaseDuration"), 10, 64); err != nil || time.Duration(ms)*time.Millisecond < 50*365*24*time.Hour {
+			t.Errorf("a client that does not know kinds takes it over after %d ms: %v", ms, err)
 		}
 		_ = c.Close(t.Context())
 	})

@@ -26,7 +26,7 @@ func (p native) PermitKey(key string, permit int) protocol.Key {
 	return k
 }
 
-func (p native) PermitRows() protocol.PermitRows { return permitRows{p.versioned} }
+func (p native) PermitRows() protocol.PermitRows { return permitRows(p) }
 
 // semaphoreKey is the key of a semaphore's row: its sort key is that of a call
 // that names none, or a dash.

@@ -22,7 +22,7 @@ test: ## Test the library, the engine and the command with the race detector
 check: lint test ## Lint and test every module, the real servers included
 	LEASEHOLD_SEEDS=5000 go test -timeout 60m -run '^TestSimulation$$' .
 	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' .
-	LEASEHOLD_SEEDS=2000 go test -timeout 60m -run '^TestSimulationOf(ReadWriteLocks)$$' .
+	LEASEHOLD_SEEDS=2000 go test -timeout 60m -run '^TestSimulationOf(Elections|Semaphores|ReadWriteLocks)$$' .
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 

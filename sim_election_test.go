@@ -28,7 +28,7 @@ import (
 //   - once faults stop, a dead leader is replaced within its lease and a poll,
 //     and every observer shows the new one within a poll more.
 func TestSimulationOfElections(t *testing.T) {
-	forSeeds(t, 200, func(t *testing.T, seed uint64) { simulateElections(t, seed, electionPlan{}) })
+	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateElections(t, seed, electionPlan{}) })
 }
 
 // electionPlan is what tests of the simulation itself change.

@@ -18,7 +18,7 @@ import (
 )
 
 func TestSimulationOfReadWriteLocks(t *testing.T) {
-	forSeeds(t, simSeeds/4, func(t *testing.T, seed uint64) { simulateReadWrite(t, seed, simPlan{}) })
+	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateReadWrite(t, seed, simPlan{}) })
 }
 
 // simulateReadWrite is simulate for processes that read and write.

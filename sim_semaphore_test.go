@@ -23,13 +23,12 @@ import (
 //	LEASEHOLD_SEED=4711 go test -run TestSimulationOfSemaphores .      one seed again
 
 const (
-	semaphoreSeeds = 200
 	simPermits     = 2 // to begin with
 	mostSimPermits = 4
 )
 
 func TestSimulationOfSemaphores(t *testing.T) {
-	forSeeds(t, semaphoreSeeds, func(t *testing.T, seed uint64) { simulateSemaphore(t, seed, simPlan{}, acquirePermit) })
+	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateSemaphore(t, seed, simPlan{}, acquirePermit) })
 }
 
 // permitManners are how a process takes a permit.

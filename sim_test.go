@@ -31,7 +31,10 @@ import (
 //	LEASEHOLD_SEEDS=100000 go test -run TestSimulation .     more seeds
 //	LEASEHOLD_SEED=4711 go test -run TestSimulation .        one seed again
 
-const simSeeds = 1000
+const (
+	simSeeds    = 1000
+	recipeSeeds = 150 // of each recipe
+)
 
 func TestSimulation(t *testing.T) {
 	forSeeds(t, simSeeds, func(t *testing.T, seed uint64) { simulate(t, seed, simPlan{}) })

@@ -24,8 +24,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/rwlock"
+	"github.com/leasehold-go/leasehold/semaphore"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -150,6 +153,43 @@ func (a *account) group(keys ...string) *leasehold.Group {
 	g, err := a.first.AcquireAll(a.Context(), leasehold.Keys(keys...))
 	a.must(err)
 	return g
+}
+
+// acquisition is a method that acquires of what a recipe has.
+type acquisition[T any] func(T, context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error)
+
+// term is a term of an election.
+func (a *account) term(c *leasehold.Client) *leasehold.Lock {
+	a.Helper()
+	l, err := election.New(c, "k").Campaign(a.Context(), "")
+	a.must(err)
+	return l
+}
+
+// permit is one of two permits; in layouts that have none, a lock.
+func (a *account) permit(acquire acquisition[*semaphore.Semaphore]) *leasehold.Lock {
+	a.Helper()
+	s, err := semaphore.New(a.first, "k", 2)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return a.lock(a.first, "k")
+	}
+	a.must(err)
+	l, err := acquire(s, a.Context())
+	a.must(err)
+	return l
+}
+
+// side is a read or a write lock; in layouts that have none, a lock.
+func (a *account) side(c *leasehold.Client, acquire acquisition[*rwlock.RWLock]) *leasehold.Lock {
+	a.Helper()
+	rw, err := rwlock.New(c, "k")
+	if errors.Is(err, errors.ErrUnsupported) {
+		return a.lock(c, "k")
+	}
+	a.must(err)
+	l, err := acquire(rw, a.Context())
+	a.must(err)
+	return l
 }
 
 // write is a caller's own, to a table of the caller's.
@@ -279,6 +319,59 @@ var calls = map[table.Access]map[string]func(a *account){
 				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), g.Guards()...)})
 			a.must(err, g.Release(a.Context()))
 		},
+		"Election.Campaign": func(a *account) {
+			a.later(a.term(a.first))
+			a.must(a.term(a.second).Release(a.Context()))
+		},
+		"Election.Lead": func(a *account) {
+			a.must(election.New(a.first, "k").Lead(a.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
+		},
+		"Election.Leader": func(a *account) {
+			if _, err := election.New(a.first, "k").Leader(a.Context()); !errors.Is(err, election.ErrNoLeader) {
+				a.Error(err)
+			}
+		},
+		"Election.Observe": func(a *account) {
+			a.later(a.term(a.second))
+			seen := 0
+			for _, err := range election.New(a.first, "k").Observe(a.Context()) {
+				a.must(err)
+				if seen++; seen == 2 {
+					break
+				}
+			}
+		},
+		"Semaphore.Acquire": func(a *account) {
+			for range 3 {
+				a.later(a.permit((*semaphore.Semaphore).Acquire))
+			}
+			time.Sleep(2 * time.Minute)
+		},
+		"Semaphore.TryAcquire": func(a *account) {
+			a.must(a.permit((*semaphore.Semaphore).TryAcquire).Release(a.Context()))
+		},
+		"Semaphore.Holders": func(a *account) {
+			l := a.permit((*semaphore.Semaphore).Acquire)
+			if s, err := semaphore.New(a.first, "k", 2); err == nil {
+				_, err := s.Holders(a.Context())
+				a.must(err)
+			}
+			a.must(l.Release(a.Context()))
+		},
+		"Semaphore.Resize": func(a *account) {
+			a.must(a.permit((*semaphore.Semaphore).Acquire).Release(a.Context()))
+			if s, err := semaphore.New(a.first, "k", 2); err == nil && a.layout.Name() == "native" {
+				a.must(s.Resize(a.Context(), 3))
+			}
+		},
+		"RWLock.AcquireRead": func(a *account) {
+			a.later(a.side(a.first, (*rwlock.RWLock).AcquireRead))
+			a.must(a.side(a.second, (*rwlock.RWLock).AcquireWrite).Release(a.Context()))
+		},
+		"RWLock.AcquireWrite": func(a *account) {
+			a.later(a.side(a.first, (*rwlock.RWLock).AcquireWrite))
+			a.must(a.side(a.second, (*rwlock.RWLock).AcquireWrite).Release(a.Context()))
+		},
 	},
 	table.Read: {
 		"Client.Get": func(a *account) {
@@ -364,7 +457,8 @@ func TestEveryMethodOfTheLibraryIsHeldToThePolicies(t *testing.T) {
 		known = slices.AppendSeq(known, maps.Keys(by))
 	}
 	known = append(known, silent...)
-	for _, of := range []reflect.Type{reflect.TypeFor[*leasehold.Client](), reflect.TypeFor[*leasehold.Lock](), reflect.TypeFor[*leasehold.Group]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[*leasehold.Client](), reflect.TypeFor[*leasehold.Lock](), reflect.TypeFor[*leasehold.Group](),
+		reflect.TypeFor[*election.Election](), reflect.TypeFor[*semaphore.Semaphore](), reflect.TypeFor[*rwlock.RWLock]()} {
 		for i := range of.NumMethod() {
 			all = append(all, of.Elem().Name()+"."+of.Method(i).Name)
 		}

@@ -737,3 +737,119 @@ func TestAnOrphanOfAReadWriteLockIsNoObstacleToItsOwnClient(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEarlierAttemptToReadThatIsHeldIsNotReplacedByALaterOneThatArrivesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		w.release(b.read()) // the row is there
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var writer *begun
+		var late func() (*http.Response, error)
+		n := 0
+		a.wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if n++; n > 2 {
+				return next()
+			}
+			if n == 1 {
+				_, _ = next()
+				return nil, errReset
+			}
+			late = next
+			writer = begin(ctx, b.l.AcquireWrite)
+			time.Sleep(time.Second) // its intent is there
+			return nil, errReset
+		})
+		r := a.read()
+		if writer == nil || writer.granted() != nil {
+			t.Fatal("not what this test is about")
+		}
+		cancel()
+		elapse(2 * time.Second)
+		_, _ = late()
+		if got := w.entries("set"); len(got) != 1 || got[0].Grant != r.Record().Grant {
+			t.Errorf("the row shows %+v", got)
+		}
+		if wr, err := a.l.AcquireWrite(t.Context(), leasehold.NoWait()); err == nil && r.Err() == nil {
+			t.Errorf("token %d writes beside a reader", wr.Token())
+		}
+		if err := r.Renew(t.Context()); err != nil {
+			t.Errorf("the reader: %v", err)
+		}
+	})
+}
+
+func TestAnEarlierAttemptToWriteThatIsHeldIsNotReplacedByALaterOneThatArrivesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		w.release(b.read()) // the row is there
+		var kept []func() (*http.Response, error)
+		var r *leasehold.Lock
+		n := 0
+		a.wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if c.op != "UpdateItem" {
+				return next()
+			}
+			if !c.grants() { // the intent does not arrive
+				return nil, errReset
+			}
+			switch n++; n {
+			case 1:
+				kept = append(kept, next)
+				return nil, errReset
+			case 2:
+				kept = append(kept, next)
+				r = b.read(leasehold.WithLease(time.Second), leasehold.WithoutRenewal())
+				return nil, errReset
+			case 4: // that names the dead reader
+				_ = r.Release(t.Context())
+				_, _ = kept[0]()
+			}
+			return next()
+		})
+		wr := a.write()
+		if n < 4 {
+			t.Fatal("not what this test is about")
+		}
+		a.wire.setFault(nil)
+		_, _ = kept[1]()
+		if got := w.entries("set"); len(got) != 1 || got[0].Grant != wr.Record().Grant {
+			t.Errorf("the row shows %+v", got)
+		}
+		if r, err := a.l.AcquireRead(t.Context(), leasehold.NoWait()); err == nil && wr.Err() == nil {
+			t.Errorf("token %d reads beside a writer", r.Token())
+		}
+		if err := wr.Renew(t.Context()); err != nil {
+			t.Errorf("the writer: %v", err)
+		}
+	})
+}
+
+func TestAnAttemptToReadThatLandedTooLongAgoIsReplacedInAFullHouse(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		for range 99 {
+			b.read()
+		}
+		began := time.Now()
+		a.wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if time.Since(began) > 12*time.Second {
+				return next()
+			}
+			if c.op == "UpdateItem" && time.Since(began) < time.Second {
+				_, _ = next()
+			}
+			return hang(ctx)
+		})
+		r := a.read()
+		if waited := time.Since(began); waited > 20*time.Second {
+			t.Errorf("granted after %v", waited)
+		}
+		if n := len(w.entries("set")); n != 100 {
+			t.Errorf("%d entries", n)
+		}
+		if err := r.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -82,6 +82,7 @@ type crowd struct {
 	absent  bool // there was no record
 	by      protocol.Blockers
 	all     []blocker     // those of by that are not its own intents
+	spent   []Record      // own attempts that have landed, to read, and are not worth having
 	intents []attempt     // posted, or without an answer; oldest first
 	due     time.Duration // monotonic: when the intent is posted or renewed
 }
@@ -180,16 +181,27 @@ func (s *seeker) nextShared(over bool) (attempt, *protocol.Write) {
 			}
 		}
 	}
+	for _, r := range s.crowd.spent {
+		if !slices.ContainsFunc(g.Dead, func(dead protocol.Record) bool { return dead.Grant == r.Grant }) {
+			g.Dead = append(g.Dead, r.protocol())
+		}
+	}
 	return a, s.want.shared.Grant(g)
 }
 
 // landedUnseen returns the holding of an attempt that has landed without an
-// answer, if it is worth having: while half its trust is left.
+// answer, if it is worth having: while half its trust is left. Of those to write
+// only the last may be: one before it is named by later ones, which may land yet.
 func (s *seeker) landedUnseen(last attempt, item protocol.Item) (*holding, error) {
+	s.crowd.spent = nil
 	if item == nil {
 		return nil, nil
 	}
-	for _, a := range append(slices.Clone(s.tried), last) {
+	made := []attempt{last}
+	if s.want.mode == protocol.ModeRead {
+		made = append(slices.Clone(s.tried), last)
+	}
+	for _, a := range made {
 		r, err := s.decode(a.version, item)
 		if err != nil {
 			return nil, err
@@ -199,6 +211,9 @@ func (s *seeker) landedUnseen(last attempt, item protocol.Item) (*holding, error
 		}
 		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
 			return s.hold(a, r)
+		}
+		if r.mode == protocol.ModeRead {
+			s.crowd.spent = append(s.crowd.spent, r)
 		}
 	}
 	return nil, nil

@@ -85,11 +85,15 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, next)
 	w.SetPath(w.Path(attrReaders, g.Version), w.Value(entry))
 	w.SetPath(w.Path(attrTokens, g.Version), next)
-	for _, mine := range g.Takeable {
-		p.removeReader(w, mine)
-	}
 	gone := 0
-	conditions := []string{p.isRow(w), tokenInRange(w), "attribute_not_exists(" + w.Path(attrReaders, g.Version) + ")"}
+	conditions := []string{p.isRow(w), tokenInRange(w)}
+	// Of several attempts, which do not keep each other out, one is there at a
+	// time: whoever holds it loses it to no later one that arrives late.
+	for _, mine := range append(slices.Clone(g.Takeable), g.Version) {
+		if !slices.ContainsFunc(g.Dead, func(r protocol.Record) bool { return r.Grant == mine }) {
+			conditions = append(conditions, "attribute_not_exists("+w.Path(attrReaders, mine)+")")
+		}
+	}
 	writer, intent := []string(nil), []string(nil)
 	for _, dead := range g.Dead {
 		switch dead.Mode {

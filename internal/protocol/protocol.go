@@ -60,7 +60,7 @@ type Grant struct {
 	IfExists bool
 	Create   bool     // there was no record; for rows that are made in another way
 	Session  string   // id of the owner's session; empty: the record is renewed itself
-	Takeable []string // versions of own attempts that nobody believes in
+	Takeable []string // versions of own attempts that nobody believes in; of several that may stand side by side, to be absent
 	Dead     []Record // holders known to be dead, to be replaced
 	Changes  Changes
 }

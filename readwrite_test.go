@@ -853,3 +853,31 @@ func TestAnAttemptToReadThatLandedTooLongAgoIsReplacedInAFullHouse(t *testing.T)
 		}
 	})
 }
+
+func TestTheOnlyReaderThatIsBrokenAfterAWriterIsToldSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		w.release(a.write())
+		r := a.read()
+		b.wire.setFault(once(call.updates, loseReply))
+		if err := b.c.Break(t.Context(), r.Record()); err != nil {
+			t.Errorf("Break whose reply was lost: %v", err)
+		}
+		var lost *leasehold.LostError
+		if err := r.Renew(t.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken {
+			t.Errorf("a broken reader: %v", err)
+		}
+		r = a.read()
+		held := r.Record()
+		if err := b.c.Break(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		var changed *leasehold.ChangedError
+		if err := b.c.Break(t.Context(), held); !errors.As(err, &changed) || !changed.Now.Released {
+			t.Errorf("broken again: %v", err)
+		}
+		if err := r.Release(t.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken {
+			t.Errorf("a broken reader that leaves: %v", err)
+		}
+	})
+}

@@ -475,9 +475,8 @@ func (p readWrite) Decode(item protocol.Item) (protocol.Record, error) {
 	if i := slices.IndexFunc(all, func(r protocol.Record) bool { return r.Grant == p.grant && !r.Released }); i >= 0 {
 		return all[i], nil
 	}
-	if p.mode == protocol.ModeRead && all[0].Mode == protocol.ModeRead { // other readers take nobody's place
-		key := all[0].Key
-		return protocol.Record{Key: key, Released: true, Mode: protocol.ModeRead}, nil
+	if p.mode == protocol.ModeRead && (all[0].Released || all[0].Mode == protocol.ModeRead) { // who takes nobody's place
+		return protocol.Record{Key: all[0].Key, Released: true, Mode: protocol.ModeRead}, nil
 	}
 	return all[0], nil
 }

@@ -881,3 +881,30 @@ func TestTheOnlyReaderThatIsBrokenAfterAWriterIsToldSo(t *testing.T) {
 		}
 	})
 }
+
+func TestAReaderMakesNoRowIfItIsToExist(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){a.l.AcquireRead, a.l.AcquireWrite} {
+			if _, err := acquire(t.Context(), leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
+				t.Errorf("no row: %v", err)
+			}
+			b.write()
+			waiter := begin(t.Context(), func(ctx context.Context, _ ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+				return acquire(ctx, leasehold.IfExists())
+			})
+			elapse(time.Minute)
+			w.delete("set")
+			elapse(2 * time.Second)
+			select {
+			case err := <-waiter.err:
+				if !errors.Is(err, leasehold.ErrNotFound) {
+					t.Error(err)
+				}
+			default:
+				t.Errorf("a waiter whose row was deleted made one: %v", w.item("set"))
+			}
+			w.delete("set")
+		}
+	})
+}

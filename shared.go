@@ -171,7 +171,7 @@ func (w *crowd) gone(now time.Duration) []blocker {
 func (s *seeker) nextShared(over bool) (attempt, *protocol.Write) {
 	a := s.c.newAttempt(s.want.timing.lease)
 	g := s.c.grantOf(s.want, a)
-	g.Create = s.crowd.absent
+	g.Create = s.crowd.absent && !s.want.ifExists
 	g.Takeable = append(versionsOf(s.tried), versionsOf(s.crowd.intents)...)
 	if over {
 		for _, b := range s.crowd.gone(a.sent.Mono) {

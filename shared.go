@@ -172,9 +172,13 @@ func (s *seeker) nextShared(over bool) (attempt, *protocol.Write) {
 	a := s.c.newAttempt(s.want.timing.lease)
 	g := s.c.grantOf(s.want, a)
 	g.Create = s.crowd.absent && !s.want.ifExists
-	g.Takeable = append(versionsOf(s.tried), versionsOf(s.crowd.intents)...)
+	g.Takeable, g.Intents = versionsOf(s.tried), versionsOf(s.crowd.intents)
 	if over {
-		for _, b := range s.crowd.gone(a.sent.Mono) {
+		gone := s.crowd.gone(a.sent.Mono)
+		if s.crowd.by.Any {
+			gone = gone[:min(len(gone), 1)] // a condition that names them all would be too long
+		}
+		for _, b := range gone {
 			g.Dead = append(g.Dead, b.protocol())
 			if held := b.mode == protocol.ModeRead || b.mode == protocol.ModeWrite; held && !b.ours && a.dead == nil {
 				a.dead = &b.Record
@@ -233,7 +237,7 @@ func (s *seeker) intention(a attempt) *protocol.Write {
 		return nil
 	}
 	g := s.c.grantOf(s.want, a)
-	g.Takeable = versionsOf(s.crowd.intents)
+	g.Intents = versionsOf(s.crowd.intents)
 	for _, b := range s.crowd.gone(s.c.now().Mono) {
 		if b.mode == protocol.ModeIntent {
 			g.Dead = append(g.Dead, b.protocol())

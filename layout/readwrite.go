@@ -131,13 +131,16 @@ func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 	last := w.Path(attrWriter, attrLast)
 	conditions := []string{p.isRow(w), tokenInRange(w),
 		fmt.Sprintf("(attribute_not_exists(%[1]s) OR %[1]s <> %[2]s)", last, w.Text(g.Version))}
-	readers, others := 0, slices.Clone(g.Takeable) // a version is in one place only
+	readers, writer, intent := 0, slices.Clone(g.Takeable), slices.Clone(g.Intents)
 	for _, dead := range g.Dead {
-		if dead.Mode == protocol.ModeRead {
+		switch dead.Mode {
+		case protocol.ModeRead:
 			readers++
 			conditions = append(conditions, p.shows(w, dead))
-		} else {
-			others = append(others, dead.Version)
+		case protocol.ModeIntent:
+			intent = append(intent, dead.Version)
+		default:
+			writer = append(writer, dead.Version)
 		}
 	}
 	free := "attribute_not_exists(" + w.Path(attrWriter, attrGrant) + ")"
@@ -147,7 +150,7 @@ func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 	}
 	conditions = append(conditions,
 		fmt.Sprintf("size(%s) = %s", w.Name(attrReaders), w.Value(number(int64(readers)))),
-		p.or(w, attrWriter, free, others), p.without(w, attrIntent, others))
+		p.or(w, attrWriter, free, writer), p.without(w, attrIntent, intent))
 	condition := strings.Join(conditions, " AND ")
 	if !g.IfExists {
 		condition = fmt.Sprintf("attribute_not_exists(%s) OR (%s)", w.Name(p.Partition), condition)
@@ -309,7 +312,7 @@ func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Writ
 	if p.mode != protocol.ModeWrite || len(by.By) == 0 {
 		return nil
 	}
-	versions := slices.Clone(g.Takeable)
+	versions := slices.Clone(g.Intents)
 	for _, dead := range g.Dead {
 		versions = append(versions, dead.Version)
 	}

@@ -61,6 +61,7 @@ type Grant struct {
 	Create   bool     // there was no record; for rows that are made in another way
 	Session  string   // id of the owner's session; empty: the record is renewed itself
 	Takeable []string // versions of own attempts that nobody believes in; of several that may stand side by side, to be absent
+	Intents  []string // versions of own intents to be granted
 	Dead     []Record // holders known to be dead, to be replaced
 	Changes  Changes
 }

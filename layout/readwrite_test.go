@@ -1,0 +1,72 @@
+package layout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// most of everything: what a client names at most, and a row holds.
+const (
+	mostTried   = 50
+	mostReaders = 100
+)
+
+func versions(of string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s-%d", of, i)
+	}
+	return out
+}
+
+// What is too long for DynamoDB is refused before its condition is looked at.
+func TestEveryWriteOfAReadWriteLockIsShortEnoughAtItsLongest(t *testing.T) {
+	b, _ := newBench(t, layout.Native{})
+	rw := b.Protocol.(protocol.ReadWriting)
+	var readers []protocol.Record
+	for i, version := range versions("read", mostReaders) {
+		readers = append(readers, protocol.Record{Mode: protocol.ModeRead, Grant: fmt.Sprintf("reader-%d", i), Version: version})
+	}
+	intent := protocol.Record{Mode: protocol.ModeIntent, Grant: "intent", Version: "intent"}
+	left := protocol.Record{Mode: protocol.ModeReadersFirst, Grant: "left", Version: "left"}
+	g := b.grant("new")
+	g.Takeable, g.Intents = versions("tried", mostTried), versions("intended", mostTried)
+	held := protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{"g1"}, Token: 7, Versions: versions("renewed", mostTried+1)}
+	tried := protocol.Hold{Key: g.Key, Owner: owner, Grants: g.Takeable, Versions: g.Takeable}
+	for _, mode := range []protocol.Mode{protocol.ModeRead, protocol.ModeWrite} {
+		p := rw.ReadWrite(mode, false)
+		grant := g
+		if mode == protocol.ModeWrite {
+			grant.Dead = append([]protocol.Record{intent, left}, readers...)
+		} else {
+			// Those who keep a reader out are its writer, its intent, or one reader
+			// of many; and all that it tried may have landed too long ago.
+			grant.Dead = []protocol.Record{readers[0]}
+			for _, version := range g.Takeable {
+				grant.Dead = append(grant.Dead, protocol.Record{Mode: protocol.ModeRead, Grant: version, Version: version})
+			}
+		}
+		release := protocol.Release{Version: "v", Now: granted, Expires: granted, ReadersFirst: time.Second}
+		for name, w := range map[string]*protocol.Write{
+			"grant":                 p.Grant(grant),
+			"renewal":               p.Of("g1").Renew(held, protocol.Renewal{Version: "v", Lease: lease, Now: granted}),
+			"release":               p.Of("g1").Release(held, release),
+			"release of all tried":  p.Of("").Release(tried, release),
+			"guard":                 p.Of("g1").Guard(held),
+			"withdrawal of intents": p.Withdraw(protocol.Hold{Key: g.Key, Owner: owner, Grants: g.Intents}),
+		} {
+			t.Run(fmt.Sprintf("%s, %s", mode, name), func(t *testing.T) {
+				b := *b
+				b.T = t
+				b.lands(w)
+			})
+		}
+	}
+	dead := g
+	dead.Dead = []protocol.Record{intent}
+	b.lands(rw.ReadWrite(protocol.ModeWrite, false).Intend(protocol.Blockers{By: readers}, dead))
+}

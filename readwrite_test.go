@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"testing"
 	"time"
 
@@ -905,6 +906,49 @@ func TestAReaderMakesNoRowIfItIsToExist(t *testing.T) {
 				t.Errorf("a waiter whose row was deleted made one: %v", w.item("set"))
 			}
 			w.delete("set")
+		}
+	})
+}
+
+func TestADamagedReadWriteRowIsNeverGranted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.readWriter("set")
+		w.release(p.write())
+		w.release(p.read(leasehold.NoWait()))
+		row := w.item("set")
+		entry := func(m map[string]types.AttributeValue) types.AttributeValue {
+			return &types.AttributeValueMemberM{Value: m}
+		}
+		for name, damage := range map[string]map[string]types.AttributeValue{
+			"no readers":        {"readers": nil},
+			"readers a list":    {"readers": &types.AttributeValueMemberL{}},
+			"no tokens":         {"tokens": nil},
+			"tokens a string":   {"tokens": str("x")},
+			"no token":          {"fencingToken": nil},
+			"a token too large": {"fencingToken": num("9007199254740991")},
+			"a reader a string": {"readers": entry(map[string]types.AttributeValue{"g": str("x")})},
+			"a reader of none":  {"readers": entry(map[string]types.AttributeValue{"g": entry(nil)})},
+			"a writer a string": {"writer": str("x")},
+			"a nameless intent": {"intent": entry(map[string]types.AttributeValue{})},
+		} {
+			item := map[string]types.AttributeValue{}
+			for n, v := range row {
+				item[n] = v
+			}
+			w.put(item)
+			w.update("set", damage)
+			before := w.item("set")
+			for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){p.l.AcquireRead, p.l.AcquireWrite} {
+				if _, err := acquire(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrBadRecord) {
+					t.Errorf("%s: %v", name, err)
+				}
+				elapse(time.Second) // what has landed is undone
+				for attribute := range damage {
+					if now := w.item("set"); !reflect.DeepEqual(now[attribute], before[attribute]) {
+						t.Errorf("%s: overwritten with %v", name, now[attribute])
+					}
+				}
+			}
 		}
 	})
 }

@@ -116,7 +116,7 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	room := w.Value(number(int64(maxReaders + gone)))
 	conditions = append(conditions,
 		fmt.Sprintf("size(%s) < %s", w.Name(attrReaders), room),
-		p.without(w, attrWriter, writer), p.without(w, attrIntent, intent))
+		p.withoutWriter(w, writer), p.withoutIntent(w, intent))
 	w.Where(strings.Join(conditions, " AND "))
 }
 
@@ -150,7 +150,7 @@ func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 	}
 	conditions = append(conditions,
 		fmt.Sprintf("size(%s) = %s", w.Name(attrReaders), w.Value(number(int64(readers)))),
-		p.or(w, attrWriter, free, writer), p.without(w, attrIntent, intent))
+		p.or(w, attrWriter, free, writer), p.withoutIntent(w, intent))
 	condition := strings.Join(conditions, " AND ")
 	if !g.IfExists {
 		condition = fmt.Sprintf("attribute_not_exists(%s) OR (%s)", w.Name(p.Partition), condition)
@@ -178,9 +178,12 @@ func (p readWrite) removeReader(w *protocol.Write, grant string) {
 	w.RemovePath(w.Path(attrTokens, grant))
 }
 
-// isRow is the condition that the row is there, and of this kind.
+// isRow is the condition that the row is there, of this kind and with the maps
+// that it needs.
 func (p readWrite) isRow(w *protocol.Write) string {
-	return w.Name(attrKind) + " = " + w.Text(protocol.KindReadWrite)
+	m := w.Text("M")
+	return fmt.Sprintf("%s = %s AND attribute_type(%s, %s) AND attribute_type(%s, %[4]s) AND (attribute_not_exists(%[6]s) OR attribute_type(%[6]s, %[4]s))",
+		w.Name(attrKind), w.Text(protocol.KindReadWrite), w.Name(attrReaders), m, w.Name(attrTokens), w.Name(attrWriter))
 }
 
 // shows is the condition that a reader's entry is as it was seen.
@@ -188,10 +191,14 @@ func (p readWrite) shows(w *protocol.Write, r protocol.Record) string {
 	return w.PathIn(w.Path(attrReaders, r.Grant, p.version), []string{r.Version})
 }
 
-// without is the condition that nobody is in that place, or one of these
-// versions.
-func (p readWrite) without(w *protocol.Write, place string, versions []string) string {
-	return p.or(w, place, "attribute_not_exists("+w.Path(place, attrGrant)+")", versions)
+// withoutWriter is the condition that there is none, or one of these versions.
+func (p readWrite) withoutWriter(w *protocol.Write, versions []string) string {
+	return p.or(w, attrWriter, "attribute_not_exists("+w.Path(attrWriter, attrGrant)+")", versions)
+}
+
+// withoutIntent is the same for an intent, which leaves nothing behind.
+func (p readWrite) withoutIntent(w *protocol.Write, versions []string) string {
+	return p.or(w, attrIntent, "attribute_not_exists("+w.Name(attrIntent)+")", versions)
 }
 
 func (p readWrite) or(w *protocol.Write, place, condition string, versions []string) string {
@@ -323,7 +330,7 @@ func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Writ
 	}
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	w.Set(attrIntent, p.entry(g, true))
-	w.Where(strings.Join([]string{p.isRow(w), p.without(w, attrWriter, nil), p.without(w, attrIntent, versions)}, " AND "))
+	w.Where(strings.Join([]string{p.isRow(w), p.withoutWriter(w, nil), p.withoutIntent(w, versions)}, " AND "))
 	return w
 }
 
@@ -369,6 +376,7 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 	if intent := d.entries(attrIntent); intent != nil {
 		r.intent = p.decodeEntry(&d, attrIntent, intent, protocol.Record{Key: key, Mode: protocol.ModeIntent})
 	}
+	d.required(attrTokens)
 	tokens := decoder{item: d.entries(attrTokens)}
 	d.required(attrReaders)
 	readers := d.entries(attrReaders)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/rwlock"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 // readWriter is one process that reads and writes under a key.
@@ -950,5 +951,25 @@ func TestADamagedReadWriteRowIsNeverGranted(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+func TestTheSortKeyTellsTwoReadWriteLocksApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
+		if err := table.Create(t.Context(), w.db, spec); err != nil {
+			t.Fatal(err)
+		}
+		p := w.readWriter("set", func(c *leasehold.Config) { c.Table, c.Layout = spec.Name, spec.Layout })
+		one, other := p.write(leasehold.WithSortKey("1")), p.write(leasehold.WithSortKey("2"))
+		if _, err := p.l.AcquireRead(t.Context(), leasehold.WithSortKey("1"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("held: %v", err)
+		}
+		if _, err := p.l.AcquireRead(t.Context()); err == nil {
+			t.Error("a key without its sort key was acquired")
+		}
+		w.release(one)
+		w.release(p.read(leasehold.WithSortKey("1")))
+		w.release(other)
 	})
 }

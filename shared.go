@@ -12,7 +12,11 @@ import (
 
 // CheckReadWrite is for package rwlock.
 func (i inner) CheckReadWrite(key string) error {
-	_, err := i.c.newSharedRequest(key, protocol.ModeRead, nil)
+	var opts []AcquireOption
+	if i.c.caps.SortKey {
+		opts = append(opts, WithSortKey("0")) // every call may name its own
+	}
+	_, err := i.c.newSharedRequest(key, protocol.ModeRead, opts)
 	return err
 }
 

@@ -973,3 +973,37 @@ func TestTheSortKeyTellsTwoReadWriteLocksApart(t *testing.T) {
 		w.release(other)
 	})
 }
+
+func TestAReaderBehindAWaitingWriterLooksNoMoreOftenThanBehindAHolder(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var waiting []leasehold.Event
+		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set", func(cfg *leasehold.Config) {
+			cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+				if e.Kind == leasehold.EventWaiting {
+					waiting = append(waiting, e)
+				}
+			}
+		})
+		r := a.read()
+		writer := begin(t.Context(), b.l.AcquireWrite)
+		elapse(time.Second)
+		reader := begin(t.Context(), c.l.AcquireRead)
+		elapse(5 * time.Second)
+		c.wire.sent()
+		elapse(5 * time.Minute)
+		if n := len(c.wire.sent()); n > 5*60*2*5/4 { // a look in half a second, and a quarter for chance
+			t.Errorf("%d looks in 5 minutes", n)
+		}
+		if len(waiting) != 1 {
+			t.Errorf("%d events say that it waits for the intent", len(waiting))
+		}
+		w.release(r)
+		wr := writer.within(t, 2*time.Second)
+		elapse(5 * time.Second)
+		if n := len(waiting); n != 2 || waiting[1].Holder.Grant != wr.Record().Grant {
+			t.Errorf("%d events, the last %+v: the writer holds now", n, waiting[n-1].Holder)
+		}
+		w.release(wr)
+		w.release(reader.within(t, 2*time.Second))
+	})
+}

@@ -104,7 +104,7 @@ func (s *seeker) seeShared(item protocol.Item) error {
 	s.view.Known, s.view.Free, s.view.Ours = true, true, false
 	s.crowd.absent, s.crowd.all = item == nil, nil
 	s.crowd.by = protocol.Blockers{}
-	waited := s.seen != nil
+	before := s.seen
 	s.seen = nil
 	if item == nil {
 		return nil
@@ -146,7 +146,7 @@ func (s *seeker) seeShared(item protocol.Item) error {
 	}
 	s.seen = &seen
 	s.holder.Store(&seen)
-	if !waited && !s.view.Ours {
+	if changed := before == nil || grantOf(*before) != grantOf(seen); changed && !s.view.Ours {
 		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &seen})
 	}
 	return nil
@@ -278,12 +278,13 @@ func (s *seeker) intend() (answer, error) {
 	return ans, nil
 }
 
-// intended remembers an intent that is there, or may come to be.
+// intended remembers an intent that is there, or may come to be. The first has
+// given its name to all.
 func (s *seeker) intended(a attempt) {
 	s.crowd.intents = append(s.crowd.intents, a)
 	if extra := len(s.crowd.intents) - manyTried; extra > 0 {
-		s.c.orphan(s.want.key, versionsOf(s.crowd.intents[:extra]))
-		s.crowd.intents = slices.Delete(s.crowd.intents, 0, extra)
+		s.c.orphan(s.want.key, versionsOf(s.crowd.intents[1:1+extra]))
+		s.crowd.intents = slices.Delete(s.crowd.intents, 1, 1+extra)
 	}
 }
 

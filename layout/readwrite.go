@@ -72,7 +72,7 @@ func (p readWrite) Grant(g protocol.Grant) *protocol.Write {
 }
 
 func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
-	entry := p.entry(g, false)
+	entry := p.entry(g, "")
 	if g.Create {
 		token := number(g.Now.UnixMicro() + 1)
 		w.Set(attrToken, token)
@@ -123,7 +123,7 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, fmt.Sprintf("if_not_exists(%s, %s) + %s",
 		w.Name(attrToken), w.Value(number(g.Now.UnixMicro())), w.Value(number(1))))
-	w.Set(attrWriter, p.entry(g, true))
+	w.Set(attrWriter, p.entry(g, g.Version))
 	w.Set(attrReaders, noEntries)
 	w.Set(attrTokens, noEntries)
 	w.Remove(attrIntent)
@@ -161,14 +161,15 @@ func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 // noEntries is a map without any.
 var noEntries = &types.AttributeValueMemberM{Value: protocol.Item{}}
 
-// entry is what the row says of one grant, or intent.
-func (p readWrite) entry(g protocol.Grant, named bool) types.AttributeValue {
+// entry is what the row says of one grant, or intent; named within, if it is
+// not by its place.
+func (p readWrite) entry(g protocol.Grant, name string) types.AttributeValue {
 	e := protocol.Item{
 		p.owner: text(g.Owner), p.lease: p.encodeLease(g.Lease), p.version: text(g.Version),
 		attrGrantedAt: number(g.Now.UnixMilli()),
 	}
-	if named {
-		e[attrGrant] = text(g.Version)
+	if name != "" {
+		e[attrGrant] = text(name)
 	}
 	return &types.AttributeValueMemberM{Value: e}
 }
@@ -329,7 +330,8 @@ func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Writ
 		}
 	}
 	w := protocol.NewUpdate(p.mustKey(g.Key))
-	w.Set(attrIntent, p.entry(g, true))
+	grant := append(slices.Clone(g.Intents), g.Version)[0] // renewals leave it, as those of a lock do
+	w.Set(attrIntent, p.entry(g, grant))
 	w.Where(strings.Join([]string{p.isRow(w), p.withoutWriter(w, nil), p.withoutIntent(w, versions)}, " AND "))
 	return w
 }

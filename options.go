@@ -62,6 +62,8 @@ type request struct {
 	mode   protocol.Mode   // of a read/write lock
 	shared protocol.Shared // of its row; nil: a lock with one holder
 
+	intended *decide.Instant // since when readers may have watched its intent; nil: none was posted
+
 	oneOfSeveral bool // sought with others: never handed over
 	ordered      bool // by AcquireAll: its keys have an order
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -1005,5 +1006,38 @@ func TestAReaderBehindAWaitingWriterLooksNoMoreOftenThanBehindAHolder(t *testing
 		}
 		w.release(wr)
 		w.release(reader.within(t, 2*time.Second))
+	})
+}
+
+func TestAReaderThatWatchedAnIntentForLongComesBeforeASecondWriter(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		inside, waiting := w.readWriter("set"), w.readWriter("set")
+		writers := []*readWriter{w.readWriter("set"), w.readWriter("set"), w.readWriter("set")}
+		for range 20 {
+			r := inside.read()
+			var written atomic.Int64
+			var all []*begun
+			for _, p := range writers {
+				all = append(all, begin(t.Context(), p.l.AcquireWrite))
+			}
+			elapse(5 * time.Second)
+			reader := begin(t.Context(), waiting.l.AcquireRead)
+			elapse(5 * time.Second)
+			w.release(r)
+			for _, b := range all {
+				go func() {
+					lock := <-b.lock
+					written.Add(1)
+					time.Sleep(10 * time.Millisecond)
+					w.release(lock)
+				}()
+			}
+			got := reader.within(t, 10*time.Second)
+			if before := written.Load(); before > 1 {
+				t.Errorf("%d writers came before a reader that had waited behind an intent", before)
+			}
+			w.release(got)
+			elapse(10 * time.Second)
+		}
 	})
 }

@@ -273,7 +273,7 @@ func (f *freeing) releaseOf(a attempt, e ending) *protocol.Write {
 	return p.Release(f.hold, protocol.Release{
 		Version: a.version, Now: time.Now(), Changes: e.changes.against(f.record),
 		Expires:      f.h.c.expires(f.stored || e.changes.leave(f.record)),
-		ReadersFirst: f.h.c.readersFirst(f.h.age()),
+		ReadersFirst: f.h.readersFirst(),
 	})
 }
 

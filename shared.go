@@ -74,11 +74,15 @@ func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
 	return r.shared.Of(grant)
 }
 
-// readersFirst is for how long other writers let readers go first after a
-// writer that has held the key for so long: for the longest pause of a reader
-// who watched it, and what it takes to look and to be granted.
-func (c *Client) readersFirst(held time.Duration) time.Duration {
-	return decide.Pause(held, c.cfg.PollMin, c.cfg.PollMax, 1) + 2*c.cfg.PollMin
+// readersFirst is for how long other writers let readers go first after this
+// one: for the longest pause of a reader who watched it, or its intent, and what
+// it takes to look and to be granted.
+func (h *holding) readersFirst() time.Duration {
+	since := h.granted.Mono
+	if h.want.intended != nil {
+		since = h.want.intended.Mono
+	}
+	return decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1) + 2*h.c.cfg.PollMin
 }
 
 // crowd is what a seeker knows of a key that several may hold.
@@ -281,6 +285,9 @@ func (s *seeker) intend() (answer, error) {
 // intended remembers an intent that is there, or may come to be. The first has
 // given its name to all.
 func (s *seeker) intended(a attempt) {
+	if s.want.intended == nil {
+		s.want.intended = &a.sent
+	}
 	s.crowd.intents = append(s.crowd.intents, a)
 	if extra := len(s.crowd.intents) - manyTried; extra > 0 {
 		s.c.orphan(s.want.key, versionsOf(s.crowd.intents[1:1+extra]))

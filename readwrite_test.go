@@ -279,7 +279,7 @@ func TestATryTakesOverADeadReaderThatItHasWatched(t *testing.T) {
 func TestReadersGoFirstAfterAWriter(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		stop := make(chan struct{})
-		written := 0
+		var written atomic.Int64
 		for range 3 { // writers that never pause
 			p := w.readWriter("set")
 			go func() {
@@ -295,7 +295,7 @@ func TestReadersGoFirstAfterAWriter(t *testing.T) {
 					}
 					time.Sleep(300 * time.Millisecond)
 					_ = lock.Release(context.Background())
-					written++
+					written.Add(1)
 				}
 			}()
 		}
@@ -306,9 +306,9 @@ func TestReadersGoFirstAfterAWriter(t *testing.T) {
 		reader := w.readWriter("set")
 		for range 10 {
 			elapse(500 * time.Millisecond)
-			before := written
+			before := written.Load()
 			r := begin(t.Context(), reader.l.AcquireRead).within(t, 10*time.Second)
-			if after := written; after > before+2 { // the one under way, and one that was about to be granted
+			if after := written.Load(); after > before+2 { // the one under way, and one that was about to be granted
 				t.Errorf("%d writers passed a reader", after-before)
 			}
 			w.release(r)
@@ -828,33 +828,36 @@ func TestAnEarlierAttemptToWriteThatIsHeldIsNotReplacedByALaterOneThatArrivesLat
 	})
 }
 
-func TestAnAttemptToReadThatLandedTooLongAgoIsReplacedInAFullHouse(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
-		for range 99 {
-			b.read()
-		}
-		began := time.Now()
-		a.wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if time.Since(began) > 12*time.Second {
-				return next()
+func TestAnAttemptToReadThatLandedTooLongAgoIsReplaced(t *testing.T) {
+	for _, others := range []int{0, 99} { // none, and a full house
+		inBubble(t, func(t *testing.T, w *world) {
+			a, b := w.readWriter("set"), w.readWriter("set")
+			w.release(b.read()) // the row is there
+			for range others {
+				b.read()
 			}
-			if c.op == "UpdateItem" && time.Since(began) < time.Second {
-				_, _ = next()
+			began := time.Now()
+			a.wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+				if time.Since(began) > 12*time.Second {
+					return next()
+				}
+				if c.op == "UpdateItem" && time.Since(began) < time.Second {
+					_, _ = next()
+				}
+				return hang(ctx)
+			})
+			r := a.read()
+			if waited := time.Since(began); waited > 20*time.Second {
+				t.Errorf("granted after %v", waited)
 			}
-			return hang(ctx)
+			if n := len(w.entries("set")); n != others+1 {
+				t.Errorf("%d entries", n)
+			}
+			if err := r.Renew(t.Context()); err != nil {
+				t.Error(err)
+			}
 		})
-		r := a.read()
-		if waited := time.Since(began); waited > 20*time.Second {
-			t.Errorf("granted after %v", waited)
-		}
-		if n := len(w.entries("set")); n != 100 {
-			t.Errorf("%d entries", n)
-		}
-		if err := r.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	}
 }
 
 func TestTheOnlyReaderThatIsBrokenAfterAWriterIsToldSo(t *testing.T) {
@@ -1039,5 +1042,40 @@ func TestAReaderThatWatchedAnIntentForLongComesBeforeASecondWriter(t *testing.T)
 			w.release(got)
 			elapse(10 * time.Second)
 		}
+	})
+}
+
+func TestAnIntentWhoseReplyWasLostIsWithdrawnByAWriterThatGivesUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		r := a.read()
+		b.wire.setFault(once(func(c call) bool { return c.updates() && !c.grants() }, loseReply))
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, _ = b.l.AcquireWrite(ctx)
+		elapse(100 * time.Millisecond)
+		if w.item("set")["intent"] != nil {
+			t.Error("the intent is there still")
+		}
+		w.release(r)
+	})
+}
+
+func TestAnIntentThatLandsAfterItsWriterKeepsItsClientOutNotAtAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.readWriter("set"), w.readWriter("set")
+		r := a.read()
+		var late func() (*http.Response, error)
+		b.wire.setFault(once(func(c call) bool { return c.updates() && !c.grants() }, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			late = next
+			w.release(r)
+			return nil, errReset
+		}))
+		w.release(b.write())
+		_, _ = late()
+		if w.item("set")["intent"] == nil {
+			t.Fatal("not what this test is about")
+		}
+		w.release(b.read(leasehold.NoWait()))
 	})
 }

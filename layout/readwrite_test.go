@@ -70,3 +70,30 @@ func TestEveryWriteOfAReadWriteLockIsShortEnoughAtItsLongest(t *testing.T) {
 	dead.Dead = []protocol.Record{intent}
 	b.lands(rw.ReadWrite(protocol.ModeWrite, false).Intend(protocol.Blockers{By: readers}, dead))
 }
+
+func TestAnIntentTakesNobodysPlaceButADeadOnesOrItsOwn(t *testing.T) {
+	b, _ := newBench(t, layout.Native{})
+	rw := b.Protocol.(protocol.ReadWriting)
+	write := rw.ReadWrite(protocol.ModeWrite, false)
+	readers := protocol.Blockers{By: []protocol.Record{{Mode: protocol.ModeRead, Grant: "r", Version: "r"}}}
+	create := b.grant("r")
+	create.Create = true
+	if !b.lands(rw.ReadWrite(protocol.ModeRead, false).Grant(create)) || !b.lands(write.Intend(readers, b.grant("i1"))) {
+		t.Fatal("the intent does not land")
+	}
+	own, dead := b.grant("i2"), b.grant("i3")
+	own.Intents = []string{"i1"}
+	dead.Dead = []protocol.Record{{Mode: protocol.ModeIntent, Grant: "i1", Version: "i2"}}
+	for _, tc := range []struct {
+		g     protocol.Grant
+		lands bool
+	}{{b.grant("other"), false}, {own, true}, {dead, true}} {
+		if got := b.lands(write.Intend(readers, tc.g)); got != tc.lands {
+			t.Errorf("%s lands: %v", tc.g.Version, got)
+		}
+	}
+	b.put(nil)
+	if !b.lands(write.Grant(b.grant("w"))) || b.lands(write.Intend(readers, b.grant("i4"))) {
+		t.Error("an intent beside a writer")
+	}
+}

@@ -846,7 +846,12 @@ func TestAnAttemptToReadThatLandedTooLongAgoIsReplaced(t *testing.T) {
 				}
 				return hang(ctx)
 			})
-			r := a.read()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := a.l.AcquireRead(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if waited := time.Since(began); waited > 20*time.Second {
 				t.Errorf("granted after %v", waited)
 			}

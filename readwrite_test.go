@@ -234,7 +234,6 @@ func TestADeadReaderIsTakenOverAfterItsLeaseAndALiveOneNever(t *testing.T) {
 		writer := begin(t.Context(), c.l.AcquireWrite)
 		elapse(time.Second)
 		a.wire.setFault(cut)
-		died := time.Now()
 		elapse(2 * time.Minute)
 		if writer.granted() != nil || alive.Err() != nil {
 			t.Fatalf("a writer was granted beside a reader that renews: %v", alive.Err())
@@ -251,7 +250,7 @@ func TestADeadReaderIsTakenOverAfterItsLeaseAndALiveOneNever(t *testing.T) {
 
 		dead2 := b.write()
 		b.wire.setFault(cut)
-		died = time.Now()
+		died := time.Now()
 		reader := begin(t.Context(), c.l.AcquireRead).within(t, time.Minute)
 		if waited := time.Since(died); waited < 20*time.Second || waited > 22*time.Second {
 			t.Errorf("a dead writer was taken over after %v, lease 20s", waited)

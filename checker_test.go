@@ -414,7 +414,7 @@ func (c *checker) finish() {
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {
-			if o.lock.Key() == b.lock.Key() && !(o.shared && b.shared) && o.began.Before(b.end) && b.began.Before(o.end) {
+			if o.lock.Key() == b.lock.Key() && (!o.shared || !b.shared) && o.began.Before(b.end) && b.began.Before(o.end) {
 				c.note("1: processes %d and %d both believed to hold %v", o.by.id, b.by.id, b.lock.Key())
 			}
 		}

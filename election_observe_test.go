@@ -443,7 +443,10 @@ func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
 func TestObservingMayBeBrokenOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		e, _, wire := w.elects(config())
-		for range e.Observe(t.Context()) {
+		for _, err := range e.Observe(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 		wire.sent()

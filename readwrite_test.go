@@ -106,7 +106,7 @@ func TestReadersShareAKeyAndAWriterExcludesAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.readWriter("set"), w.readWriter("set")
 		r1, r2, r3 := a.read(), b.read(), a.read()
-		if !(r1.Token() < r2.Token() && r2.Token() < r3.Token()) {
+		if r1.Token() >= r2.Token() || r2.Token() >= r3.Token() {
 			t.Errorf("tokens %d, %d, %d do not grow", r1.Token(), r2.Token(), r3.Token())
 		}
 		if _, err := b.l.AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {

@@ -40,9 +40,7 @@ func Example() {
 
 	var replica sync.WaitGroup
 	replica.Go(func() {
-		err := e.Lead(ctx, "10.0.0.7:8080", func(ctx context.Context, term *leasehold.Lock) error {
-			return schedule(ctx, term)
-		})
+		err := e.Lead(ctx, "10.0.0.7:8080", schedule)
 		if !errors.Is(err, context.Canceled) {
 			log.Print(err)
 		}

@@ -325,7 +325,7 @@ func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Writ
 		versions = append(versions, dead.Version)
 	}
 	for _, b := range by.By {
-		if b.Mode != protocol.ModeRead && !(b.Mode == protocol.ModeIntent && slices.Contains(versions, b.Version)) {
+		if b.Mode != protocol.ModeRead && (b.Mode != protocol.ModeIntent || !slices.Contains(versions, b.Version)) {
 			return nil
 		}
 	}

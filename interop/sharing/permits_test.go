@@ -51,7 +51,10 @@ func TestThreeOfDynamoDLMAndThreeOfOursShareThreePermits(t *testing.T) {
 					if n > permits {
 						t.Errorf("%d are in, one of them %s", n, d.Peer.Name)
 					}
-					for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+					for {
+						if was := most.Load(); n <= was || most.CompareAndSwap(was, n) {
+							break
+						}
 					}
 					if counts[i]++; counts[i] == turns {
 						hadTheirTurns.Add(1)

@@ -94,7 +94,7 @@ func (h *holding) share(ctx context.Context) (*Lock, error) {
 func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	began := c.now()
 	var given turn
-	if want.shared == nil {
+	if want.side == nil {
 		var err error
 		if given, err = c.awaitTurn(ctx, want); err != nil {
 			return nil, err

@@ -59,8 +59,8 @@ type request struct {
 	notices   []notice
 	heads     *session // whose row this is for; nil: it is for a lock
 
-	mode   protocol.Mode   // of a read/write lock
-	shared protocol.Shared // of its row; nil: a lock with one holder
+	mode protocol.Mode // of a read/write lock
+	side protocol.Side // of its row; nil: a lock with one holder
 
 	intended *decide.Instant // since when readers may have watched its intent; nil: none was posted
 

@@ -81,7 +81,7 @@ func (in inner) PermitOptions(opts any) (recipe.PermitOptions, error) {
 // SharePermit returns another handle on one of the permits that ctx holds.
 func (in inner) SharePermit(ctx context.Context, keys []protocol.Key) (any, error) {
 	for _, key := range keys {
-		if h := heldKeysOf(ctx).find(in.c, Key(key)); h != nil {
+		if h := heldKeysOf(ctx).find(in.c, Key(key)); h != nil && h.want.mode == protocol.ModePlain {
 			return h.share(ctx)
 		}
 	}

@@ -151,7 +151,7 @@ func (w *sessionWatch) kill(ctx context.Context) (bool, answer, error) {
 // nil: it is renewed itself, or is an attempt of our own that nobody believes in.
 func (s *seeker) sessionOf() *sessionWatch {
 	proto, ok := s.c.proto.(protocol.Sharing)
-	if !ok || s.want.shared != nil || s.seen == nil || s.seen.session == "" || s.view.Ours {
+	if !ok || s.want.side != nil || s.seen == nil || s.seen.session == "" || s.view.Ours {
 		return nil
 	}
 	return s.c.watchOf(proto, s.seen.session)

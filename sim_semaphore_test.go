@@ -151,7 +151,7 @@ func simulateSemaphore(t *testing.T, seed uint64, plan simPlan, take permitManne
 			p.alone = workers == 1
 			for i := range workers {
 				r := rand.New(rand.NewPCG(seed, uint64(10*p.id+i+1)))
-				wg.Go(func() { p.work(r) })
+				wg.Go(func() { p.work(r, p.share) })
 			}
 		}
 		time.Sleep(simFaults)
@@ -177,36 +177,13 @@ func (s *sim) newSharer(t *testing.T, c *simClient, n int, take permitManners) *
 	return &sharer{simClient: c, semaphore: sem, take: take}
 }
 
-// work is one goroutine of a process, until the network is mended or its process
-// dies.
-func (p *sharer) work(r *rand.Rand) {
-	for {
-		select {
-		case <-p.quit:
-			return
-		default:
-		}
-		if p.isDead() {
-			return
-		}
-		switch n := r.IntN(100); {
-		case n < 4:
-			p.mu.Lock()
-			p.cutTil = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
-			p.mu.Unlock()
-		case n < 6:
-			p.mu.Lock()
-			p.dead = true
-			p.mu.Unlock()
-		case n < 8:
-			p.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
-		case n < 20:
-			p.resize(r)
-		default:
-			p.section(r)
-		}
-		p.rest(r, 700)
+// share is one permit, from its asking to its end, or now and then a Resize.
+func (p *sharer) share(r *rand.Rand) {
+	if r.IntN(8) == 0 {
+		p.resize(r)
+		return
 	}
+	p.section(r)
 }
 
 // resize stores another n. One that returned nil was in force meanwhile.

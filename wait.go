@@ -96,7 +96,7 @@ func (s *seeker) run() {
 	if h == nil {
 		s.err = err
 		s.c.orphan(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
-		if s.want.shared == nil {
+		if s.want.side == nil {
 			s.c.lines.pass(s.want.key, nil)
 		}
 		undo := func() {
@@ -113,7 +113,7 @@ func (s *seeker) run() {
 	// An earlier attempt may land yet, once the key is free again.
 	tried = append(tried, versionsOf(s.crowd.intents)...)
 	s.c.orphan(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
-	if s.want.shared == nil {
+	if s.want.side == nil {
 		s.c.lines.hold(h)
 	}
 	if abandoned {
@@ -222,7 +222,7 @@ func (s *seeker) decode(grant string, item protocol.Item) (Record, error) {
 // ready prepares for a grant: the session of a holder to be taken over is dead,
 // and this client has one of its own if its locks share it. False: not now.
 func (s *seeker) ready(over bool) (bool, answer, error) {
-	if s.want.shared != nil {
+	if s.want.side != nil {
 		return true, answer{}, nil // these are renewed one by one
 	}
 	if over {
@@ -237,8 +237,8 @@ func (s *seeker) ready(over bool) (bool, answer, error) {
 
 // next spells the next attempt to be granted, for which the seeker is ready.
 func (s *seeker) next(over bool) (attempt, *protocol.Write) {
-	if s.want.shared != nil {
-		return s.nextShared(over)
+	if s.want.side != nil {
+		return s.nextSide(over)
 	}
 	a := s.c.newAttempt(s.want.timing.lease).under(s.session)
 	if over {
@@ -301,7 +301,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 	if err := s.met(item); err != nil {
 		return nil, err
 	}
-	if s.want.shared != nil {
+	if s.want.side != nil {
 		return s.landedUnseen(last, item)
 	}
 	if s.seen == nil {
@@ -323,8 +323,8 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 
 // see enters what a reply has shown.
 func (s *seeker) see(item protocol.Item) error {
-	if s.want.shared != nil {
-		return s.seeShared(item)
+	if s.want.side != nil {
+		return s.seeSide(item)
 	}
 	now := s.c.now()
 	s.view.Known, s.view.Free, s.view.Ours = true, true, false

@@ -35,7 +35,7 @@ const maxReaders = 100
 
 // ReadWrite spells the rows of read/write locks. They read as records for a
 // peer's listing, and as no lock for its grants.
-func (p native) ReadWrite(m protocol.Mode, noWait bool) protocol.Shared {
+func (p native) ReadWrite(m protocol.Mode, noWait bool) protocol.Side {
 	return readWrite{native: p, mode: m, noWait: noWait}
 }
 

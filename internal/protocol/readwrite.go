@@ -34,17 +34,17 @@ type ReadWriting interface {
 
 	// ReadWrite spells such rows for one who asks for ModeRead or ModeWrite. One
 	// who is not to wait does not let readers go first.
-	ReadWrite(m Mode, noWait bool) Shared
+	ReadWrite(m Mode, noWait bool) Side
 
 	// Entries returns who holds such a row, the longest first; one released
 	// record if nobody does.
 	Entries(item Item) ([]Record, error)
 }
 
-// Shared is the protocol of a record with several holders, as one who asks for
-// it needs it: a grant adds an entry, and every other write is of the entries
+// Side is the protocol of a record with several holders for one who asks to
+// read, or to write: a grant adds an entry, and every other write is of the entries
 // named by its Hold. Its Decode is of no entry; Of has that.
-type Shared interface {
+type Side interface {
 	Protocol
 
 	// Of is the protocol of the entry of one grant: Decode reads that entry,

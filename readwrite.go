@@ -16,7 +16,7 @@ func (i inner) CheckReadWrite(key string) error {
 	if i.c.caps.SortKey {
 		opts = append(opts, WithSortKey("0")) // every call may name its own
 	}
-	_, err := i.c.newSharedRequest(key, protocol.ModeRead, opts)
+	_, err := i.c.newSideRequest(key, protocol.ModeRead, opts)
 	return err
 }
 
@@ -26,7 +26,7 @@ func (i inner) AcquireReadWrite(ctx context.Context, key string, write bool, opt
 	if write {
 		mode = protocol.ModeWrite
 	}
-	want, err := i.c.newSharedRequest(key, mode, opts.([]AcquireOption))
+	want, err := i.c.newSideRequest(key, mode, opts.([]AcquireOption))
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +37,14 @@ func (i inner) AcquireReadWrite(ctx context.Context, key string, write bool, opt
 	return lock, nil
 }
 
-// newSharedRequest is newRequest for a key that several may hold.
-func (c *Client) newSharedRequest(key string, mode protocol.Mode, opts []AcquireOption) (request, error) {
+// newSideRequest is newRequest for a key that several may hold.
+func (c *Client) newSideRequest(key string, mode protocol.Mode, opts []AcquireOption) (request, error) {
 	rw, ok := c.proto.(protocol.ReadWriting)
 	if !ok {
 		return request{}, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "read/write locks"}
 	}
 	r, err := c.completeRequest(request{key: Key{Partition: key}, timing: c.timing, mode: mode}, opts)
-	r.shared = rw.ReadWrite(mode, r.noWait)
+	r.side = rw.ReadWrite(mode, r.noWait)
 	return r, err
 }
 
@@ -68,10 +68,10 @@ func (r *request) mayShare(h *holding) bool {
 
 // protoOf spells the writes on what a request was granted, and reads it.
 func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
-	if r.shared == nil {
+	if r.side == nil {
 		return c.proto
 	}
-	return r.shared.Of(grant)
+	return r.side.Of(grant)
 }
 
 // readersFirst is for how long other writers let readers go first after this
@@ -102,8 +102,8 @@ type blocker struct {
 	ours bool          // an attempt that this client gave up: nobody believes in it
 }
 
-// seeShared is see for a key that several may hold.
-func (s *seeker) seeShared(item protocol.Item) error {
+// seeSide is see for a key that several may hold.
+func (s *seeker) seeSide(item protocol.Item) error {
 	now := s.c.now()
 	s.view.Known, s.view.Free, s.view.Ours = true, true, false
 	s.crowd.absent, s.crowd.all = item == nil, nil
@@ -113,7 +113,7 @@ func (s *seeker) seeShared(item protocol.Item) error {
 	if item == nil {
 		return nil
 	}
-	by, err := s.want.shared.Blockers(item, time.Now())
+	by, err := s.want.side.Blockers(item, time.Now())
 	if err != nil {
 		return recordError(s.want.key, item, err)
 	}
@@ -175,8 +175,8 @@ func (w *crowd) gone(now time.Duration) []blocker {
 	return slices.DeleteFunc(slices.Clone(w.all), func(b blocker) bool { return b.dead > now })
 }
 
-// nextShared is next for a key that several may hold.
-func (s *seeker) nextShared(over bool) (attempt, *protocol.Write) {
+// nextSide is next for a key that several may hold.
+func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
 	a := s.c.newAttempt(s.want.timing.lease)
 	g := s.c.grantOf(s.want, a)
 	g.Create = s.crowd.absent && !s.want.ifExists
@@ -198,7 +198,7 @@ func (s *seeker) nextShared(over bool) (attempt, *protocol.Write) {
 			g.Dead = append(g.Dead, r.protocol())
 		}
 	}
-	return a, s.want.shared.Grant(g)
+	return a, s.want.side.Grant(g)
 }
 
 // landedUnseen returns the holding of an attempt that has landed without an
@@ -241,7 +241,7 @@ func (s *seeker) untilIntent() time.Duration {
 
 // intention spells the intent to be granted; nil: none is called for.
 func (s *seeker) intention(a attempt) *protocol.Write {
-	if s.want.shared == nil || s.want.noWait || len(s.crowd.all) == 0 {
+	if s.want.side == nil || s.want.noWait || len(s.crowd.all) == 0 {
 		return nil
 	}
 	g := s.c.grantOf(s.want, a)
@@ -251,7 +251,7 @@ func (s *seeker) intention(a attempt) *protocol.Write {
 			g.Dead = append(g.Dead, b.protocol())
 		}
 	}
-	return s.want.shared.Intend(s.crowd.by, g)
+	return s.want.side.Intend(s.crowd.by, g)
 }
 
 // intend posts or renews the intent if it is due.
@@ -302,7 +302,7 @@ func (s *seeker) withdraw(ctx context.Context) {
 		return
 	}
 	hold := protocol.Hold{Key: protocol.Key(s.want.key), Owner: s.c.owner, Grants: versionsOf(s.crowd.intents)}
-	s.c.write(ctx, s.want.shared.Withdraw(hold), attemptLimit)
+	s.c.write(ctx, s.want.side.Withdraw(hold), attemptLimit)
 }
 
 // decodeAll reads an item as the records that it holds: of a read/write lock

@@ -351,7 +351,7 @@ func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testin
 				}
 				g.Now = plain.Now
 			}
-			seen.Version = "1"
+			g.Dead[0].Version = "1"
 			if r.lands(r.Grant(g)) {
 				t.Fatal("taken over from another than the one that was watched")
 			}

@@ -57,7 +57,7 @@ func join(all ...[]damage) (out []damage) {
 func (s Subject) damages() (anybodys, ours []damage) {
 	anybodys = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
-		each("kind", text("rw"), text("session"), decimal("2"), null),
+		each("kind", text("of a later format"), text("session"), decimal("2"), null),
 	)
 	ours = join(
 		each("grantId", nil, decimal("1"), text(""), null, aMap),
@@ -211,7 +211,7 @@ func damagedFree(e *env) {
 	}
 	c, _ := e.client()
 	for _, d := range join(
-		each("kind", text("rw"), decimal("2"), null),
+		each("kind", text("of a later format"), decimal("2"), null),
 		each("fencingToken", text("42"), decimal("-1"), huge, decimal("9007199254740991"), null),
 	) {
 		e.put(with(e.record(e.key, e.peer.freed("a-peer")), Item{d.attribute: d.value}))

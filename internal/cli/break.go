@@ -46,7 +46,10 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 				return err
 			}
 			defer s.close()
-			return no(a.breakGrant(cmd.Context(), s, completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey}), f))
+			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
+			return no(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+				return a.breakGrant(ctx, s, locks, key, f)
+			}))
 		},
 	}
 	fl := cmd.Flags()
@@ -57,17 +60,7 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 	return cmd
 }
 
-func (a *app) breakGrant(ctx context.Context, s *store, key leasehold.Key, f breakFlags) error {
-	locks, err := s.locks(leasehold.Config{})
-	if err != nil {
-		return err
-	}
-	defer closeLocks(locks)
-	signals := catchSignals()
-	defer signals.release()
-	ctx, cancel := signals.bind(ctx)
-	defer cancel()
-
+func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
 	meant := func(r leasehold.Record) bool {
 		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
 	}

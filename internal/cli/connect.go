@@ -213,6 +213,20 @@ func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
 	return locks, nil
 }
 
+// withLocks runs fn with a lock client on the table. A signal ends fn's context.
+func (s *store) withLocks(ctx context.Context, fn func(ctx context.Context, locks *leasehold.Client) error) error {
+	locks, err := s.locks(leasehold.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeLocks(locks)
+	signals := catchSignals()
+	defer signals.release()
+	ctx, cancel := signals.bind(ctx)
+	defer cancel()
+	return fn(ctx, locks)
+}
+
 // closing is how long the command waits at its end for requests under way.
 const closing = time.Second
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,7 +35,10 @@ func (a *app) newGet() *cobra.Command {
 			if data && !s.layout.Capabilities().Data {
 				return &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
 			}
-			return no(a.getRecord(cmd, s, completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: sortKey}), check, data))
+			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: sortKey})
+			return no(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+				return a.getRecord(ctx, s, locks, key, check, data)
+			}))
 		},
 	}
 	fl := cmd.Flags()
@@ -44,16 +48,7 @@ func (a *app) newGet() *cobra.Command {
 	return cmd
 }
 
-func (a *app) getRecord(cmd *cobra.Command, s *store, key leasehold.Key, check, data bool) error {
-	locks, err := s.locks(leasehold.Config{})
-	if err != nil {
-		return err
-	}
-	defer closeLocks(locks)
-	signals := catchSignals()
-	defer signals.release()
-	ctx, cancel := signals.bind(cmd.Context())
-	defer cancel()
+func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, check, data bool) error {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
 	if err != nil {
 		return cause(ctx, err)

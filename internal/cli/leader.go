@@ -32,29 +32,22 @@ func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 		return err
 	}
 	defer s.close()
-	locks, err := s.locks(leasehold.Config{})
-	if err != nil {
-		return err
-	}
-	defer closeLocks(locks)
-	signals := catchSignals()
-	defer signals.release()
-	ctx, cancel := signals.bind(cmd.Context())
-	defer cancel()
-	for l, err := range election.New(locks, key).Observe(ctx) {
-		if err != nil {
-			return no(err)
+	return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+		for l, err := range election.New(locks, key).Observe(ctx) {
+			if err != nil {
+				return no(err)
+			}
+			line, err := a.leaderLine(l)
+			if err != nil {
+				return err
+			}
+			a.say.clear()
+			if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+				return err
+			}
 		}
-		line, err := a.leaderLine(l)
-		if err != nil {
-			return err
-		}
-		a.say.clear()
-		if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
-			return err
-		}
-	}
-	return no(context.Cause(ctx))
+		return no(context.Cause(ctx))
+	})
 }
 
 // leaderLine is who leads since now: a line for people on a terminal,

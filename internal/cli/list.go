@@ -52,7 +52,14 @@ show whether its holder lives: --check observes each for one lease.`,
 			case f.watch && f.check:
 				return usageOf(cmd, "--watch and --check: use one of them")
 			}
-			return a.list(cmd, f)
+			s, err := a.open(cmd, "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+				return a.list(ctx, s, locks, f)
+			})
 		},
 	}
 	fl := cmd.Flags()
@@ -63,22 +70,7 @@ show whether its holder lives: --check observes each for one lease.`,
 	return cmd
 }
 
-func (a *app) list(cmd *cobra.Command, f listFlags) error {
-	s, err := a.open(cmd, "")
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	locks, err := s.locks(leasehold.Config{})
-	if err != nil {
-		return err
-	}
-	defer closeLocks(locks)
-	signals := catchSignals()
-	defer signals.release()
-	ctx, cancel := signals.bind(cmd.Context())
-	defer cancel()
-
+func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
 	if f.watch {

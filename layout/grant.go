@@ -45,11 +45,16 @@ var reserved = slices.Concat(ours, []string{
 // that JSON readers with doubles keep exact (RFC 8259, section 6).
 const maxToken = 1<<53 - 2
 
-// setGrant writes what identifies a grant of ours. A token that was lost with
-// its record restarts from the clock, above all that were ever given unless the
-// clocks differ by more than the record was old.
+// setGrant writes what identifies a grant of ours.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(g.Version))
+	setToken(w, g)
+}
+
+// setToken writes the next token. One that was lost with its record restarts
+// from the clock, above all that were ever given unless the clocks differ by
+// more than the record was old.
+func setToken(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, fmt.Sprintf("if_not_exists(%s, %s) + %s",
 		w.Name(attrToken), w.Value(number(g.Now.UnixMicro())), w.Value(number(1))))
 }

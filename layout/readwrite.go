@@ -85,7 +85,6 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, next)
 	w.SetPath(w.Path(attrReaders, g.Version), w.Value(entry))
 	w.SetPath(w.Path(attrTokens, g.Version), next)
-	gone := 0
 	conditions := []string{p.isRow(w), tokenInRange(w)}
 	// Of several attempts, which do not keep each other out, one is there at a
 	// time: whoever holds it loses it to no later one that arrives late.
@@ -94,18 +93,10 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 			conditions = append(conditions, "attribute_not_exists("+w.Path(attrReaders, mine)+")")
 		}
 	}
-	writer, intent := []string(nil), []string(nil)
-	for _, dead := range g.Dead {
-		switch dead.Mode {
-		case protocol.ModeRead:
-			gone++
-			p.removeReader(w, dead.Grant)
-			conditions = append(conditions, p.shows(w, dead))
-		case protocol.ModeIntent:
-			intent = append(intent, dead.Version)
-		default:
-			writer = append(writer, dead.Version)
-		}
+	readers, writer, intent := byPlace(g.Dead)
+	for _, r := range readers {
+		p.removeReader(w, r.Grant)
+		conditions = append(conditions, p.shows(w, r))
 	}
 	if len(writer) > 0 {
 		w.Set(attrWriter, noEntries)
@@ -113,7 +104,7 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	if len(intent) > 0 {
 		w.Remove(attrIntent)
 	}
-	room := w.Value(number(int64(maxReaders + gone)))
+	room := w.Value(number(int64(maxReaders + len(readers))))
 	conditions = append(conditions,
 		fmt.Sprintf("size(%s) < %s", w.Name(attrReaders), room),
 		p.withoutWriter(w, writer), p.withoutIntent(w, intent))
@@ -121,8 +112,7 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 }
 
 func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
-	w.SetTo(attrToken, fmt.Sprintf("if_not_exists(%s, %s) + %s",
-		w.Name(attrToken), w.Value(number(g.Now.UnixMicro())), w.Value(number(1))))
+	setToken(w, g)
 	w.Set(attrWriter, p.entry(g, g.Version))
 	w.Set(attrReaders, noEntries)
 	w.Set(attrTokens, noEntries)
@@ -131,31 +121,40 @@ func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 	last := w.Path(attrWriter, attrLast)
 	conditions := []string{p.isRow(w), tokenInRange(w),
 		fmt.Sprintf("(attribute_not_exists(%[1]s) OR %[1]s <> %[2]s)", last, w.Text(g.Version))}
-	readers, writer, intent := 0, slices.Clone(g.Takeable), slices.Clone(g.Intents)
-	for _, dead := range g.Dead {
-		switch dead.Mode {
-		case protocol.ModeRead:
-			readers++
-			conditions = append(conditions, p.shows(w, dead))
-		case protocol.ModeIntent:
-			intent = append(intent, dead.Version)
-		default:
-			writer = append(writer, dead.Version)
-		}
+	readers, writer, intent := byPlace(g.Dead)
+	for _, r := range readers {
+		conditions = append(conditions, p.shows(w, r))
 	}
+	writer, intent = append(writer, g.Takeable...), append(intent, g.Intents...)
 	free := "attribute_not_exists(" + w.Path(attrWriter, attrGrant) + ")"
 	if !p.noWait {
 		until := w.Path(attrWriter, attrReadersUntil)
 		free = fmt.Sprintf("%s AND (attribute_not_exists(%s) OR %[2]s <= %s)", free, until, w.Value(number(g.Now.UnixMilli())))
 	}
 	conditions = append(conditions,
-		fmt.Sprintf("size(%s) = %s", w.Name(attrReaders), w.Value(number(int64(readers)))),
+		fmt.Sprintf("size(%s) = %s", w.Name(attrReaders), w.Value(number(int64(len(readers))))),
 		p.or(w, attrWriter, free, writer), p.withoutIntent(w, intent))
 	condition := strings.Join(conditions, " AND ")
 	if !g.IfExists {
 		condition = fmt.Sprintf("attribute_not_exists(%s) OR (%s)", w.Name(p.Partition), condition)
 	}
 	w.Where(condition)
+}
+
+// byPlace tells the dead apart by where in the row they are: readers, and the
+// versions that stand in the writer's place and in that of the intent.
+func byPlace(dead []protocol.Record) (readers []protocol.Record, writer, intent []string) {
+	for _, d := range dead {
+		switch d.Mode {
+		case protocol.ModeRead:
+			readers = append(readers, d)
+		case protocol.ModeIntent:
+			intent = append(intent, d.Version)
+		default:
+			writer = append(writer, d.Version)
+		}
+	}
+	return readers, writer, intent
 }
 
 // noEntries is a map without any.

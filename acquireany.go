@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -195,7 +194,7 @@ func (p *picking) pick() (*holding, error) {
 			return nil, err
 		}
 		if next.failed {
-			next.wait = min(next.wait, p.c.cfg.PollMin+backoff(failures, 2*time.Second))
+			next.wait = min(next.wait, p.c.cfg.PollMin+p.c.backoff(failures, 2*time.Second))
 			failures++
 		} else {
 			failures = 0
@@ -266,7 +265,7 @@ type next struct {
 // takeFirst takes the first key that may be taken now.
 func (p *picking) takeFirst() (*holding, next, error) {
 	n := next{wait: math.MaxInt64}
-	u := rand.Float64()
+	u := p.c.chance()
 	for _, part := range p.parts {
 		now := p.c.now().Mono
 		if !part.ready || p.life.Err() != nil {
@@ -354,7 +353,7 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 		if p.noWait() && p.c.now().Mono-began.Mono > tryFor {
 			return nil, true, nil
 		}
-		pause(p.life.Done(), p.c.cfg.PollMin+backoff(n, 2*time.Second))
+		pause(p.life.Done(), p.c.cfg.PollMin+p.c.backoff(n, 2*time.Second))
 		if p.life.Err() != nil {
 			return nil, true, nil
 		}

@@ -95,7 +95,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 			}
 		}
 		if len(unanswered) < manyTried {
-			pause(ctx.Done(), backoff(n, time.Second))
+			pause(ctx.Done(), c.backoff(n, time.Second))
 		}
 		if ctx.Err() != nil || len(unanswered) >= manyTried {
 			return c.breakFailed(r.Key, unanswered, errors.Join(context.Cause(ctx), ans.err))

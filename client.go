@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Client struct {
 	overhead int    // bytes of a record without key, data and attributes
 	log      *slog.Logger
 	now      clock
+	chance   func() float64 // in [0, 1): of pauses, so that clients do not meet
 
 	lines    *lines
 	seen     *memory
@@ -72,7 +74,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c := &Client{
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
-		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks,
+		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks, chance: rand.Float64,
 		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}

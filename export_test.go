@@ -12,6 +12,10 @@ import (
 // some origin, by the monotonic clock and by the one that runs on in suspend.
 func SetClocks(c *Client, now func() (mono, boot time.Duration)) { inner{c}.SetClocks(now) }
 
+// SetChance puts a test's chance in the place of a client's: numbers in
+// [0, 1), of which its pauses come.
+func SetChance(c *Client, chance func() float64) { c.chance = chance }
+
 // VirtualClocks lets both clocks of a client go on with the time of a synctest
 // bubble: however long a test takes really, none of its leases runs out by it.
 func VirtualClocks(c *Client) {

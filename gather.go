@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -119,7 +118,7 @@ func (g *gathering) again(began decide.Instant, failures int) error {
 		}
 		return opError("acquire", g.c.cfg.Table, at.want.key, err)
 	}
-	pause(g.life.Done(), g.c.cfg.PollMin+backoff(failures, 2*time.Second))
+	pause(g.life.Done(), g.c.cfg.PollMin+g.c.backoff(failures, 2*time.Second))
 	if g.life.Err() != nil {
 		return ErrClosed // nobody reads it
 	}
@@ -199,7 +198,7 @@ func (g *gathering) watchSessions() (*seeker, answer, error) {
 // blocked returns the first part that cannot be taken now, and what to do about
 // it.
 func (g *gathering) blocked() (*seeker, decide.Move, time.Duration) {
-	now, u := g.c.now().Mono, rand.Float64()
+	now, u := g.c.now().Mono, g.c.chance()
 	for _, s := range g.parts {
 		if move, wait := decide.Next(s.view, now, u); move == decide.Look || wait > 0 {
 			return s, move, wait
@@ -311,7 +310,7 @@ func (g *gathering) confirm(attempts []attempt) ([]*holding, error) {
 			return g.hold(attempts, items)
 		}
 		g.at.Load().lastErr.Store(&ans.err)
-		pause(g.life.Done(), backoff(n, time.Second))
+		pause(g.life.Done(), g.c.backoff(n, time.Second))
 	}
 }
 

@@ -202,7 +202,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 			return nil, c.unknownOutcome("renew", want.key, ans.err)
 		}
 		if len(tried) < manyTried {
-			pause(ctx.Done(), backoff(n, time.Second))
+			pause(ctx.Done(), c.backoff(n, time.Second))
 		}
 		if ctx.Err() != nil || len(tried) >= manyTried {
 			return nil, c.unknownOutcome("renew", want.key, ans.err)

@@ -70,7 +70,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 			return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, ans.err)
 		}
 		if len(f.tried) < manyTried {
-			pause(limit.Done(), backoff(n, time.Second))
+			pause(limit.Done(), h.c.backoff(n, time.Second))
 		}
 		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(f.until) {
 			return attempt{}, Record{}, h.unknownRelease(ans.err)

@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -95,7 +94,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	if !want.manual {
 		// Spread over the second half of the period, so that locks granted
 		// together are not renewed together.
-		first := time.Duration((0.5 + 0.5*rand.Float64()) * float64(h.timing.every))
+		first := time.Duration((0.5 + 0.5*c.chance()) * float64(h.timing.every))
 		h.renewal = time.AfterFunc(first, h.renewInBackground)
 	}
 	h.mu.Unlock()

@@ -61,7 +61,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		if reply.Cause == decide.Busy {
 			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Requests: 1, Err: err})
 		}
-		pause(ctx.Done(), backoff(n, time.Second))
+		pause(ctx.Done(), c.backoff(n, time.Second))
 	}
 }
 

@@ -118,7 +118,7 @@ func (c *Client) permitsFailed(ctx context.Context, op string, at Key, ans answe
 	case decide.Busy:
 		c.emit(ctx, Event{Kind: EventThrottled, Key: at, Requests: 1, Err: ans.err})
 	}
-	pause(ctx.Done(), backoff(n, time.Second))
+	pause(ctx.Done(), c.backoff(n, time.Second))
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
 		return nil

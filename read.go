@@ -55,7 +55,7 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 		case reply.Cause != decide.Unreachable:
 			return nil, opError("read", h.c.cfg.Table, h.key, err)
 		}
-		pause(ctx.Done(), backoff(n, time.Second))
+		pause(ctx.Done(), h.c.backoff(n, time.Second))
 		if lost := l.Err(); lost != nil {
 			return nil, lost
 		}

@@ -256,7 +256,7 @@ func (f *freeing) release(limit context.Context, e ending) error {
 			return h.unknownRelease(ans.err) // one is what a lost lock gets
 		}
 		if len(f.tried) < manyTried {
-			pause(limit.Done(), backoff(n, time.Second))
+			pause(limit.Done(), f.h.c.backoff(n, time.Second))
 		}
 		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(f.until) {
 			return h.unknownRelease(ans.err)

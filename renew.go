@@ -82,7 +82,7 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 			return h.c.unknownOutcome("renew", h.key, a.err)
 		}
 		unknown = unknown || a.Effect == decide.Unknown
-		pause(ctx.Done(), backoff(n, time.Second))
+		pause(ctx.Done(), h.c.backoff(n, time.Second))
 		if ctx.Err() != nil {
 			err := context.Cause(ctx)
 			if unknown {
@@ -126,7 +126,7 @@ func (h *holding) renewInBackground() {
 		if a.Cause == decide.Busy && n == 0 {
 			continue // once at once: a conflict has passed as soon as it is told
 		}
-		pause(h.over, backoff(n, min(every/4, 5*time.Second)))
+		pause(h.over, h.c.backoff(n, min(every/4, 5*time.Second)))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -130,6 +129,6 @@ func pause(done <-chan struct{}, d time.Duration) {
 }
 
 // backoff is the pause before a request is repeated for the nth time.
-func backoff(n int, most time.Duration) time.Duration {
-	return decide.Backoff(n, 50*time.Millisecond, most, rand.Float64())
+func (c *Client) backoff(n int, most time.Duration) time.Duration {
+	return decide.Backoff(n, 50*time.Millisecond, most, c.chance())
 }

@@ -62,7 +62,7 @@ func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item
 		}
 		for n := 0; len(ask) > 0; n++ {
 			if n > 0 { // the reply was full, or the table is throttled
-				pause(ctx.Done(), backoff(n-1, time.Second))
+				pause(ctx.Done(), c.backoff(n-1, time.Second))
 			}
 			requests++
 			found, left, err := c.readBatch(ctx, ask)

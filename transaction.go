@@ -93,7 +93,7 @@ func (t *transaction) next(began decide.Instant, failed *error) (decide.Step, er
 			*failed = &CommitError{Key: t.holds[0].key, Reasons: reply.Reasons[:t.writes], Err: err}
 		}
 		if reply.Cause == decide.Busy || reply.Cause == decide.Unreachable {
-			pause(t.ctx.Done(), backoff(n, time.Second))
+			pause(t.ctx.Done(), t.c.backoff(n, time.Second))
 		}
 		age := t.c.now().Mono - began.Mono
 		switch step := decide.NextCommit(reply, decide.Course{

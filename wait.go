@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,7 +142,7 @@ func (s *seeker) seek() (*holding, error) {
 				return nil, err
 			}
 		}
-		move, wait := decide.Next(s.view, s.c.now().Mono, rand.Float64())
+		move, wait := decide.Next(s.view, s.c.now().Mono, s.c.chance())
 		if s.want.noWait && (move == decide.Look || wait > 0) {
 			return nil, s.held()
 		}
@@ -188,7 +187,7 @@ func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
 	if s.want.noWait && s.c.now().Mono-began.Mono > tryFor {
 		return opError("acquire", s.c.cfg.Table, s.want.key, fmt.Errorf("gave up after %v: %w", tryFor, ans.err))
 	}
-	pause(s.life.Done(), s.c.cfg.PollMin+backoff(*failures, 2*time.Second))
+	pause(s.life.Done(), s.c.cfg.PollMin+s.c.backoff(*failures, 2*time.Second))
 	*failures++
 	if s.life.Err() != nil {
 		return ErrClosed // nobody reads it

@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"iter"
-	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -42,7 +41,7 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 				if ans.Cause == decide.Busy {
 					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: ans.err})
 				}
-				pause(ctx.Done(), c.cfg.PollMin+backoff(failures, 2*time.Second))
+				pause(ctx.Done(), c.cfg.PollMin+c.backoff(failures, 2*time.Second))
 				failures++
 				continue
 			}
@@ -110,7 +109,7 @@ func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
 // pause is the time until the next look, which is due when the holder is.
 func (w *recordWatch) pause() time.Duration {
 	now := w.c.now().Mono
-	d := decide.Pause(now-w.since, w.c.cfg.PollMin, w.c.cfg.PollMax, rand.Float64())
+	d := decide.Pause(now-w.since, w.c.cfg.PollMin, w.c.cfg.PollMax, w.c.chance())
 	if w.held && !w.dead {
 		d = min(d, max(w.deadAt-now, 0))
 	}

@@ -19,7 +19,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -248,7 +247,10 @@ func (s *Semaphore) seek(ctx context.Context, opts []leasehold.AcquireOption) (*
 	for i := range keys {
 		keys[i] = leasehold.Key(s.all[i])
 	}
-	rand.Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	for i := n - 1; i > 0; i-- {
+		j := int(s.inner.Chance() * float64(i+1))
+		keys[i], keys[j] = keys[j], keys[i]
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -273,7 +275,7 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 	}
 	every := s.inner.RereadPermits()
 	for {
-		t := time.NewTimer(every/2 + rand.N(every))
+		t := time.NewTimer(time.Duration((0.5 + s.inner.Chance()) * float64(every)))
 		select {
 		case <-changed:
 			t.Stop()

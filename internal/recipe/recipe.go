@@ -19,6 +19,9 @@ type Client interface {
 	// suspend. It is for a client that nobody uses yet.
 	SetClocks(now func() (mono, boot time.Duration))
 
+	// Chance is a random number in [0, 1).
+	Chance() float64
+
 	// Watch looks at the record of a key again and again, as a waiter does,
 	// and yields what each look has shown, the first at once. Requests that
 	// DynamoDB does not answer are repeated inside; an error that stays, such

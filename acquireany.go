@@ -16,7 +16,9 @@ import (
 // *HeldError of the first key that is held.
 //
 // A key that ctx holds already is left out, unless Reentrant is given, which
-// shares that grant. ErrDeadlock if all are held so.
+// shares that grant. ErrDeadlock if none is left for which it could wait: the
+// others sort below a key of a Group that ctx belongs to. NoWait does not mind
+// the order.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {
@@ -27,11 +29,13 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	}
 	var seek []*request
 	var deadlock error
+	endless := true
 	for _, want := range wants {
 		h := heldKeysOf(ctx).find(c, want.key)
 		if h == nil {
-			seek = append(seek, want)
-			deadlock = errors.Join(deadlock, checkOrder(ctx, c, want))
+			err := checkOrder(ctx, c, want)
+			seek, deadlock = append(seek, want), errors.Join(deadlock, err)
+			endless = endless && err != nil
 			continue
 		}
 		err := h.refuses(want)
@@ -40,7 +44,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		}
 		deadlock = errors.Join(deadlock, err)
 	}
-	if len(seek) == 0 {
+	if endless {
 		return nil, deadlock
 	}
 	if !c.enter() {
@@ -378,25 +382,37 @@ func (p *picking) hopeless() error {
 	return errors.Join(errs...)
 }
 
-// held is the error of a try, which was late if DynamoDB has not answered.
+// held is the error of a try, which was late if DynamoDB has not answered: of
+// the first key that is in use, or has had no answer.
 func (p *picking) held(late bool) error {
+	silent := p.parts[0]
 	for _, part := range p.parts {
 		switch {
 		case part.err != nil:
 			continue
 		case part.seen != nil:
 			return part.held()
-		case part.ready && late:
-			return opError("acquire", p.c.cfg.Table, part.want.key, fmt.Errorf("gave up after %v: %w", tryFor, *part.lastErr.Load()))
+		case !part.ready || !late: // another goroutine's of this client, or other processes' turn
+			holder := p.c.lines.holder(part.want.key)
+			if holder == nil {
+				holder = &Record{Key: part.want.key, Owner: p.c.owner}
+			}
+			return &HeldError{Key: part.want.key, Holder: *holder}
+		case part.lastErr.Load() != nil:
+			return p.gaveUp(part)
 		}
-		// In use by another goroutine of this client.
-		holder := p.c.lines.holder(part.want.key)
-		if holder == nil {
-			holder = &Record{Key: part.want.key, Owner: p.c.owner}
-		}
-		return &HeldError{Key: part.want.key, Holder: *holder}
+		silent = part // seen free last, and not had by now
 	}
-	return nil
+	return p.gaveUp(silent)
+}
+
+// gaveUp is the error of a try that DynamoDB has not answered.
+func (p *picking) gaveUp(part *choice) error {
+	err := fmt.Errorf("gave up after %v", tryFor)
+	if last := part.lastErr.Load(); last != nil {
+		err = fmt.Errorf("%w: %w", err, *last)
+	}
+	return opError("acquire", p.c.cfg.Table, part.want.key, err)
 }
 
 // look reads the records of all keys that are sought.

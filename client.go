@@ -38,6 +38,7 @@ type Client struct {
 	sharing  *sharing         // with Config.SharedLease
 	watches  watches
 	renewals chan struct{} // a place for each renewal in flight
+	answered atomic.Bool   // by DynamoDB, at least once
 	renewing atomic.Int64
 	waiting  atomic.Int64
 

@@ -75,6 +75,10 @@
 // because a repeated write must be a new attempt whose condition knows those
 // before it.
 //
+// A request for which there were no credentials, or that could not be signed,
+// was not sent: not applied. A client that has had an answer before repeats it
+// within the bounds of its call; one that never had returns the error at once.
+//
 //	grant      applied: held. A condition that failed shows the holder, who is
 //	           observed; or a version of this very call, which is our own success.
 //	           Unknown: the next attempt's condition also takes what the lost one

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -212,11 +213,17 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // advise says what to do about an error of DynamoDB.
 func advise(err error) string {
+	var without *unsignedError
+	switch {
+	case errors.As(err, &without):
+		return "" // which says it itself
+	case decide.NoCredentials(err):
+		return "no credentials: set AWS_PROFILE or the AWS_ variables"
+	case decide.NotSigned(err):
+		return "nothing was sent: credentials could not be had, or not be used: see to those who give them"
+	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		if op := (*smithy.OperationError)(nil); errors.As(err, &op) && strings.HasPrefix(op.Unwrap().Error(), "get identity: ") {
-			return "no credentials: set AWS_PROFILE or the AWS_ variables"
-		}
 		return ""
 	}
 	switch api.ErrorCode() {
@@ -235,6 +242,15 @@ func advise(err error) string {
 	}
 	return ""
 }
+
+// unsignedError is that of a request for which there were no credentials at the
+// time, though there had been before.
+type unsignedError struct{ err error }
+
+func (e *unsignedError) Error() string {
+	return fmt.Sprintf("nothing was sent for want of credentials, which had been there before: see to those who give them: %v", e.err)
+}
+func (e *unsignedError) Unwrap() error { return e.err }
 
 // opError wraps an error of the SDK.
 func opError(op, table string, key Key, err error) error {

@@ -52,6 +52,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		err := read(attempt)
 		cancel()
 		reply := decide.Classify(err)
+		reply.Cause, err = c.causeOf(reply.Cause, err)
 		switch {
 		case err == nil:
 			return nil

@@ -47,7 +47,9 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 			}
 			return items[:len(gets)], nil
 		}
-		switch reply := decide.ClassifyCommit(err, len(all), 0); {
+		reply := decide.ClassifyCommit(err, len(all), 0)
+		reply.Cause, err = h.c.causeOf(reply.Cause, err)
+		switch {
 		case ctx.Err() != nil:
 			return nil, h.readFailed(ctx, err)
 		case reply.Cause == decide.Busy:

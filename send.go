@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -94,10 +95,25 @@ func (c *Client) read(ctx context.Context, key Key) answer {
 
 func (c *Client) classified(ctx context.Context, a answer) answer {
 	a.Reply = decide.Classify(a.err)
+	a.Cause, a.err = c.causeOf(a.Cause, a.err)
 	if a.err != nil && a.Cause != decide.ConditionFailed {
 		c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: request failed", slog.Any("err", a.err))
 	}
 	return a
+}
+
+// causeOf is the cause of an error by what this client has seen before.
+func (c *Client) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
+	if !c.answered.Load() {
+		if !decide.Answered(err) {
+			return cause.After(false), err
+		}
+		c.answered.Store(true)
+	}
+	if without := (*unsignedError)(nil); cause == decide.Unsigned && !errors.As(err, &without) {
+		err = &unsignedError{err}
+	}
+	return cause.After(true), err
 }
 
 // unknownOutcome is the error of an operation that gives up although one of its

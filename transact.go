@@ -39,6 +39,7 @@ func (c *Client) transact(ctx context.Context, writes []*protocol.Write, within 
 	}
 	_, err := c.db.TransactWriteItems(ctx, in, noRetries)
 	t := decide.ClassifyTransaction(err)
+	t.Cause, err = c.causeOf(t.Cause, err)
 	if err != nil && t.Cause != decide.ConditionFailed {
 		c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: request failed", slog.Any("err", err))
 	}

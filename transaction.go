@@ -175,6 +175,7 @@ func (t *transaction) send(f *form) (decide.CommitReply, error) {
 		TransactItems: f.items, ClientRequestToken: aws.String(t.token),
 	}, noRetries, f.bytes.options)
 	reply := decide.ClassifyCommit(err, len(f.items), f.guards)
+	reply.Cause, err = t.c.causeOf(reply.Cause, err)
 	if reply.Cause == decide.Busy {
 		t.c.emit(ctx, Event{Kind: EventThrottled, Key: t.holds[0].key, Token: t.holds[0].token, Requests: 1, Err: err})
 	}

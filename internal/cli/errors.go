@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // Exit codes. Those of what runs a CMD are timeout(1)'s, the others grep(1)'s.
@@ -201,6 +202,12 @@ func trim(err error) string { return strings.TrimPrefix(err.Error(), "leasehold:
 
 // reason is what to do about a failed request, and what was answered.
 func reason(err error) string {
+	switch {
+	case decide.NoCredentials(err):
+		return oneLine("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + whoGives(err))
+	case decide.NotSigned(err):
+		return oneLine("no request was signed: see to those who give the credentials: " + whoGives(err))
+	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		said := api.ErrorCode()
@@ -217,12 +224,21 @@ func reason(err error) string {
 		return oneLine(fmt.Sprintf("no connection to %s: %v", link.URL, address.Err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
-	case strings.Contains(text, "get identity: "), strings.Contains(text, "failed to refresh cached credentials"):
-		return "no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile"
 	case strings.Contains(text, "Missing Region"), strings.Contains(text, "not a valid host label"), strings.Contains(text, "Invalid Configuration"):
 		return "no region: set AWS_REGION or use --region"
 	}
 	return oneLine(text)
+}
+
+// whoGives is what those who give credentials said themselves.
+func whoGives(err error) string {
+	text := err.Error()
+	for _, step := range []string{"get identity: ", "get credentials: ", "failed to refresh cached credentials, "} {
+		if _, said, ok := strings.Cut(text, step); ok {
+			text = said
+		}
+	}
+	return text
 }
 
 // advice says what to do about an error code of DynamoDB.

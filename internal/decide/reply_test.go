@@ -62,18 +62,24 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 		{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused},
 		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
 		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
-		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Refused},
+		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unsigned},
 		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},
 		{"no endpoint", operation(fmt.Errorf("failed to resolve service endpoint, %w", errors.New("none"))), NotApplied, Refused},
 		{"a request that cannot be built", operation(&smithy.SerializationError{Err: errors.New("bad input")}), NotApplied, Refused},
-		{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Refused},
+		{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Unsigned},
+		{"a request that the SDK cannot sign", operation(fmt.Errorf("sign request: %w", errors.New("no key"))), NotApplied, Unsigned},
+		{"a provider whose server refuses", operation(fmt.Errorf("get identity: %w", response(403, api("AccessDenied")))), NotApplied, Unsigned},
+		{"a provider whose server fails", operation(fmt.Errorf("get identity: %w", response(500, api("InternalFailure")))), NotApplied, Unsigned},
+		{"a provider that is throttled", operation(fmt.Errorf("get identity: %w", response(400, api("Throttling")))), NotApplied, Unsigned},
+		{"a provider that is not reached", operation(fmt.Errorf("get identity: %w", &smithyhttp.RequestSendError{Err: errors.New("reset")})), NotApplied, Unsigned},
 		{"a wrapper's refusal, without a response", &types.ResourceNotFoundException{}, NotApplied, Refused},
 		{"conflict with another region", response(400, &types.ReplicatedWriteConflictException{}), NotApplied, Busy},
 		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable},
 		{"service unavailable", response(503, api("ServiceUnavailable")), Unknown, Unreachable},
 		{"a proxy's page", response(403, api("UnknownError")), Unknown, Unreachable},
 		{"connection reset", operation(&smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: errors.New("reset")}}), Unknown, Unreachable},
-		{"deadline", operation(fmt.Errorf("get identity: %w", context.DeadlineExceeded)), Unknown, Unreachable},
+		{"a provider that hung", operation(fmt.Errorf("get identity: %w", context.DeadlineExceeded)), NotApplied, Unreachable},
+		{"deadline", operation(&smithyhttp.RequestSendError{Err: context.DeadlineExceeded}), Unknown, Unreachable},
 		{"cancelled", operation(&smithy.CanceledError{Err: context.Canceled}), Unknown, Unreachable},
 		{"unreadable reply", operation(&smithy.DeserializationError{Err: errors.New("EOF")}), Unknown, Unreachable},
 		{"a wrapper's own error", errors.New("dax: node is gone"), Unknown, Unreachable},
@@ -85,5 +91,33 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 	}
 	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Old == nil {
 		t.Error("the old item of a failed condition is lost")
+	}
+}
+
+func TestAMomentWithoutCredentialsPassesForAClientThatHadSome(t *testing.T) {
+	for _, tc := range []struct {
+		cause    Cause
+		answered bool
+		want     Cause
+	}{
+		{Unsigned, true, Unreachable},
+		{Unsigned, false, Refused},
+		{Refused, true, Refused},
+		{Busy, false, Busy},
+	} {
+		if got := tc.cause.After(tc.answered); got != tc.want {
+			t.Errorf("%v after %v: %v, want %v", tc.cause, tc.answered, got, tc.want)
+		}
+	}
+	provider := &smithy.OperationError{Err: fmt.Errorf("get identity: %w", response(403, &smithy.GenericAPIError{Code: "AccessDenied"}))}
+	for err, want := range map[error]bool{
+		provider: false,
+		response(400, &smithy.GenericAPIError{Code: "AccessDenied"}): true,
+		errors.New("dax: node is gone"):                              false,
+		nil:                                                          true,
+	} {
+		if Answered(err) != want {
+			t.Errorf("%v: answered %v", err, !want)
+		}
 	}
 }

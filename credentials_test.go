@@ -1,0 +1,221 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/rwlock"
+	"github.com/leasehold-go/leasehold/semaphore"
+)
+
+// provider gives credentials, but not while it is out.
+type provider struct {
+	mu  sync.Mutex
+	out error
+}
+
+func (p *provider) Retrieve(context.Context) (aws.Credentials, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, p.out
+}
+
+var errVault = errors.New("the vault is sealed")
+
+// failFor lets the provider fail for d, from now on or for ever.
+func (p *provider) failFor(d time.Duration) {
+	p.set(errVault)
+	if d > 0 {
+		time.AfterFunc(d, func() { p.set(nil) })
+	}
+}
+
+func (p *provider) set(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out = err
+}
+
+// clientOf returns a client whose requests are signed with what p gives.
+func (w *world) clientOf(p *provider, cfg leasehold.Config) *leasehold.Client {
+	w.t.Helper()
+	c, err := leasehold.New(w.engine.Client(func(o *dynamodb.Options) { o.Credentials = p }), cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	leasehold.VirtualClocks(c)
+	return c
+}
+
+func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
+	type calls = func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
+	for name, do := range map[string]calls{
+		"acquire": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			_, err := c.Acquire(ctx, "b")
+			return err
+		},
+		"try": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			_, err := c.TryAcquire(ctx, "b")
+			return err
+		},
+		"all": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			_, err := c.AcquireAll(ctx, keys("b", "c"))
+			return err
+		},
+		"any": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			_, err := c.AcquireAny(ctx, keys("b", "c"))
+			return err
+		},
+		"renew":   func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) },
+		"release": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Release(ctx) },
+		"commit": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
+			return lock.Commit(ctx, writes(note("a", "1")))
+		},
+		"read": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
+			_, err := lock.Read(ctx, nil)
+			return err
+		},
+		"get": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			_, err := c.Get(ctx, "job")
+			return err
+		},
+		"break": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+			return c.Break(ctx, lock.Record())
+		},
+		"resume": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+			g, err := lock.Detach()
+			if err == nil {
+				_, err = c.Resume(ctx, g)
+			}
+			return err
+		},
+		"semaphore": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			s, err := semaphore.New(c, "slots", 2)
+			if err == nil {
+				_, err = s.Acquire(ctx)
+			}
+			return err
+		},
+		"resize": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			s, err := semaphore.New(c, "slots", 2)
+			if err == nil {
+				err = s.Resize(ctx, 3)
+			}
+			return err
+		},
+		"read lock": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			rw, err := rwlock.New(c, "catalog")
+			if err == nil {
+				_, err = rw.AcquireRead(ctx)
+			}
+			return err
+		},
+		"observe": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			for l, err := range election.New(c, "job").Observe(ctx) {
+				if err != nil || l.Token != 0 {
+					return err
+				}
+			}
+			return errors.New("nothing was seen")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.work()
+				p := &provider{}
+				c := w.clientOf(p, config())
+				lock := w.acquire(c, "job")
+				p.failFor(1500 * time.Millisecond)
+				began := time.Now()
+				if err := do(t.Context(), c, lock); err != nil {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if time.Since(began) < 1500*time.Millisecond {
+					t.Error("it was done without credentials")
+				}
+				if err := c.Close(t.Context()); err != nil && name != "break" {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func keys(names ...string) []leasehold.Key {
+	out := make([]leasehold.Key, len(names))
+	for i, n := range names {
+		out[i] = leasehold.Key{Partition: n}
+	}
+	return out
+}
+
+func TestAnErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := &provider{}
+		c := w.clientOf(p, config())
+		lock := w.acquire(c, "job")
+		p.failFor(0)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := c.Acquire(ctx, "other")
+		for _, part := range []string{"the vault is sealed", "nothing was sent", "other"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%q is missing in: %v", part, err)
+			}
+		}
+		if !errors.Is(err, errVault) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if err != nil && (strings.Contains(err.Error(), "no credentials") || strings.Contains(err.Error(), "AWS_PROFILE")) {
+			t.Errorf("it had some before: %v", err)
+		}
+		p.set(nil)
+		w.release(lock)
+	})
+}
+
+func TestAClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := &provider{}
+		p.failFor(0)
+		c := w.clientOf(p, config())
+		began := time.Now()
+		_, err := c.Acquire(t.Context(), "job")
+		if err == nil || !errors.Is(err, errVault) || !strings.Contains(err.Error(), "no credentials: set AWS_PROFILE") {
+			t.Errorf("error %v", err)
+		}
+		if time.Since(began) > time.Second {
+			t.Errorf("after %v", time.Since(began))
+		}
+	})
+}
+
+func TestAServerErrorOfWhoGivesCredentialsIsNoOutageOfDynamoDB(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := &provider{}
+		cfg := config()
+		cfg.HoldThroughOutage = true
+		c := w.clientOf(p, cfg)
+		lock := w.acquire(c, "job")
+		p.set(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRole", Err: &types.InternalServerError{}})
+		elapse(time.Minute)
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("held on to through an outage that DynamoDB has not told of: %v", err)
+		}
+		p.set(nil)
+		if err := c.Close(t.Context()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+			t.Error(err)
+		}
+	})
+}

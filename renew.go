@@ -33,6 +33,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 		return err
 	}
 	if r.lease != 0 {
+		if h.session != nil {
+			return &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "WithLease together with SharedLease"}
+		}
 		if err := h.c.checkLease(h.key, r.lease); err != nil {
 			return err
 		}

@@ -245,12 +245,32 @@ func (h *holding) loseWith(lost *LostError) {
 		h.heads.lose()
 		return
 	}
-	h.c.lines.pass(h.key, h)
-	h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
-		slog.Int64("token", h.token), slog.String("reason", string(lost.Reason)), slog.Any("err", lost.Err))
-	h.c.emit(h.ctx, Event{Kind: EventLost, Key: h.key, Token: h.token, Held: h.age(), Err: lost})
-	for _, w := range h.warnings {
-		h.warn(w)
+	tellOf([]loss{newLoss(h, lost)})
+}
+
+// loss is a lock that has been lost, and how.
+type loss struct {
+	h    *holding
+	err  *LostError
+	held time.Duration
+}
+
+func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.age()} }
+
+// tellOf says which locks were lost, all of which have ended: whoever waits for
+// one, or wants notice, before the log and the listeners, which may be slow.
+func tellOf(losses []loss) {
+	for _, l := range losses {
+		l.h.c.lines.pass(l.h.key, l.h)
+		for _, w := range l.h.warnings {
+			l.h.warn(w)
+		}
+	}
+	for _, l := range losses {
+		h := l.h
+		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
+			slog.Int64("token", h.token), slog.String("reason", string(l.err.Reason)), slog.Any("err", l.err.Err))
+		h.c.emit(h.ctx, Event{Kind: EventLost, Key: h.key, Token: h.token, Held: l.held, Err: l.err})
 	}
 }
 

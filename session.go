@@ -140,21 +140,29 @@ func (s *session) members() []*holding {
 	return locks
 }
 
-// lose ends every lock of a session that has ended.
+// lose ends every lock of a session that has ended, and only then has it told:
+// on a goroutine of its own, for whoever looked first asked of one lock.
 func (s *session) lose() {
+	var losses []loss
 	for _, h := range s.members() {
-		s.loseOne(h)
+		if lost := s.lossOf(h); h.end(lost) {
+			losses = append(losses, newLoss(h, lost))
+		}
 	}
+	s.row.c.detach(func() { tellOf(losses) })
 }
 
 // loseOne ends a lock of a session that has ended.
-func (s *session) loseOne(h *holding) {
+func (s *session) loseOne(h *holding) { h.loseWith(s.lossOf(h)) }
+
+// lossOf says how a lock is lost whose session has ended.
+func (s *session) lossOf(h *holding) *LostError {
 	cause := s.row.ended()
 	reason, err := LostBroken, cause
 	if lost, ok := cause.(*LostError); ok { // set by the row's holding, never wrapped
 		reason, err = lost.Reason, lost.Err
 	}
-	h.lose(reason, nil, err)
+	return h.lostError(reason, nil, err)
 }
 
 // renewed lets the locks' notices begin again: the session is trusted longer.

@@ -13,7 +13,9 @@ import (
 )
 
 // rememberFor is how long an attempt without an answer is remembered after it
-// was given up: no network keeps a request for as long.
+// was given up: no network keeps a request for as long. It goes by the clock
+// that stands still in suspend: to remember one for longer does no harm, to
+// forget one early costs a lease.
 const rememberFor = 15 * time.Minute
 
 // maxGivenUp bounds how many are remembered, the newest. One that was forgotten

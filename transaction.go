@@ -11,16 +11,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// tokenUse is how long a token is sent again. DynamoDB keeps one for ten
-// minutes after the first request that used it was completed (API reference,
-// TransactWriteItems), and takes no request that was signed more than five
-// minutes before it arrives.
+// tokenUse is how long requests are signed under one token. DynamoDB keeps a
+// token for ten minutes after the first request that used it was completed (API
+// reference, TransactWriteItems), and takes no request that was signed more
+// than five minutes before it arrives.
 const tokenUse = 5 * time.Minute
+
+// errTokenOld is why a request was not sent that had been signed too late.
+var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
 // transaction is one call of Commit: the caller's writes and a guard for each
 // lock, or its release, all under one idempotency token.
@@ -36,8 +40,9 @@ type transaction struct {
 	void   *form // the guards alone
 	gaveUp bool  // trust was ended to release: its former end counts
 
-	sent int
-	open bool // some request has had no answer
+	began decide.Instant
+	sent  int
+	open  bool // some request has had no answer
 
 	mu    sync.Mutex    // guards what follows
 	taken chan struct{} // of the request on its way: closed when the caller's values have been read; nil: none is
@@ -69,17 +74,17 @@ func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.
 // and says which. It is called once.
 func (t *transaction) run() (decide.Step, error) {
 	defer t.stop()
-	began := t.c.now()
+	t.began = t.c.now()
 	var failed error // what the writes were cancelled by
-	step, err := t.next(began, &failed)
+	step, err := t.next(&failed)
 	t.c.emit(context.WithoutCancel(t.caller), Event{
 		Kind: EventCommitted, Key: t.holds[0].key, Token: t.holds[0].token,
-		Took: t.c.now().Mono - began.Mono, Requests: t.sent, Err: err,
+		Took: t.c.now().Mono - t.began.Mono, Requests: t.sent, Err: err,
 	})
 	return step, err
 }
 
-func (t *transaction) next(began decide.Instant, failed *error) (decide.Step, error) {
+func (t *transaction) next(failed *error) (decide.Step, error) {
 	stage, f := decide.Sending, t.whole
 	var last error
 	for n := 0; ; n++ {
@@ -95,9 +100,8 @@ func (t *transaction) next(began decide.Instant, failed *error) (decide.Step, er
 		if reply.Cause == decide.Busy || reply.Cause == decide.Unreachable {
 			pause(t.ctx.Done(), t.c.backoff(n, time.Second))
 		}
-		age := t.c.now().Mono - began.Mono
 		switch step := decide.NextCommit(reply, decide.Course{
-			Stage: stage, Open: t.open, Trusted: t.trusted(), Stopped: t.ctx.Err() != nil || age >= tokenUse,
+			Stage: stage, Open: t.open, Trusted: t.trusted(), Stopped: t.ctx.Err() != nil || t.tokenIsOld(),
 		}); step {
 		case decide.Again:
 		case decide.Void:
@@ -173,13 +177,34 @@ func (t *transaction) send(f *form) (decide.CommitReply, error) {
 	t.sent++
 	_, err := t.c.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: f.items, ClientRequestToken: aws.String(t.token),
-	}, noRetries, f.bytes.options)
+	}, noRetries, f.bytes.options, t.whileTokenIsYoung)
 	reply := decide.ClassifyCommit(err, len(f.items), f.guards)
 	reply.Cause, err = t.c.causeOf(reply.Cause, err)
+	if errors.Is(err, errTokenOld) {
+		reply = decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}
+	}
 	if reply.Cause == decide.Busy {
 		t.c.emit(ctx, Event{Kind: EventThrottled, Key: t.holds[0].key, Token: t.holds[0].token, Requests: 1, Err: err})
 	}
 	return reply, err
+}
+
+// tokenIsOld reports whether DynamoDB may soon forget the token.
+func (t *transaction) tokenIsOld() bool { return t.c.now().Since(t.began) >= tokenUse }
+
+// whileTokenIsYoung has the SDK look at the token's age once more when it has
+// signed a request. A process that stood still after the look before may have
+// signed it only now, and DynamoDB would take it for five minutes more.
+func (t *transaction) whileTokenIsYoung(o *dynamodb.Options) {
+	look := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if t.tokenIsOld() {
+			return middleware.FinalizeOutput{}, middleware.Metadata{}, errTokenOld
+		}
+		return next.HandleFinalize(ctx, in)
+	}
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("leasehold.TokenAge", look), middleware.After)
+	})
 }
 
 // trusted reports whether all the locks are; of those that are given up,

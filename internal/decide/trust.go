@@ -29,6 +29,12 @@ func (i Instant) Remaining(until Instant) time.Duration {
 	return min(until.Mono-i.Mono, until.Boot-i.Boot)
 }
 
+// Since is the time that has passed since then by the clock that says more. By
+// it goes whatever outlives a request: the server's clock runs on in suspend.
+func (i Instant) Since(then Instant) time.Duration {
+	return max(i.Mono-then.Mono, i.Boot-then.Boot)
+}
+
 // Earlier returns on each clock the earlier of two instants.
 func (i Instant) Earlier(o Instant) Instant {
 	return Instant{Mono: min(i.Mono, o.Mono), Boot: min(i.Boot, o.Boot)}

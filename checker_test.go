@@ -25,8 +25,8 @@ type checker struct {
 	mu       sync.Mutex
 	began    time.Time
 	problems []string
-	history  []string // what was applied, for whoever replays a seed
-	deletes  bool     // some process deletes records on release: a repeated request may bring one back
+	history  history // what was sent, applied and believed, for whoever replays a seed
+	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
 	table    *world                       // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
@@ -80,7 +80,7 @@ type belief struct {
 
 func newChecker() *checker {
 	return &checker{
-		began: time.Now(), records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
+		began: time.Now(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{},
@@ -116,11 +116,13 @@ func (c *checker) believes(by *simClient, lock *leasehold.Lock) {
 		b.session = s.session
 	}
 	c.beliefs = append(c.beliefs, b)
+	c.history.enter("process %d believes in grant %s of %v", by.id, b.grant, lock.Key())
 	c.mu.Unlock()
 	context.AfterFunc(lock.Context(), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		b.end = time.Now()
+		c.history.enter("process %d believes no more in grant %s of %v", by.id, b.grant, lock.Key())
 	})
 }
 
@@ -239,7 +241,7 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 }
 
 func (c *checker) applies(r *request, key, what string) {
-	c.history = append(c.history, fmt.Sprintf("%v process %d, sent at %v: %s %s", time.Since(c.began), r.by.id, r.at.Sub(c.began), key, what))
+	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
 }
 
 // check holds one change of a record against the invariants.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -34,7 +33,8 @@ func (c *simClient) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	call := &commitCall{key: lock.Key().Partition, grant: lock.Record().Grant, token: lock.Token()}
-	call.value = fmt.Sprintf("%d of process %d", len(c.commits), c.id)
+	c.begun++
+	call.value = fmt.Sprintf("%d of process %d", c.begun, c.id)
 	c.commits[call.value] = call
 	return call, call.value
 }
@@ -48,8 +48,8 @@ func (c *simClient) end(call *commitCall, err error) {
 // commit notes a value in the log of the lock's key: whatever the log shows, or
 // on condition that it shows as much as was read, or as much as it cannot show
 // any more. It leaves after patience at most.
-func (c *simClient) commit(r *rand.Rand, lock *leasehold.Lock, patience time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.Int64N(int64(patience))))
+func (c *simClient) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
 	call, value := c.begin(lock)
 	write := note(call.key, value)

@@ -51,9 +51,12 @@ type philosopher struct {
 
 func dine(t *testing.T, seed uint64, plan simPlan, take manners) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, plan)
+		s := newSim(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		atOne := []int{1, 1, 4}[rng.IntN(3)] // client
+		if plan.alone {
+			atOne = 1
+		}
 		var clients []*simClient
 		for id := range philosophers / atOne {
 			clients = append(clients, s.newClient(t, id, rng))
@@ -61,7 +64,7 @@ func dine(t *testing.T, seed uint64, plan simPlan, take manners) {
 		var wg sync.WaitGroup
 		for i := range philosophers {
 			p := &philosopher{simClient: clients[i/atOne], take: take, alone: atOne == 1}
-			r := rand.New(rand.NewPCG(seed, uint64(i+2)))
+			r := newWorker(seed, p.id, i)
 			wg.Go(func() { p.dine(r) })
 		}
 		time.Sleep(philosopherFaults)
@@ -77,7 +80,8 @@ func dine(t *testing.T, seed uint64, plan simPlan, take manners) {
 	})
 }
 
-func (p *philosopher) dine(r *rand.Rand) {
+func (p *philosopher) dine(r *worker) {
+	p.rest(r, 20)
 	for mended := false; !mended; {
 		select {
 		case <-p.quit:
@@ -90,7 +94,7 @@ func (p *philosopher) dine(r *rand.Rand) {
 			return
 		case n < 4:
 			p.mu.Lock()
-			p.cutTil = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond)
+			p.cutTil = time.Now().Add(upTo(r, 5*time.Second))
 			p.mu.Unlock()
 		case n < 6:
 			p.mu.Lock()
@@ -108,7 +112,7 @@ func (p *philosopher) dine(r *rand.Rand) {
 			if r.IntN(6) == 0 {
 				opts = append(opts, leasehold.WithoutRenewal())
 			}
-			_ = p.meal(r, time.Duration(1+r.IntN(12_000))*time.Millisecond, opts...)
+			_ = p.meal(r, upTo(r, 12*time.Second), opts...)
 		}
 		p.rest(r, 500)
 	}
@@ -122,7 +126,7 @@ func (p *philosopher) dine(r *rand.Rand) {
 }
 
 // forks picks some of the keys, in any order.
-func forks(r *rand.Rand) []leasehold.Key {
+func forks(r *worker) []leasehold.Key {
 	var keys []leasehold.Key
 	for _, i := range r.Perm(philosophers)[:1+r.IntN(5)] {
 		keys = append(keys, leasehold.Key{Partition: fmt.Sprintf("fork-%02d", i)})
@@ -132,8 +136,8 @@ func forks(r *rand.Rand) []leasehold.Key {
 
 // meal is one group, from its asking to its end. It fails if it was not
 // granted.
-func (p *philosopher) meal(r *rand.Rand, patience time.Duration, opts ...leasehold.AcquireOption) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.AcquireOption) error {
+	ctx, cancel := context.WithTimeout(r.ctx(), patience)
 	defer cancel()
 	keys := forks(r)
 	locks, release, err := p.take(ctx, p.client, keys, opts...)
@@ -156,7 +160,7 @@ func (p *philosopher) meal(r *rand.Rand, patience time.Duration, opts ...leaseho
 	if p.isDead() {
 		return nil
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
 	if err := release(ctx); err == nil {
 		for _, lock := range locks {
@@ -167,8 +171,8 @@ func (p *philosopher) meal(r *rand.Rand, patience time.Duration, opts ...leaseho
 }
 
 // snack is one of several keys.
-func (p *philosopher) snack(r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(3_000))*time.Millisecond)
+func (p *philosopher) snack(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
 	lock, err := p.client.AcquireAny(ctx, forks(r))
 	if held := p.client.Held(); p.alone && (err != nil && len(held) > 0 || len(held) > 1) {

@@ -1,6 +1,7 @@
 package leasehold_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,17 @@ type rowEntry struct {
 	token          int64
 	lease          time.Duration
 	writes         bool
+}
+
+// String lists the holders in the order in which they were granted.
+func (s *rowState) String() string {
+	holders := slices.Collect(maps.Keys(s.holders))
+	slices.SortFunc(holders, func(a, b string) int { return cmp.Compare(s.holders[a].token, s.holders[b].token) })
+	out := fmt.Sprintf("token %d", s.token)
+	for _, grant := range holders {
+		out += fmt.Sprintf(", grant %s %+v", grant, s.holders[grant])
+	}
+	return out
 }
 
 // believesToRead enters a reader's lock that a process was given.
@@ -47,7 +59,7 @@ func (c *checker) changesRow(r *request, key string, item attributeMap) {
 		before = &rowState{}
 	}
 	c.rows[key] = now
-	c.applies(r, key, fmt.Sprintf("%+v intent %v", *now, item["intent"]))
+	c.applies(r, key, fmt.Sprintf("%v intent %v", now, item["intent"]))
 
 	for _, name := range []string{"ownerName", "leaseDuration", "recordVersionNumber"} {
 		if item.text(name) == "" {

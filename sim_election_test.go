@@ -75,7 +75,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, plan.simPlan)
+		s := newSim(t, seed, plan.simPlan)
 		rng := rand.New(rand.NewPCG(seed, 0))
 		ctx, stop := context.WithCancel(t.Context())
 		var voters []*voter
@@ -84,8 +84,8 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 			v := &voter{simClient: s.newClient(t, id, rng), plan: plan, resign: make(chan struct{})}
 			v.e, v.seed = election.New(v.client, simKeys[0]), rng.Uint64()
 			voters = append(voters, v)
-			wg.Go(func() { v.stand(ctx) })
-			wg.Go(func() { v.watch(ctx) })
+			wg.Go(func() { v.stand(onBehalf(ctx, "the candidate")) })
+			wg.Go(func() { v.watch(onBehalf(ctx, "the observer")) })
 		}
 		for id := range 2 + rng.IntN(2) {
 			join(id)
@@ -127,7 +127,8 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 
 // stand leads whenever it is elected.
 func (v *voter) stand(ctx context.Context) {
-	r := rand.New(rand.NewPCG(v.seed, 0))
+	r := newWorker(v.seed, v.id)
+	v.rest(r, 20)
 	for ctx.Err() == nil {
 		err := v.plan.lead(ctx, v.e, "of "+fmt.Sprint(v.id), v.lead)
 		if err != nil && ctx.Err() == nil {
@@ -142,7 +143,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	v.begins(term)
 	defer v.ends()
 	v.believes(v.simClient, term)
-	r := rand.New(rand.NewPCG(v.seed, uint64(term.Token())))
+	r := newWorker(v.seed, v.id, term.Token())
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,7 +153,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 			return context.Cause(ctx)
 		case <-v.resign:
 			return nil
-		case <-time.After(time.Duration(r.IntN(1500)) * time.Millisecond):
+		case <-time.After(upTo(r, 1500*time.Millisecond)):
 		}
 		p := r.IntN(100)
 		select {
@@ -165,7 +166,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 			return nil
 		case p < 36:
 			v.simClient.mu.Lock()
-			v.cutTil = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
+			v.cutTil = time.Now().Add(upTo(r, 8*time.Second))
 			v.simClient.mu.Unlock()
 		case p < 39:
 			v.crash()

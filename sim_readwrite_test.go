@@ -25,7 +25,7 @@ func TestSimulationOfReadWriteLocks(t *testing.T) {
 func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, plan)
+		s := newSim(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var clients []*simClient
 		var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
 			c := s.newClient(t, id, rng)
 			clients = append(clients, c)
 			for i := range 1 + rng.IntN(3) {
-				r := rand.New(rand.NewPCG(seed, uint64(10*id+i+1)))
+				r := newWorker(seed, c.id, i)
 				wg.Go(func() { c.work(r, c.readOrWrite) })
 			}
 		}
@@ -53,8 +53,8 @@ func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
 }
 
 // readOrWrite is one grant, from its asking to its end.
-func (c *simClient) readOrWrite(r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(12_000))*time.Millisecond)
+func (c *simClient) readOrWrite(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	key := simKeys[r.IntN(len(simKeys))]
 	l, err := rwlock.New(c.client, key)
@@ -86,10 +86,10 @@ func (c *simClient) readOrWrite(r *rand.Rand) {
 		case 0:
 			_ = lock.Renew(ctx)
 		case 1:
-			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+time.Duration(r.IntN(3000))*time.Millisecond))
+			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
 		default:
 			call, value := c.begin(lock)
-			limited, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(6000))*time.Millisecond)
+			limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
 			c.end(call, lock.Commit(limited, writes(note(key, value))))
 			cancel()
 		}
@@ -97,7 +97,7 @@ func (c *simClient) readOrWrite(r *rand.Rand) {
 	if c.isDead() {
 		return
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)

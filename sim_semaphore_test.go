@@ -139,7 +139,7 @@ type sharer struct {
 
 func simulateSemaphore(t *testing.T, seed uint64, plan simPlan, take permitManners) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, plan)
+		s := newSim(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		var sharers []*sharer
 		for id := range 2 + rng.IntN(3) {
@@ -150,7 +150,7 @@ func simulateSemaphore(t *testing.T, seed uint64, plan simPlan, take permitManne
 			workers := 1 + rng.IntN(2)
 			p.alone = workers == 1
 			for i := range workers {
-				r := rand.New(rand.NewPCG(seed, uint64(10*p.id+i+1)))
+				r := newWorker(seed, p.id, i)
 				wg.Go(func() { p.work(r, p.share) })
 			}
 		}
@@ -178,7 +178,7 @@ func (s *sim) newSharer(t *testing.T, c *simClient, n int, take permitManners) *
 }
 
 // share is one permit, from its asking to its end, or now and then a Resize.
-func (p *sharer) share(r *rand.Rand) {
+func (p *sharer) share(r *worker) {
 	if r.IntN(8) == 0 {
 		p.resize(r)
 		return
@@ -187,8 +187,8 @@ func (p *sharer) share(r *rand.Rand) {
 }
 
 // resize stores another n. One that returned nil was in force meanwhile.
-func (p *sharer) resize(r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(5000))*time.Millisecond)
+func (p *sharer) resize(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 5*time.Second))
 	defer cancel()
 	n, began := 1+r.IntN(mostSimPermits), time.Now()
 	if p.semaphore.Resize(ctx, n) != nil {
@@ -208,8 +208,8 @@ func (p *sharer) resize(r *rand.Rand) {
 }
 
 // section is one permit, from its asking to its end.
-func (p *sharer) section(r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(12_000))*time.Millisecond)
+func (p *sharer) section(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	var opts []leasehold.AcquireOption
 	if r.IntN(4) == 0 {
@@ -238,7 +238,7 @@ func (p *sharer) section(r *rand.Rand) {
 	if p.isDead() {
 		return
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
 	if lock.Release(ctx) == nil {
 		p.releasedForGood(lock)

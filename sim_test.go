@@ -1,11 +1,9 @@
 package leasehold_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -79,8 +77,10 @@ func mustUint(t *testing.T, s string) uint64 {
 // simPlan is what tests of the simulation itself change.
 type simPlan struct {
 	shared bool                               // clients renew one session for all their locks
+	alone  bool                               // no two goroutines of a client want several keys
 	tamper func(*http.Request, []byte) []byte // changes requests on their way
 	report func(problem string)               // instead of failing the test
+	told   func(history []string)             // is given what happened
 }
 
 const (
@@ -95,6 +95,7 @@ const (
 type sim struct {
 	*checker
 	w    *world
+	seed uint64
 	plan simPlan
 	quit chan struct{} // closed when the network is mended
 }
@@ -108,8 +109,10 @@ type simClient struct {
 	rate   float64 // of its clocks
 	owner  string  // as its read/write locks name it; checker.mu guards it
 
+	asked map[string]uint64 // requests, by what they ask; checker.mu guards it
+	begun int               // commits; checker.mu guards it
+
 	mu     sync.Mutex
-	rng    *rand.Rand
 	cutTil time.Time // partitioned until then
 	dead   bool
 }
@@ -117,8 +120,8 @@ type simClient struct {
 // damaged is a record that nobody may be granted.
 var damaged = map[string]types.AttributeValue{"key": str("damaged"), "ownerName": str("someone")}
 
-func newSim(t *testing.T, plan simPlan) *sim {
-	s := &sim{checker: newChecker(), w: newWorld(t).work(), plan: plan, quit: make(chan struct{})}
+func newSim(t *testing.T, seed uint64, plan simPlan) *sim {
+	s := &sim{checker: newChecker(), w: newWorld(t).work(), seed: seed, plan: plan, quit: make(chan struct{})}
 	s.table = s.w
 	s.w.put(damaged)
 	return s
@@ -127,7 +130,7 @@ func newSim(t *testing.T, plan simPlan) *sim {
 func simulate(t *testing.T, seed uint64, plan simPlan) {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, plan)
+		s := newSim(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 0))
 
 		var clients []*simClient
@@ -137,7 +140,7 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 		var wg sync.WaitGroup
 		for _, c := range clients {
 			for i := range 1 + rng.IntN(2) {
-				r := rand.New(rand.NewPCG(seed, uint64(10*c.id+i+1)))
+				r := newWorker(seed, c.id, i)
 				wg.Go(func() { c.work(r, c.section) })
 			}
 		}
@@ -169,6 +172,10 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 
 // report says what was found, and how to see it again.
 func (s *sim) report(t *testing.T, seed uint64, test string) {
+	names := ids{}
+	if s.plan.told != nil {
+		s.plan.told(s.history.lines(names))
+	}
 	problem := s.first()
 	if problem == "" {
 		return
@@ -177,14 +184,15 @@ func (s *sim) report(t *testing.T, seed uint64, test string) {
 		s.plan.report(problem)
 		return
 	}
+	lines := s.history.lines(names)
 	if os.Getenv("LEASEHOLD_SEED") != "" {
-		t.Log(strings.Join(s.history, "\n"))
+		t.Log(strings.Join(lines, "\n"))
 	}
-	t.Errorf("seed %d: %s\nagain: LEASEHOLD_SEED=%d go test -race -run %s .", seed, problem, seed, test)
+	t.Errorf("seed %d: %s\nagain: LEASEHOLD_SEED=%d go test -run '^%s$' .", seed, names.in(problem), seed, test)
 }
 
 func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
-	c := &simClient{sim: s, id: id, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))}
+	c := &simClient{sim: s, id: id, asked: map[string]uint64{}}
 	cfg := config()
 	cfg.Lease, cfg.Margin, cfg.RenewEvery = simLease, simMargin, simLease/4
 	cfg.PollMin, cfg.PollMax = 200*time.Millisecond, time.Second
@@ -199,6 +207,7 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 		t.Fatal(err)
 	}
 	c.client = client
+	leasehold.SetChance(client, c.chance)
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	began := time.Now()
@@ -214,7 +223,8 @@ var simKeys = []string{"a", "b"}
 
 // work is one goroutine of a process: it goes through section after section
 // until the network is mended, or its process dies.
-func (c *simClient) work(r *rand.Rand, section func(*rand.Rand)) {
+func (c *simClient) work(r *worker, section func(*worker)) {
+	c.rest(r, 20)
 	for {
 		select {
 		case <-c.quit:
@@ -227,7 +237,7 @@ func (c *simClient) work(r *rand.Rand, section func(*rand.Rand)) {
 		switch p := r.IntN(100); {
 		case p < 4:
 			c.mu.Lock()
-			c.cutTil = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
+			c.cutTil = time.Now().Add(upTo(r, 8*time.Second))
 			c.mu.Unlock()
 		case p < 6:
 			c.mu.Lock()
@@ -246,8 +256,8 @@ func (c *simClient) work(r *rand.Rand, section func(*rand.Rand)) {
 	}
 }
 
-func (c *simClient) rest(r *rand.Rand, ms int) {
-	time.Sleep(time.Duration(r.IntN(ms)) * time.Millisecond)
+func (c *simClient) rest(r *worker, ms int) {
+	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
 }
 
 func (c *simClient) isDead() bool {
@@ -257,8 +267,8 @@ func (c *simClient) isDead() bool {
 }
 
 // section is one grant, from its asking to its end.
-func (c *simClient) section(r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(12_000))*time.Millisecond)
+func (c *simClient) section(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	var opts []leasehold.AcquireOption
 	if r.IntN(4) == 0 {
@@ -290,7 +300,7 @@ func (c *simClient) section(r *rand.Rand) {
 		case 0:
 			_ = lock.Renew(ctx, leasehold.WithData([]byte("x")))
 		case 1:
-			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+time.Duration(r.IntN(3000))*time.Millisecond))
+			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
 		case 2:
 			if lock.Err() != nil {
 				break
@@ -311,7 +321,7 @@ func (c *simClient) section(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		c.commit(r, lock, time.Second) // it may be left on its way
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), time.Duration(r.IntN(4000))*time.Millisecond)
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)
@@ -322,107 +332,6 @@ func (c *simClient) section(r *rand.Rand) {
 	}
 	if err == nil {
 		c.releasedForGood(lock)
-	}
-}
-
-// Do is the network of the process.
-func (c *simClient) Do(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	if c.plan.tamper != nil {
-		body = c.plan.tamper(r, body)
-	}
-	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	sent := &request{call: call{op, body}, by: c, at: time.Now()}
-	c.sent(sent)
-	deliver := func() (*http.Response, error) {
-		again := r.Clone(context.WithoutCancel(r.Context()))
-		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		return c.applied(sent, func() (*http.Response, error) { return c.w.engine.RoundTrip(again) })
-	}
-	res, err := c.fault(r.Context(), sent.call, deliver)
-	if err == nil {
-		c.received(sent, res)
-	}
-	return res, err
-}
-
-// fault is what the network does with one request.
-func (c *simClient) fault(ctx context.Context, sent call, deliver func() (*http.Response, error)) (*http.Response, error) {
-	c.mu.Lock()
-	dead, cutTil := c.dead, c.cutTil
-	p, ms := c.rng.IntN(100), time.Duration(c.rng.IntN(5000))*time.Millisecond
-	c.mu.Unlock()
-	if sent.commits() {
-		ms *= 3 // so that it outlives its grant now and then
-	}
-	mended := false
-	select {
-	case <-c.quit:
-		mended = true
-	default:
-	}
-	switch {
-	case dead, !mended && time.Now().Before(cutTil):
-		return hang(ctx)
-	case mended || p < 60:
-		return deliver()
-	case p < 65: // the request is lost
-		return hang(ctx)
-	case p < 68:
-		return nil, errReset
-	case p < 74: // the reply is lost
-		_, _ = deliver()
-		return hang(ctx)
-	case p < 78:
-		_, _ = deliver()
-		return nil, errReset
-	case p < 84: // the request is late, perhaps too late for its caller
-		return late(ctx, ms, deliver)
-	case p < 88: // the reply is late
-		res, err := deliver()
-		select {
-		case <-time.After(ms):
-			return res, err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	case p < 92: // the network repeats it
-		go func() {
-			time.Sleep(ms)
-			_, _ = deliver()
-		}()
-		return deliver()
-	case p < 94:
-		return refusal(400, "ThrottlingException"), nil
-	case p < 96:
-		return conflict(sent), nil
-	case p < 98: // a server error, before and after the write
-		return refusal(500, "InternalServerError"), nil
-	default:
-		_, _ = deliver()
-		return refusal(503, "ServiceUnavailable"), nil
-	}
-}
-
-func late(ctx context.Context, d time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
-	type reply struct {
-		res *http.Response
-		err error
-	}
-	replied := make(chan reply, 1)
-	go func() {
-		time.Sleep(d)
-		res, err := deliver()
-		replied <- reply{res, err}
-	}()
-	select {
-	case r := <-replied:
-		return r.res, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 

@@ -1,0 +1,241 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Everything that decides in a run comes from its seed, and from nothing whose
+// order the scheduler of Go could change. What becomes of a request is drawn
+// for the goroutine on whose behalf it is sent, for what it asks of which keys,
+// and for how many such requests went before. Whatever is on its way arrives at an
+// instant of its own: no two processes ever reach the table at the same.
+
+// drawn returns the chance of one thing in a run.
+func drawn(seed uint64, what ...any) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, what...)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// upTo draws a time that no other is likely to equal.
+func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(d)))
+}
+
+// worker is one goroutine of a process, with chances of its own.
+type worker struct {
+	*rand.Rand
+	name string
+}
+
+func newWorker(seed uint64, id ...any) *worker {
+	return &worker{drawn(seed, append([]any{"worker"}, id...)...), fmt.Sprint(id...)}
+}
+
+type workerKey struct{}
+
+// ctx lets the network tell whose request it has.
+func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
+
+func onBehalf(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, workerKey{}, who)
+}
+
+// chance is the client's own: two of its goroutines that draw at the same
+// instant draw the same, whoever comes first.
+func (c *simClient) chance() float64 { return drawn(c.seed, "chance", c.id, time.Now()).Float64() }
+
+// Each process has instants of its own, a slot in every cycle.
+const (
+	slot  = 100 * time.Nanosecond
+	cycle = (lastClient + 1) * slot
+)
+
+// after sleeps for about d, until an instant that is this process's own.
+func (c *simClient) after(d time.Duration, r *rand.Rand) {
+	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
+	time.Sleep(time.Until(until))
+}
+
+// fate is what the network does with one request.
+type fate struct {
+	percent     int
+	late        time.Duration // what is late, by how much
+	there, back time.Duration
+	rng         *rand.Rand // of what else happens to it
+}
+
+func (c *simClient) fateOf(ctx context.Context, sent call) fate {
+	asks := sent.asks()
+	if who, ok := ctx.Value(workerKey{}).(string); ok {
+		asks += " for " + who
+	}
+	c.checker.mu.Lock()
+	n := c.asked[asks]
+	c.asked[asks]++
+	c.history.enter("process %d sends %s", c.id, asks)
+	c.checker.mu.Unlock()
+	rng := drawn(c.seed, "fate", c.id, asks, n)
+	return fate{rng.IntN(100), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng}
+}
+
+// asks says what a request asks of which keys, without what is random in it.
+func (c call) asks() string {
+	var manner string
+	switch {
+	case c.reads():
+	case c.commits():
+		manner = "commits"
+	case c.releases():
+		manner = "releases"
+	case c.handsOver():
+		manner = "hands over"
+	case c.grants():
+		manner = "grants"
+	}
+	return strings.TrimSpace(c.op + " " + manner + " of " + strings.Join(c.keys(), ", "))
+}
+
+// keys are those that a request names, sessions without their ids.
+func (c call) keys() []string {
+	type key map[string]struct{ S string }
+	type named struct{ Key key }
+	var in struct {
+		named
+		RequestItems  map[string]struct{ Keys []key }
+		TransactItems []map[string]named
+	}
+	_ = json.Unmarshal(c.body, &in)
+	found := []key{in.Key}
+	for _, table := range in.RequestItems {
+		found = append(found, table.Keys...)
+	}
+	for _, item := range in.TransactItems {
+		for _, n := range item {
+			found = append(found, n.Key)
+		}
+	}
+	var keys []string
+	for _, k := range found {
+		for _, name := range []string{"key", "id"} {
+			if v := k[name].S; v != "" {
+				keys = append(keys, random.ReplaceAllString(v, ""))
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Do is the network of the process.
+func (c *simClient) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if c.plan.tamper != nil {
+		body = c.plan.tamper(r, body)
+	}
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	sent := &request{call: call{op, body}, by: c, at: time.Now()}
+	f := c.fateOf(r.Context(), sent.call)
+	c.sent(sent)
+	deliver := func() (*http.Response, error) {
+		again := r.Clone(context.WithoutCancel(r.Context()))
+		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return c.applied(sent, func() (*http.Response, error) { return c.w.engine.RoundTrip(again) })
+	}
+	res, err := c.fault(r.Context(), sent.call, f, deliver)
+	if err == nil {
+		c.received(sent, res)
+	}
+	return res, err
+}
+
+// fault is what the network does with one request.
+func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
+	c.mu.Lock()
+	dead, cutTil := c.dead, c.cutTil
+	c.mu.Unlock()
+	if sent.commits() {
+		f.late *= 3 // so that it outlives its grant now and then
+	}
+	mended := false
+	select {
+	case <-c.quit:
+		mended = true
+	default:
+	}
+	pass := func(there, back time.Duration) (*http.Response, error) { return c.pass(ctx, f, there, back, deliver) }
+	switch p := f.percent; {
+	case dead, !mended && time.Now().Before(cutTil):
+		return hang(ctx)
+	case mended || p < 60:
+		return pass(f.there, f.back)
+	case p < 65: // the request is lost
+		return hang(ctx)
+	case p < 68:
+		return nil, errReset
+	case p < 74: // the reply is lost
+		_, _ = pass(f.there, f.back)
+		return hang(ctx)
+	case p < 78:
+		_, _ = pass(f.there, f.back)
+		return nil, errReset
+	case p < 84: // the request is late, perhaps too late for its caller
+		return pass(f.late, f.back)
+	case p < 88: // the reply is late
+		return pass(f.there, f.late)
+	case p < 92: // the network repeats it
+		go func() {
+			c.after(f.late, drawn(c.seed, "copy", f.late))
+			_, _ = deliver()
+		}()
+		return pass(f.there, f.back)
+	case p < 94:
+		return c.refuse(ctx, f, refusal(400, "ThrottlingException"))
+	case p < 96:
+		return c.refuse(ctx, f, conflict(sent))
+	case p < 98: // a server error, before and after the write
+		return c.refuse(ctx, f, refusal(500, "InternalServerError"))
+	default:
+		_, _ = pass(f.there, f.back)
+		return refusal(503, "ServiceUnavailable"), nil
+	}
+}
+
+// pass delivers a request, and its reply if that is still waited for.
+func (c *simClient) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
+	type reply struct {
+		res *http.Response
+		err error
+	}
+	replied := make(chan reply, 1)
+	go func() {
+		c.after(there, f.rng)
+		res, err := deliver()
+		c.after(back, f.rng)
+		replied <- reply{res, err}
+	}()
+	select {
+	case r := <-replied:
+		return r.res, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// refuse answers in the table's place.
+func (c *simClient) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
+	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) { return res, nil })
+}

@@ -47,15 +47,12 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	return w.Name(p.expires) + " <= " + w.Value(number(last))
 }
 
-// decodeExpires reads the expiry, which a lock cannot be without.
+// decodeExpires reads the expiry, which a lock cannot be without. A peer writes
+// what its duration makes of the time, and compares the number: one before 1970
+// has passed, one after 9999 is for ever, and a fraction may be part of it.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
-	n, ok := d.integer(p.expires)
-	if ok && (n < 0 || n > lastSecond*1000/p.step.Milliseconds()) {
-		d.fail(p.expires, fmt.Sprintf("is %d: not a time from 1970 to 9999 in units of %v", n, p.step))
-		return time.Time{}
-	}
-	return time.UnixMilli(n * p.step.Milliseconds())
+	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())
 }
 
 // lastSecond is the last of the year 9999, which RFC 3339 still has.

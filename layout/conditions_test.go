@@ -23,6 +23,17 @@ const (
 	skew    = 2 * time.Second // default
 )
 
+// Versions of grants and renewals of ours.
+const (
+	g1 = "a0000000-0000-4000-8000-000000000001"
+	g2 = "a0000000-0000-4000-8000-000000000002"
+	g9 = "a0000000-0000-4000-8000-000000000009"
+	v0 = "b0000000-0000-4000-8000-000000000000"
+	v2 = "b0000000-0000-4000-8000-000000000002"
+	v3 = "b0000000-0000-4000-8000-000000000003"
+	v9 = "b0000000-0000-4000-8000-000000000009"
+)
+
 var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
@@ -149,18 +160,18 @@ func (b *bench) grant(version string) protocol.Grant {
 	return protocol.Grant{Key: b.lockKey(), Owner: owner, Version: version, Lease: lease, Now: granted}
 }
 
-// hold grants the key as "g1", renews it as "v2", and names that.
+// hold grants the key as g1, renews it as v2, and names that.
 func (b *bench) hold() (protocol.Hold, protocol.Item) {
 	b.Helper()
 	b.put(nil)
-	if !b.lands(b.Grant(b.grant("g1"))) {
+	if !b.lands(b.Grant(b.grant(g1))) {
 		b.Fatal("a free key is not granted")
 	}
-	h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{"g1"}, Token: b.record().Token, Versions: []string{"g1"}}
-	if !b.lands(b.Renew(h, protocol.Renewal{Version: "v2", Lease: lease, Now: granted})) {
+	h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{g1}, Token: b.record().Token, Versions: []string{g1}}
+	if !b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted})) {
 		b.Fatal("a grant is not renewed")
 	}
-	h.Versions = []string{"v0", "v2"}
+	h.Versions = []string{v0, v2}
 	return h, b.item()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"time"
 
@@ -63,15 +64,22 @@ func (d *decoder) kind(want string) {
 	}
 }
 
-// text reads a required string.
+// text reads a required string that is not empty.
 func (d *decoder) text(name string) string {
+	s := d.name(name)
+	if v, ok := d.item[name].(*types.AttributeValueMemberS); ok && v.Value == "" {
+		d.fail(name, "is empty")
+	}
+	return s
+}
+
+// name reads a required string. A peer's owner may be empty: it is what an
+// environment variable said that was not set.
+func (d *decoder) name(name string) string {
 	switch v := d.item[name].(type) {
 	case nil:
 		d.fail(name, "is missing")
 	case *types.AttributeValueMemberS:
-		if v.Value == "" {
-			d.fail(name, "is empty")
-		}
 		return v.Value
 	default:
 		d.fail(name, "is not a string")
@@ -94,21 +102,56 @@ func (d *decoder) binary(name string) []byte {
 	}
 }
 
-func (d *decoder) integer(name string) (n int64, ok bool) {
+// number reads a number in any spelling: 20, 20.0 and 2e1 are one.
+func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	switch v := d.item[name].(type) {
 	case nil:
-		return 0, false
+		return nil, false
 	case *types.AttributeValueMemberN:
-		n, err := strconv.ParseInt(v.Value, 10, 64)
+		n, _, err := big.ParseFloat(v.Value, 10, exact, big.ToNearestEven)
 		if err != nil {
-			d.fail(name, fmt.Sprintf("is %s: not an integer in range", v.Value))
-			return 0, false
+			d.fail(name, fmt.Sprintf("is %q: not a number", v.Value))
+			return nil, false
 		}
 		return n, true
 	default:
 		d.fail(name, "is not a number")
+		return nil, false
+	}
+}
+
+// exact is the bits that hold every integer of DynamoDB's numbers, which have
+// at most 38 digits.
+const exact = 128
+
+func (d *decoder) integer(name string) (int64, bool) {
+	f, ok := d.number(name)
+	if !ok {
 		return 0, false
 	}
+	n, accuracy := f.Int64()
+	if accuracy != big.Exact {
+		d.fail(name, fmt.Sprintf("is %s: not an integer in range", f.Text('g', 20)))
+		return 0, false
+	}
+	return n, true
+}
+
+// clamped reads a number that peers may make of anything: a fraction is rounded
+// up, and what is below 0 or above most is that.
+func (d *decoder) clamped(name string, most int64) int64 {
+	f, ok := d.number(name)
+	switch {
+	case !ok || f.Sign() <= 0:
+		return 0
+	case f.Cmp(new(big.Float).SetInt64(most)) >= 0:
+		return most
+	}
+	n, accuracy := f.Int64()
+	if accuracy != big.Exact {
+		n++ // Int64 cuts it down
+	}
+	return n
 }
 
 func (d *decoder) token() int64 {
@@ -138,7 +181,27 @@ func (d *decoder) expiry(name string, required bool) time.Time {
 	return d.time(name, func(s int64) time.Time { return time.Unix(s, 0) })
 }
 
-// lease reads a lease in either spelling of a string.
+// isOurs reports whether a held record is a grant of ours. The owner's form is
+// not enough: a peer may have been given such a name. Nor are our attributes
+// beside it: dynamolock, and the Java client where it updates, carry those of
+// an earlier grant into their own. Our version is one that dynamolock never
+// writes, and the others write no attribute of ours. That leaves a Java client
+// that updates under an owner with the form of ours, which cannot be told.
+func (d *decoder) isOurs(owner, version string) bool {
+	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
+}
+
+// hasGrant reports whether there is what one of our grants leaves.
+func (d *decoder) hasGrant() bool {
+	id, _ := d.item[attrGrant].(*types.AttributeValueMemberS)
+	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
+}
+
+// leastLease is what a peer's lease counts as that is not above zero. Each peer
+// takes such a holder over that it sees unchanged a second time, however soon.
+const leastLease = time.Millisecond
+
+// lease reads a lease in either spelling of a string; 0: it is not above zero.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
@@ -148,44 +211,46 @@ func (d *decoder) lease(name string) time.Duration {
 	return lease
 }
 
-// seconds reads a lease as a number of seconds, which may have a fraction.
+// seconds reads a lease as a number of seconds, which may have a fraction; 0:
+// it is not above zero.
 func (d *decoder) seconds(name string) time.Duration {
 	d.required(name)
-	v, ok := d.item[name].(*types.AttributeValueMemberN)
+	s, ok := d.number(name)
 	if !ok {
-		d.fail(name, "is not a number")
 		return 0
 	}
-	s, err := strconv.ParseFloat(v.Value, 64)
+	f, _ := s.Float64()
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), !(s > 0):
-		d.fail(name, fmt.Sprintf("is %s: a lease is above zero", v.Value))
+	case f <= 0:
 		return 0
-	case s >= math.MaxInt64/float64(time.Second):
+	case f >= math.MaxInt64/float64(time.Second):
 		return math.MaxInt64
 	}
-	return time.Duration(math.Ceil(s * float64(time.Second)))
+	return time.Duration(math.Ceil(f * float64(time.Second)))
+}
+
+// heldLease completes the lease of a held record. No lease of ours is below the
+// least; a peer's may be, by its configuration.
+func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
+	if isOurs && lease <= 0 {
+		d.fail(name, "is not above zero")
+	}
+	return max(lease, leastLease)
 }
 
 // parseLease reads either spelling: the Java client's milliseconds and
 // dynamolock's Go duration. What is too long for a Duration saturates: it is
-// somebody's "for ever".
+// somebody's "for ever". What is not above zero is 0.
 func parseLease(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		switch {
-		case ms <= 0:
-			return 0, errors.New("a lease is above zero")
-		case ms > math.MaxInt64/int64(time.Millisecond):
+		if ms > math.MaxInt64/int64(time.Millisecond) {
 			return math.MaxInt64, nil
 		}
-		return time.Duration(ms) * time.Millisecond, nil
+		return time.Duration(max(ms, 0)) * time.Millisecond, nil
 	}
 	d, err := time.ParseDuration(s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, errors.New("neither milliseconds nor a Go duration")
-	case d <= 0:
-		return 0, errors.New("a lease is above zero")
 	}
-	return d, nil
+	return max(d, 0), nil
 }

@@ -28,7 +28,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 			{skew + step - time.Nanosecond, false}, {skew + step, true}, {time.Hour, true},
 		} {
 			b.hold()
-			g := b.grant("g9")
+			g := b.grant(g9)
 			g.Dead, g.Now = []protocol.Record{r}, r.ExpiresAt.Add(tc.after)
 			if lands := b.lands(b.Grant(g)); lands != tc.lands {
 				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
@@ -38,7 +38,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 		// never before the lease is over by both.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // sent at granted by the writer's clock
-			g := b.grant("g9")
+			g := b.grant(g9)
 			g.Dead, g.Now = []protocol.Record{r}, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
 				t.Errorf("taken over as the lease ends, by a clock that differs by %v", apart)
@@ -71,7 +71,7 @@ func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 		b.put(peer)
 		r := b.record()
 		take := func() *protocol.Write {
-			g := b.grant("g9")
+			g := b.grant(g9)
 			g.Dead = []protocol.Record{r}
 			return b.Grant(g)
 		}
@@ -80,7 +80,7 @@ func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 			if b.lands(take()) {
 				t.Errorf("%s: taken over", name)
 			}
-			if b.lands(b.Break(r, "v3", granted, false)) && name != "not dead" {
+			if b.lands(b.Break(r, v3, granted, false)) && name != "not dead" {
 				t.Errorf("%s: broken", name)
 			}
 		}
@@ -100,7 +100,7 @@ func TestARecordExpiresNoSoonerThanItsLease(t *testing.T) {
 		for _, now := range []time.Time{granted, granted.Add(1), granted.Add(time.Second - 1), granted.Add(500*time.Millisecond + 1)} {
 			for _, d := range []time.Duration{time.Second, time.Second + 1, 1500 * time.Millisecond, lease - 1} {
 				b.put(nil)
-				g := b.grant("g1")
+				g := b.grant(g1)
 				g.Now, g.Lease = now, d
 				if !b.lands(b.Grant(g)) {
 					t.Fatal("not granted")
@@ -132,13 +132,13 @@ func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
 			return
 		}
 		retained := granted.Add(24 * time.Hour)
-		if !b.lands(b.Release(h, protocol.Release{Version: "v3", Expires: retained})) {
+		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: retained})) {
 			t.Fatal("not released")
 		}
 		if until, has := at(b.item()); has != (ttl != "") || has && !until.Equal(retained) {
 			t.Errorf("released, it may be collected at %v, %v", until, has)
 		}
-		if !b.lands(b.Grant(b.grant("g9"))) {
+		if !b.lands(b.Grant(b.grant(g9))) {
 			t.Fatal("not granted")
 		}
 		if until, has := at(b.item()); has && until.Before(granted.Add(lease+time.Hour)) {
@@ -153,13 +153,13 @@ func TestAGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
 		if held["leaseDuration"] == nil {
 			return // not a record that a native client reads
 		}
-		if !b.lands(b.Release(h, protocol.Release{Version: "v3", Expires: granted})) {
+		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted})) {
 			t.Fatal("not released")
 		}
 		item := b.item()
 		item["expiresAt"] = decimal("1764230400")
 		b.put(item)
-		if !b.lands(b.Grant(b.grant("g9"))) {
+		if !b.lands(b.Grant(b.grant(g9))) {
 			t.Fatal("not granted")
 		}
 		if v := b.item()["expiresAt"]; v != nil {

@@ -312,7 +312,7 @@ func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
 // take grants the key as it may be: over nothing, or over a holder known to be dead.
 func (r goldenRecord) take() protocol.Hold {
 	r.Helper()
-	g := r.grant("g1")
+	g := r.grant(g1)
 	if r.State == held {
 		dead := r.record()
 		g.Dead = []protocol.Record{dead}
@@ -323,12 +323,12 @@ func (r goldenRecord) take() protocol.Hold {
 	if !r.lands(r.Grant(g)) {
 		r.Fatalf("a record that is %s is not granted", r.State)
 	}
-	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{"g1"}, Token: r.record().Token, Versions: []string{"g1"}}
+	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
 func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
-		plain := r.grant("g9")
+		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
 			plain.Now = r.clocked().Add(time.Hour) // though it has expired: nobody has said so
 		}
@@ -362,7 +362,7 @@ func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testin
 		}
 		h := r.take()
 		now := r.record()
-		if now.Released || now.Owner != owner && r.Owned() || now.Grant != "g1" {
+		if now.Released || now.Owner != owner && r.Owned() || now.Grant != g1 {
 			t.Errorf("granted, but reads as %+v", now)
 		}
 		if carried, ok := r.stored["fencingToken"].(*types.AttributeValueMemberN); ok {
@@ -395,7 +395,7 @@ func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
 			}
 		}
 		if r.State == held {
-			if !r.lands(r.Break(r.record(), "v9", granted.Add(time.Hour), false)) {
+			if !r.lands(r.Break(r.record(), v9, granted.Add(time.Hour), false)) {
 				t.Fatal("a peer's record is not broken")
 			}
 			left(r.item())
@@ -403,12 +403,12 @@ func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
 		}
 		h := r.take()
 		r.finds("granted", r.item())
-		if !r.lands(r.Renew(h, protocol.Renewal{Version: "v2", Lease: 90*time.Second + time.Millisecond, Now: granted})) {
+		if !r.lands(r.Renew(h, protocol.Renewal{Version: v2, Lease: 90*time.Second + time.Millisecond, Now: granted})) {
 			t.Fatal("not renewed")
 		}
 		r.finds("renewed", r.item())
-		h.Versions = []string{"v2"}
-		if !r.lands(r.Release(h, protocol.Release{Version: "v3", Expires: granted.Add(time.Hour)})) {
+		h.Versions = []string{v2}
+		if !r.lands(r.Release(h, protocol.Release{Version: v3, Expires: granted.Add(time.Hour)})) {
 			t.Fatal("not released")
 		}
 		left(r.item())

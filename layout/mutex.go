@@ -2,9 +2,10 @@ package layout
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -60,16 +61,12 @@ type mutex struct{ clocked }
 // holderOf spells the holder of a write of ours.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder takes a holder of ours apart. Without a version it is damaged.
-func parseHolder(holder string) (owner, version string, isOurs bool) {
-	if protocol.HasClientID(holder) {
-		return holder, "", true
+// parseHolder takes a holder apart that may be one of ours.
+func parseHolder(holder string) (owner, version string) {
+	if i := strings.LastIndexByte(holder, '/'); i >= 0 {
+		return holder[:i], holder[i+1:]
 	}
-	i := strings.LastIndexByte(holder, '/')
-	if i < 0 || !protocol.HasClientID(holder[:i]) {
-		return holder, "", false
-	}
-	return holder[:i], holder[i+1:], true
+	return holder, ""
 }
 
 func (p mutex) Owned() bool { return true }
@@ -195,26 +192,23 @@ func (p mutex) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + p.shows(w, h.Owner, h.Versions)
 }
 
-// Decode reads a record. A foreign holder's version is its expiry: the peer has
-// nothing else that tells one of its grants from the next.
+// Decode reads a record. A foreign holder's version is its expiry as it is
+// written: the peer has nothing else that tells one of its grants from the next.
 func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
 	d.kind("")
-	holder := d.text(mutexHolder)
+	holder := d.name(mutexHolder)
 	token := d.token()
 	if holder == mutexFree {
 		r.Released = true // whatever the rest is: a grant writes all of it anew
 	} else {
 		r.ExpiresAt = p.decodeExpires(&d)
-		owner, version, isOurs := parseHolder(holder)
-		r.Owner, r.Version = owner, strconv.FormatInt(r.ExpiresAt.UnixMilli(), 10)
-		switch {
-		case isOurs && version == "":
-			d.fail(mutexHolder, "lacks its version")
-		case isOurs:
+		if owner, version := parseHolder(holder); d.isOurs(owner, version) {
 			d.required(attrToken)
-			r.Version, r.Token, r.Grant = version, token, d.text(attrGrant)
+			r.Owner, r.Version, r.Token, r.Grant = owner, version, token, d.text(attrGrant)
+		} else if expires, ok := item[mutexExpires].(*types.AttributeValueMemberN); ok {
+			r.Owner, r.Version = holder, expires.Value
 		}
 	}
 	if d.err != nil {

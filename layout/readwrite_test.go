@@ -35,7 +35,7 @@ func TestEveryWriteOfAReadWriteLockIsShortEnoughAtItsLongest(t *testing.T) {
 	left := protocol.Record{Mode: protocol.ModeReadersFirst, Grant: "left", Version: "left"}
 	g := b.grant("new")
 	g.Takeable, g.Intents = versions("tried", mostTried), versions("intended", mostTried)
-	held := protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{"g1"}, Token: 7, Versions: versions("renewed", mostTried+1)}
+	held := protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: 7, Versions: versions("renewed", mostTried+1)}
 	tried := protocol.Hold{Key: g.Key, Owner: owner, Grants: g.Takeable, Versions: g.Takeable}
 	for _, mode := range []protocol.Mode{protocol.ModeRead, protocol.ModeWrite} {
 		p := rw.ReadWrite(mode, false)
@@ -53,10 +53,10 @@ func TestEveryWriteOfAReadWriteLockIsShortEnoughAtItsLongest(t *testing.T) {
 		release := protocol.Release{Version: "v", Now: granted, Expires: granted, ReadersFirst: time.Second}
 		for name, w := range map[string]*protocol.Write{
 			"grant":                 p.Grant(grant),
-			"renewal":               p.Of("g1").Renew(held, protocol.Renewal{Version: "v", Lease: lease, Now: granted}),
-			"release":               p.Of("g1").Release(held, release),
+			"renewal":               p.Of(g1).Renew(held, protocol.Renewal{Version: "v", Lease: lease, Now: granted}),
+			"release":               p.Of(g1).Release(held, release),
 			"release of all tried":  p.Of("").Release(tried, release),
-			"guard":                 p.Of("g1").Guard(held),
+			"guard":                 p.Of(g1).Guard(held),
 			"withdrawal of intents": p.Withdraw(protocol.Hold{Key: g.Key, Owner: owner, Grants: g.Intents}),
 		} {
 			t.Run(fmt.Sprintf("%s, %s", mode, name), func(t *testing.T) {

@@ -49,7 +49,7 @@ func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	case holder:
 		of("ownerName", another)
 		of("owner_name", another)
-		of("holder", another+"/v2")
+		of("holder", another+"/"+v2)
 		if dlm {
 			return nil, false
 		}
@@ -108,14 +108,14 @@ func TestAWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
 		h, held := b.hold()
 		mine := []string{same, kind, expired}
 		b.landsIn("renew", held, func() *protocol.Write {
-			return b.Renew(h, protocol.Renewal{Version: "v3", Lease: lease, Now: granted})
+			return b.Renew(h, protocol.Renewal{Version: v3, Lease: lease, Now: granted})
 		}, mine...)
-		b.landsIn("release", held, func() *protocol.Write { return b.Release(h, protocol.Release{Version: "v3", Expires: granted}) }, mine...)
+		b.landsIn("release", held, func() *protocol.Write { return b.Release(h, protocol.Release{Version: v3, Expires: granted}) }, mine...)
 		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
-		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant("g2")) }, mine...)
+		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant(g2)) }, mine...)
 		unresolved := h
 		unresolved.Token = 0 // a hand-over may have landed: the token is not known
-		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant("g2")) }, append(mine, token)...)
+		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
 		// A renewal does not break the guard. In dyndb-mutex no owner is
 		// needed: a peer's grant erases the grant id.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
@@ -127,9 +127,9 @@ func TestABreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
 		_, held := b.hold()
 		r := b.record()
 		whatever := []string{same, token, kind, spent, expired}
-		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, "v3", granted, false) },
+		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, v3, granted, false) },
 			b.where(append(whatever, version), "dyndb-mutex", holder)...)
-		b.landsIn("break if unrenewed", held, func() *protocol.Write { return b.Break(r, "v3", granted, true) }, append(whatever, grant)...)
+		b.landsIn("break if unrenewed", held, func() *protocol.Write { return b.Break(r, v3, granted, true) }, append(whatever, grant)...)
 	})
 }
 
@@ -144,19 +144,19 @@ func TestAGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 		}{
 			{"plain", func(*protocol.Grant) {}, []string{absent, released}},
 			{"of a record that exists", func(g *protocol.Grant) { g.IfExists = true }, []string{released}},
-			{"over an attempt of one's own", func(g *protocol.Grant) { g.Takeable = []string{"v0", "v2"} },
+			{"over an attempt of one's own", func(g *protocol.Grant) { g.Takeable = []string{v0, v2} },
 				[]string{absent, released, same, grant, token, holder, expired}},
-			{"over a record that has to exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{"v2"}, true },
+			{"over a record that has to exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{v2}, true },
 				[]string{released, same, grant, token, holder, expired}},
 			{"over the dead", func(g *protocol.Grant) { g.Dead = []protocol.Record{dead} },
 				b.where([]string{absent, released}, "native awslabs dynamolock python-dynamodb-lock", same, grant, token, holder)},
-			{"delivered late", func(g *protocol.Grant) { g.Version, g.Takeable = "g1", []string{"v2"} }, []string{absent, grant}},
+			{"delivered late", func(g *protocol.Grant) { g.Version, g.Takeable = g1, []string{v2} }, []string{absent, grant}},
 		} {
 			if tc.what == "over the dead" && b.isByClock() {
 				tc.states = append(tc.states, expired)
 			}
 			b.landsIn("grant "+tc.what, held, func() *protocol.Write {
-				g := b.grant("g9")
+				g := b.grant(g9)
 				tc.change(&g)
 				return b.Grant(g)
 			}, tc.states...)
@@ -171,7 +171,7 @@ func TestAFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
 		if !keeps {
 			return
 		}
-		b.landsIn("grant", free, func() *protocol.Write { return b.Grant(b.grant("g9")) },
+		b.landsIn("grant", free, func() *protocol.Write { return b.Grant(b.grant(g9)) },
 			b.where([]string{same, absent, grant, token, released, expired}, "native awslabs dynamolock", version, holder)...)
 	})
 }
@@ -183,7 +183,7 @@ func TestNoTypeOfGrantIDFreesAHeldRecord(t *testing.T) {
 			item := maps.Clone(held)
 			item["grantId"] = null
 			b.put(item)
-			g := b.grant("g9")
+			g := b.grant(g9)
 			g.IfExists = exists
 			if b.lands(b.Grant(g)) {
 				t.Errorf("a null id freed the record; it had to exist: %v", exists)
@@ -199,7 +199,7 @@ func TestOnlyItsOwnMarkMakesARecordFree(t *testing.T) { // dynamolock, awslabs: 
 			item := maps.Clone(held)
 			item["isReleased"] = v
 			b.put(item)
-			if b.lands(b.Grant(b.grant("g9"))) {
+			if b.lands(b.Grant(b.grant(g9))) {
 				t.Errorf("isReleased of %v frees a held record", v)
 			}
 		}

@@ -218,29 +218,36 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		}
 		d.lenient = true
 	}
-	r.Owner = d.text(p.owner)
+	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
+	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
+	if r.Released { // whose version does not matter any more
+		isOurs = protocol.HasClientID(r.Owner) && d.has(attrGrant)
+	}
 	r.Lease = p.decodeLease(&d, p.lease)
+	if !r.Released {
+		r.Lease = d.heldLease(p.lease, r.Lease, isOurs)
+	}
 	if p.data != "" {
 		r.Data = d.binary(p.data)
 	}
-	if protocol.HasClientID(r.Owner) {
-		// A peer that carries unknown attributes forward into its own grant
-		// does not make them its own.
+	if isOurs {
 		d.required(attrToken)
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-	}
-	if p.shares && d.has(attrSession) {
-		// That of an earlier grant may have been left behind.
-		if id := d.text(attrSession); id == protocol.ClientID(r.Owner) {
-			r.Session = id
+		// The session of an earlier grant may have been left behind, or a peer's
+		// attribute of that name.
+		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
+			r.Session = id.Value
 		}
 	}
-	if expires := d.expiry(p.TTL, p.collect > 0); p.collect == 0 {
+	ttl := d
+	ttl.lenient = ttl.lenient || !isOurs && p.collect == 0 // a peer's attribute of that name means nothing
+	if expires := ttl.expiry(p.TTL, p.collect > 0); p.collect == 0 {
 		r.ExpiresAt = expires
 	}
+	d.err = ttl.err
 	for name, v := range item {
 		if !p.isOwn(name) {
 			if r.Attributes == nil {

@@ -14,7 +14,7 @@ func checks() []check {
 	var all []check
 	for _, subject := range [][]check{
 		grantChecks(), waitChecks(), deadChecks(), trustChecks(), releaseChecks(), breakChecks(), replyChecks(),
-		contentChecks(), listChecks(), damageChecks(), capabilityChecks(), faultChecks(), crowdChecks(),
+		contentChecks(), listChecks(), damageChecks(), oddChecks(), capabilityChecks(), faultChecks(), crowdChecks(),
 	} {
 		all = append(all, subject...)
 	}

@@ -16,7 +16,8 @@ func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
 
-// HasClientID reports whether an owner ends in a client id of ours.
+// HasClientID reports whether an owner ends in something with the form of a
+// client id of ours. A name that a peer was given may do so by coincidence.
 func HasClientID(owner string) bool {
 	id, ok := clientID(owner)
 	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
@@ -54,3 +55,40 @@ func NewVersion() string {
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
+
+// IsVersion reports whether v has the form of NewVersion's.
+func IsVersion(v string) bool {
+	if len(v) != 36 {
+		return false
+	}
+	for i := range len(v) {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if v[i] != '-' {
+				return false
+			}
+		} else if !isHex(v[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// VersionHex is a version as 32 hexadecimal digits; what is none stays as it
+// is.
+func VersionHex(v string) string {
+	if !IsVersion(v) {
+		return v
+	}
+	return strings.ReplaceAll(v, "-", "")
+}
+
+// VersionOfHex is the version that VersionHex spelled; what is none stays as it
+// is.
+func VersionOfHex(v string) string {
+	if len(v) != 32 || strings.Trim(v, "0123456789abcdef") != "" {
+		return v
+	}
+	return v[:8] + "-" + v[8:12] + "-" + v[12:16] + "-" + v[16:20] + "-" + v[20:]
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }

@@ -39,3 +39,30 @@ func TestVersionsAreRandomUUIDs(t *testing.T) {
 		seen[v] = true
 	}
 }
+
+func TestAVersionIsKnownByItsForm(t *testing.T) {
+	v := NewVersion()
+	if !IsVersion(v) {
+		t.Errorf("%q is none", v)
+	}
+	for _, foreign := range []string{
+		"", "1795274561341567000:MZXW6YTBOI2DGNRVGQ3TQOJQGEZDGNBVGY3TQOLBMJRWIZLGM5UA", "q7RzM0aVdK2sYx9LwE4bTgN8uHcJ5oPf",
+		VersionHex(v), v + "0", v[:35], v[:35] + "x", v[:35] + "A", v[:8] + "0" + v[9:],
+	} {
+		if IsVersion(foreign) {
+			t.Errorf("%q is taken for one", foreign)
+		}
+	}
+}
+
+func TestAVersionInHexadecimalDigitsIsTheSame(t *testing.T) {
+	v := NewVersion()
+	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
+		t.Errorf("%q is %q, and back %q", v, h, VersionOfHex(h))
+	}
+	for _, none := range []string{"", "c0de", "q7RzM0aVdK2sYx9LwE4bTgN8uHcJ5oPf", v} {
+		if none != v && VersionHex(none) != none || VersionOfHex(none) != none {
+			t.Errorf("%q became %q and %q", none, VersionHex(none), VersionOfHex(none))
+		}
+	}
+}

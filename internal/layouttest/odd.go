@@ -1,0 +1,198 @@
+package layouttest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func oddChecks() []check {
+	return []check{
+		{claim: "a peer's record that only looks odd is read, and its holder waited for", hold: oddIsHeld},
+		{claim: "a peer's record that only looks odd is taken over once its holder is dead", hold: oddDies, exact: true},
+		{claim: "a peer's record that only looks odd can be broken", hold: oddIsBroken},
+	}
+}
+
+// odd is what a peer's own configuration makes of a record that it holds.
+type odd struct {
+	what   string
+	change Item
+	dies   time.Duration // after that, unrenewed; 0: when its lease is over; below 0: not in our time
+}
+
+const (
+	never = -1
+	soon  = time.Millisecond // at the second look
+
+	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // a name that looks like an owner of ours
+	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+	another   = "16fd2706-8baf-433b-82eb-8c7fada847da"
+)
+
+// oddities are what the peer of the layout may write.
+func (s Subject) oddities() []odd {
+	carried := Item{"grantId": text(aUUID), "fencingToken": decimal("42"), "grantedAt": decimal("1764230400000")}
+	java := []odd{
+		{what: "no name for its owner", change: Item{"ownerName": text("")}},
+		{what: "an owner that looks like ours", change: Item{"ownerName": text(lookalike)}},
+		{what: "an owner and a version that look like ours", change: Item{"ownerName": text(lookalike), "recordVersionNumber": text(another)}},
+		{what: "empty data", change: Item{"data": binary("")}},
+		{what: "a session of its own", change: Item{"session": decimal("5")}},
+		{what: "a time of its own to expire", change: Item{"expiresAt": text("tomorrow")}},
+		{what: "a grant of its own", change: Item{"ownerName": text(lookalike), "recordVersionNumber": text(another), "grantId": text("batch-7")}},
+	}
+	switch s.Layout.Name() {
+	case "native", "awslabs":
+		return append(java,
+			odd{what: "a lease of 0", change: Item{"leaseDuration": text("0")}, dies: soon},
+			odd{what: "a lease below 0", change: Item{"leaseDuration": text("-5")}, dies: soon},
+			odd{what: "a lease for ever", change: Item{"leaseDuration": text("9223372036854775807")}, dies: never},
+			odd{what: "our attributes, carried by an update", change: carried},
+		)
+	case "dynamolock":
+		ofOurs := with(carried, Item{
+			"ownerName":           text(lookalike),
+			"recordVersionNumber": text("1795274561341567000:MZXW6YTBOI2DGNRVGQ3TQOJQGEZDGNBVGY3TQOLBMJRWIZLGM5UA"),
+		})
+		return append(java,
+			odd{what: "a lease of 0", change: Item{"leaseDuration": text("0s")}, dies: soon},
+			odd{what: "a lease below 0", change: Item{"leaseDuration": text("-1h0m0s")}, dies: soon},
+			odd{what: "a lease below a millisecond", change: Item{"leaseDuration": text("1.5µs")}, dies: soon},
+			odd{what: "a lease for ever", change: Item{"leaseDuration": text("2562047h47m16.854775807s")}, dies: never},
+			odd{what: "an owner that looks like ours, and our attributes copied", change: ofOurs},
+		)
+	case "python-dynamodb-lock":
+		return []odd{
+			{what: "an owner that looks like ours", change: Item{"owner_name": text(lookalike)}},
+			{what: "an owner and a version that look like ours", change: Item{"owner_name": text(lookalike), "record_version_number": text(another)}},
+			{what: "a lease of 0", change: Item{"lease_duration": decimal("0")}, dies: soon},
+			{what: "a lease below 0", change: Item{"lease_duration": decimal("-1.5")}, dies: soon},
+			{what: "a lease of a fraction", change: Item{"lease_duration": decimal("0.1")}, dies: 100 * time.Millisecond},
+			{what: "a lease in another spelling", change: Item{"lease_duration": decimal("1.0e0")}},
+			{what: "a lease for ever", change: Item{"lease_duration": decimal("86399999999999.999999")}, dies: never},
+			{what: "a time to collect it that has passed", change: Item{s.ttl: decimal("-5")}},
+			{what: "a session of its own", change: Item{"session": decimal("5")}},
+		}
+	case "dynamo-dlm":
+		return []odd{
+			{what: "a code with dashes", change: Item{"release_code": text(aUUID)}},
+			{what: "a fraction of a second", change: Item{"expires": decimal("1.5")}, dies: soon},
+			{what: "another spelling", change: Item{"expires": decimal("1e1")}, dies: soon},
+			{what: "a time below 0", change: Item{"expires": decimal("-1")}, dies: soon},
+			{what: "a time for ever", change: Item{"expires": decimal("99999999999999999999")}, dies: never},
+			{what: "a duration in milliseconds", change: Item{"expires": decimal("1764230400000")}, dies: never},
+		}
+	case "dyndb-mutex":
+		return []odd{
+			{what: "no name for its holder", change: Item{"holder": text("")}},
+			{what: "a holder that looks like ours", change: Item{"holder": text(lookalike)}},
+			{what: "a holder that looks like one of ours cut short", change: Item{"holder": text(lookalike + "/")}},
+			{what: "a holder that looks like ours and a version", change: Item{"holder": text(lookalike + "/" + aUUID)}},
+			{what: "a fraction of a millisecond", change: Item{"expire_ts": decimal("1.5")}, dies: soon},
+			{what: "another spelling", change: Item{"expire_ts": decimal("1e1")}, dies: soon},
+			{what: "a time below 0", change: Item{"expire_ts": decimal("-1")}, dies: soon},
+			{what: "a time for ever", change: Item{"expire_ts": decimal("99999999999999999999")}, dies: never},
+		}
+	}
+	panic("no oddities of " + s.Layout.Name())
+}
+
+// eachOdd runs a check on a key of its own for each.
+func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
+	e.Helper()
+	key := e.key
+	for i, o := range e.oddities() {
+		one := *e
+		one.key = fmt.Sprintf("%s/%d", key, i)
+		if o.change[e.sort] != nil {
+			continue // the table's key has that name
+		}
+		one.put(with(one.granted(one.key, "a-peer", lease), o.change))
+		item := one.item() // DynamoDB spells numbers in its own way
+		hold(&one, o, item)
+		if e.Failed() {
+			e.Fatalf("with %s: %v", o.what, describe(item))
+		}
+	}
+}
+
+// isPeers says whether a record reads as one that a peer holds.
+func (e *env) isPeers(r leasehold.Record, item Item) {
+	e.Helper()
+	if r.Released || r.Token != 0 || r.Grant != "" || r.Version == "" {
+		e.Errorf("reads as %+v", r)
+	}
+	for _, name := range []string{"ownerName", "owner_name", "holder"} {
+		if item[name] != nil && r.Owner != textOf(item[name]) {
+			e.Errorf("owner %q", r.Owner)
+		}
+	}
+}
+
+func oddIsHeld(e *env) {
+	e.eachOdd(patience, func(e *env, o odd, item Item) {
+		c, _ := e.client()
+		e.isPeers(e.get(c), item)
+		if e.isByClock() && o.dies == soon {
+			return // by every clock its holder is dead already
+		}
+		fresh, _ := e.client() // which has not seen it yet
+		_, err := fresh.TryAcquire(e.Context(), e.key)
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) {
+			e.Errorf("tried: %v", err)
+			return
+		}
+		e.isPeers(held.Holder, item)
+		e.unchanged(item, "a refusal")
+	})
+}
+
+func oddDies(e *env) {
+	e.eachOdd(e.short(), func(e *env, o odd, _ Item) {
+		c, _ := e.client()
+		if o.dies == never {
+			_, err := c.TryAcquire(e.Context(), e.key)
+			time.Sleep(30 * time.Minute) // python_dynamodb_lock's TTL collects it after an hour
+			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
+				e.Errorf("tried: %v, %v", err, again)
+			}
+			return
+		}
+		begun := time.Now()
+		lock, err := c.Acquire(e.within(patience), e.key)
+		if err != nil {
+			e.Error(err)
+			return
+		}
+		late := e.skew + e.step() + e.short()
+		if o.dies != 0 {
+			late = o.dies
+		}
+		if took := time.Since(begun); took > late+10*time.Millisecond {
+			e.Errorf("taken over only after %v", took)
+		}
+		if r, took := lock.TookOver(); !took || r.Grant != "" {
+			e.Errorf("took over %+v, %v", r, took)
+		}
+		if now := e.get(c); now.Grant != lock.Record().Grant || now.Token != lock.Token() {
+			e.Errorf("granted, but reads as %+v", now)
+		}
+		e.release(lock)
+	})
+}
+
+func oddIsBroken(e *env) {
+	e.eachOdd(patience, func(e *env, _ odd, _ Item) {
+		c, _ := e.client()
+		if err := c.Break(e.within(patience), e.get(c)); err != nil {
+			e.Error(err)
+		}
+		if item := e.item(); !e.isFree(item) {
+			e.Errorf("left %v", describe(item))
+		}
+	})
+}

@@ -44,9 +44,10 @@ func (l DynamoDLM) Protocol() (protocol.Protocol, error) {
 	return slotted{dlm{c}}, err
 }
 
-// The attributes of a dynamo-dlm record. A peer's release code stays for its
-// grant. Ours is the version, new in every write, which no peer minds: each
-// looks for its own code alone.
+// The attributes of a dynamo-dlm record. A peer's release code is 32
+// hexadecimal digits, and stays for its grant. Ours has their form but is the
+// version: new in every write, or a request that arrives late could renew what
+// it no longer knows. No peer minds: each looks for its own code alone.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -65,10 +66,10 @@ func (p dlm) Grant(g protocol.Grant) *protocol.Write {
 	p.setGrant(w, g)
 	var takeable, dead string
 	if len(g.Takeable) > 0 {
-		takeable = w.In(dlmCode, g.Takeable)
+		takeable = showsCode(w, g.Takeable...)
 	}
 	if len(g.Dead) > 0 {
-		dead = w.In(dlmCode, []string{g.Dead[0].Version}) + " AND " + p.isExpired(w, g.Now)
+		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
 	}
 	whereGrantable(w, g, p.Partition, takeable, dead)
 	return w
@@ -82,7 +83,7 @@ func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
 
 // setLease writes what every grant and renewal writes.
 func (p dlm) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
-	w.Set(dlmCode, text(version))
+	w.Set(dlmCode, text(protocol.VersionHex(version)))
 	p.setExpires(w, now, lease)
 }
 
@@ -119,7 +120,7 @@ func (p dlm) Guard(h protocol.Hold) *protocol.Write {
 func (p dlm) Break(r protocol.Record, _ string, _ time.Time, unrenewed bool) *protocol.Write {
 	w := protocol.NewDelete(p.mustKey(r.Key))
 	if r.Grant == "" || unrenewed {
-		w.Where(w.In(dlmCode, []string{r.Version}))
+		w.Where(p.isRecord(w, r))
 	} else {
 		w.Where(w.In(attrGrant, []string{r.Grant}))
 	}
@@ -127,7 +128,24 @@ func (p dlm) Break(r protocol.Record, _ string, _ time.Time, unrenewed bool) *pr
 }
 
 func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
-	return isGrant(w, h) + " AND " + w.In(dlmCode, h.Versions)
+	return isGrant(w, h) + " AND " + showsCode(w, h.Versions...)
+}
+
+// isRecord is the condition that the record is still as r shows it.
+func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
+	if r.Grant == "" {
+		return w.In(dlmCode, []string{r.Version}) // whatever a peer's code looks like
+	}
+	return showsCode(w, r.Version)
+}
+
+// showsCode is the condition that the record shows one of our versions.
+func showsCode(w *protocol.Write, versions ...string) string {
+	codes := make([]string, len(versions))
+	for i, v := range versions {
+		codes[i] = protocol.VersionHex(v)
+	}
+	return w.In(dlmCode, codes)
 }
 
 // Decode reads a record. A grant of a peer carries none of our attributes: it
@@ -140,6 +158,7 @@ func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	r.ExpiresAt = p.decodeExpires(&d)
 	r.Token = d.token()
 	if d.has(attrGrant) || d.has(attrToken) {
+		r.Version = protocol.VersionOfHex(r.Version)
 		d.required(attrToken)
 		r.Grant = d.text(attrGrant)
 	}

@@ -167,7 +167,7 @@ var peerWrites = map[string]struct {
 	}},
 	"dynamolock": {version: "recordVersionNumber", shows: written{
 		"key": `S .+`, "ownerName": `S .+`, "leaseDuration": `S (\d+(\.\d+)?(h|m|s|ms))+`,
-		"recordVersionNumber": `S (\d{19}:(\d+|[A-Z2-7]{52})|[0-9a-zA-Z]{32})`,
+		"recordVersionNumber": `S (\d{19}:[A-Z2-7]{51}[AQ]|[0-9a-zA-Z]{32})`,
 	}},
 	"python-dynamodb-lock": {version: "record_version_number", shows: written{
 		"lock_key": `S .+`, "sort_key": `S .+`, "owner_name": `S .+`, "lease_duration": `N \d+(\.\d+)?`, "expiry_time": `N \d{10}`,
@@ -201,11 +201,12 @@ func spell(item protocol.Item) written {
 }
 
 // finds holds an item to have all that the peer has to find, in its spelling.
-// Of versions it reads only whether they are the same: any will do.
+// Of versions it reads only whether they are the same: any will do. The code of
+// dynamo-dlm is what people look at, and ours has its form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
-		if what != asStored && name == peerWrites[r.folder].version && strings.HasPrefix(want, "S") {
+		if what != asStored && name == peerWrites[r.folder].version && strings.HasPrefix(want, "S") && r.folder != "dynamo-dlm" {
 			want = "S .+"
 		}
 		switch {

@@ -59,10 +59,11 @@ type Config struct {
 	// covers clock rate error and the time work needs to stop. Default Lease/10 (2 s).
 	Margin time.Duration
 
-	// PollMin and PollMax bound the jittered pause between two looks of a
+	// PollMin and PollMax bound the mean of the pause between two looks of a
 	// waiter, which grows with the age of the grant it watches: a lock that
-	// changes hands often is followed closely, one held for long cheaply.
-	// Defaults 25 ms and 500 ms.
+	// changes hands often is followed closely, one held for long cheaply. The
+	// pause itself is uniform between nothing and twice that: the longest is
+	// twice PollMax. Defaults 25 ms and 500 ms.
 	PollMin, PollMax time.Duration
 
 	// LocalHandOver is how many times in a row a release may pass the key to

@@ -377,21 +377,41 @@ func TestALateCopyOfAGrantDoesNotBringItsGuardBack(t *testing.T) {
 
 func (c call) updates() bool { return c.op == "UpdateItem" }
 
-func TestALateCopyOfTheLastWritersGrantMeetsItsRelease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.readWriter("set")
-		w.release(a.read())
-		var again func() (*http.Response, error)
-		a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			again = next
-			return next()
-		}))
-		w.release(a.write())
-		elapse(time.Second)
-		if res, err := again(); err != nil || res.StatusCode == http.StatusOK {
-			t.Errorf("the copy landed: %v %v", res, err)
+func TestALateCopyOfTheLastWritersGrantMeetsItsEnd(t *testing.T) {
+	// One that waited lets readers go first, by its own clock then, and is refused
+	// for that. Nothing but the name of the last writer keeps the others out.
+	broken := func(w *world, p *readWriter, lock *leasehold.Lock) {
+		if err := p.c.Break(w.t.Context(), lock.Record()); err != nil {
+			w.t.Fatal(err)
 		}
-	})
+	}
+	released := func(w *world, _ *readWriter, lock *leasehold.Lock) { w.release(lock) }
+	for name, tc := range map[string]struct {
+		opts []leasehold.AcquireOption
+		end  func(*world, *readWriter, *leasehold.Lock)
+	}{
+		"that waited":           {nil, released},
+		"that tried":            {[]leasehold.AcquireOption{leasehold.NoWait()}, released},
+		"that was broken":       {nil, broken},
+		"that tried and broken": {[]leasehold.AcquireOption{leasehold.NoWait()}, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a := w.readWriter("set")
+				w.release(a.read())
+				var again func() (*http.Response, error)
+				a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+					again = next
+					return next()
+				}))
+				tc.end(w, a, a.write(tc.opts...))
+				elapse(time.Second)
+				if res, err := again(); err != nil || res.StatusCode == http.StatusOK {
+					t.Errorf("the copy landed: %v %v", res, err)
+				}
+			})
+		})
+	}
 }
 
 func TestALostReplyOfAReadWriteLockLosesNothing(t *testing.T) {

@@ -37,6 +37,7 @@ type Client struct {
 	resumes  attempts[string] // to resume a grant, by its id
 	sharing  *sharing         // with Config.SharedLease
 	watches  watches
+	sweeping chan struct{} // one place: who removes dead readers
 	renewals chan struct{} // a place for each renewal in flight
 	answered atomic.Bool   // by DynamoDB, at least once
 	renewing atomic.Int64
@@ -76,7 +77,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks, chance: rand.Float64,
-		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency),
+		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if cfg.SharedLease {

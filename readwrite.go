@@ -125,10 +125,7 @@ func (s *seeker) seeSide(item protocol.Item) error {
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
 		if b.ours = s.c.isOrphan(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
-			// Of every entry its own version is watched.
-			entry := b.Record
-			entry.Key.Sort += "\x00" + b.Grant
-			seen := s.c.entries.note(entry, now)
+			seen := s.c.noteEntry(b.Record, now)
 			b.dead = decide.DeadByVersion(seen.since.Mono, b.Lease)
 			s.view.Grant = min(s.view.Grant, seen.granted)
 		}

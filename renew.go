@@ -177,6 +177,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
 		}
 		h.confirm(a, rec)
+		h.c.sweep(h.ctx, h.want, ans.item)
 	case ans.Cause == decide.ConditionFailed:
 		ans = h.settle(ctx, ans)
 	case ans.Effect == decide.NotApplied:

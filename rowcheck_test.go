@@ -98,11 +98,8 @@ func (c *checker) changesRow(r *request, key string, item attributeMap) {
 	if granted > 1 || granted == 0 && now.token != before.token && before.token != 0 {
 		c.note("3: %d grants of %s with one write, token %d after %d", granted, key, now.token, before.token)
 	}
-	if granted == 0 {
-		return // somebody renewed, left or intends
-	}
 	for _, grant := range slices.Sorted(maps.Keys(before.holders)) {
-		if _, ok := now.holders[grant]; !ok {
+		if _, ok := now.holders[grant]; !ok && (granted > 0 || before.holders[grant].owner != r.by.owner) { // nobody has left
 			c.evicted(r, key, grant, before.holders[grant])
 		}
 	}
@@ -125,7 +122,7 @@ func (c *checker) grantedRow(key, grant string, e rowEntry, before *rowState) {
 	}
 }
 
-// evicted holds the removal of an entry by a grant against what its process has
+// evicted holds the removal of an entry by another against what its process has
 // seen. c.mu is held.
 func (c *checker) evicted(r *request, key, grant string, e rowEntry) {
 	for _, b := range c.beliefs {

@@ -269,6 +269,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 			s.note(a) // it has landed, on something that a grant leaves in place
 			return nil, ans, err
 		}
+		s.c.sweep(s.life, s.want, ans.item)
 		h, err := s.hold(a, r)
 		return h, ans, err
 	case ans.Effect == decide.Unknown:

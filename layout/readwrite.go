@@ -335,6 +335,18 @@ func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Writ
 	return w
 }
 
+// Sweep removes the entries of dead readers.
+func (p readWrite) Sweep(key protocol.Key, dead []protocol.Record) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(key))
+	conditions := []string{p.isRow(w)}
+	for _, r := range dead {
+		p.removeReader(w, r.Grant)
+		conditions = append(conditions, p.shows(w, r))
+	}
+	w.Where(strings.Join(conditions, " AND "))
+	return w
+}
+
 // Withdraw removes the intent that is one of these grants.
 func (p readWrite) Withdraw(h protocol.Hold) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))

@@ -69,6 +69,7 @@ func TestEveryWriteOfAReadWriteLockIsShortEnoughAtItsLongest(t *testing.T) {
 	dead := g
 	dead.Dead = []protocol.Record{intent}
 	b.lands(rw.ReadWrite(protocol.ModeWrite, false).Intend(protocol.Blockers{By: readers}, dead))
+	b.lands(rw.ReadWrite(protocol.ModeRead, false).Sweep(g.Key, readers)) // a quarter of them is the most that is named
 }
 
 func TestAnIntentTakesNobodysPlaceButADeadOnesOrItsOwn(t *testing.T) {

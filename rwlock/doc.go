@@ -27,6 +27,8 @@
 // its lease under the eyes of a waiter is dead: whoever is granted the key names
 // that version in the condition, and removes the entry with the same write. A
 // writer's grant names every reader that is left, all dead, and their number.
+// Readers pass each other by: one whose grants and renewals have shown others
+// that are dead removes up to 25 of them with a write of its own.
 //
 // # What each request may come to
 //
@@ -39,6 +41,8 @@
 //	           waits, removed by its grant or when it gives up. Unanswered: the
 //	           next one names it. It keeps new readers out, and is dead like any
 //	           entry when it stands still: nothing of exclusion rests on it.
+//	sweep      removes dead readers, if each still shows the version that stood
+//	           still. Sent once; the next reply shows what is left.
 //	guard      holds while the entry is there with its token: one that a late
 //	           duplicate of its grant brought back has another.
 //

@@ -60,6 +60,10 @@ type Side interface {
 	// prepared while these blockers are there.
 	Intend(by Blockers, i Grant) *Write
 
+	// Sweep removes readers that are dead, if each is as it was seen, and touches
+	// nobody else.
+	Sweep(key Key, dead []Record) *Write
+
 	// Withdraw removes the intents of these grants.
 	Withdraw(h Hold) *Write
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Commit runs writes in one transaction that lands only while this grant
-// stands. At most 99 writes; none at all asks whether the grant stands.
+// stands. At most 99 writes, 98 under Config.SharedLease; none at all asks
+// whether the grant stands.
 //
 // Nil means that the writes have landed, once. ErrLost: the grant had ended;
 // the lock's context ends as well. *CommitError: one of the writes failed, by
@@ -24,7 +25,8 @@ import (
 //
 // Conflicts and throttling are retried under one idempotency token while the
 // lock is trusted, lost replies until ctx ends, for at most five minutes. When
-// ctx ends Commit returns at once. Commits of one lock take turns. A write to the
+// ctx ends Commit returns at once. Commits of one lock take turns, and requests
+// of all locks under a shared lease. A write to the
 // lock's own record is refused before anything is sent. The caller's IAM policy
 // must allow dynamodb:ConditionCheckItem on the lock table.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
@@ -42,11 +44,7 @@ func (c *Client) commit(ctx context.Context, holds []*holding, writes []types.Tr
 	if ctx.Err() != nil {
 		return notSent(holds[0], context.Cause(ctx))
 	}
-	guards := make([]types.TransactWriteItem, len(holds))
-	for i, h := range holds {
-		guards[i] = h.guard()
-	}
-	t := newTransaction(ctx, holds, writes, guards)
+	t := newTransaction(ctx, holds, writes, guardsOf(holds))
 	done := make(chan error, 1)
 	c.detach(func() { done <- t.commit() })
 	select {

@@ -143,7 +143,7 @@
 // waits for a commit a quarter of the trust left at most: should they conflict,
 // the renewal is repeated.
 //
-// A transaction of the caller's own is as safe with Lock.Guard in it, and
+// A transaction of the caller's own is as safe with Lock.Guards in it, and
 // Lock.GuardError tells the lock how it ended. Lock.Read reads the record in the
 // same transaction as the caller's items: a plain read may show what was before
 // a commit that an earlier holder's request is still carrying out.
@@ -163,6 +163,19 @@
 //	                 when it closes, or begins another after its trust has ended.
 //	                 Final. From then on each of its locks may be taken over at the
 //	                 version it shows.
+//
+// What frees a lock is then its session's row as well as its own record. Every
+// commit and read checks both, a commit of several locks each session once; to
+// void a token both guards are sent. A session that was marked dead stays so:
+// that guard fails for ever too, and with it every lock of the session is lost.
+// One item is in one transaction at a time, so requests of one client that name
+// the row take turns, each for half a second at most; a renewal of the row has
+// no more than two before it, and is repeated at once should they conflict.
+//
+// A row that was deleted by hand fails the guard, but not for ever: a repetition
+// of the request that created it, minutes later at most, creates it again. Until
+// another has been granted the lock, a request sent before the deletion can land
+// then. Marking a session dead leaves no such hole.
 //
 // A record's session counts only if the owner's name ends in its id: a peer may
 // carry the attribute into its own grant. A session's row that is not there,

@@ -69,15 +69,16 @@ func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.Can
 	return g.bind(ctx)
 }
 
-// Guards returns one guard per lock, in the order of Locks: ConditionChecks
-// that fail once a grant no longer stands, for a transaction you build. They
-// survive renewals.
+// Guards returns all that the grants rest on: a guard for each lock, in the order
+// of Locks, and under Config.SharedLease one last check that the shared lease
+// stands, which Lock.GuardError of any of the locks knows. They fail once a
+// grant has ended, for a transaction you build. They survive renewals.
 func (g *Group) Guards() []types.TransactWriteItem {
-	guards := make([]types.TransactWriteItem, len(g.locks))
+	holds := make([]*holding, len(g.locks))
 	for i, l := range g.locks {
-		guards[i] = l.h.guard()
+		holds[i] = l.h
 	}
-	return guards
+	return guardsOf(guarded(holds))
 }
 
 // Do calls fn with Bind(ctx), and releases all locks when fn returns, panics or

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Commit is Lock.Commit with every lock's guard: at most 100 - len(Locks())
+// Commit is Lock.Commit with every lock's guard: at most 100 - len(Guards())
 // writes. ErrLost is of the first lock whose guard failed; the others are held
-// on to.
+// on to, unless it was their shared lease.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
 	if err := g.c.checkWrites(holds, writes); err != nil {

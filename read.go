@@ -16,8 +16,9 @@ import (
 )
 
 // Read reads items in one transaction that sees this grant standing, and so
-// everything that earlier holders committed. At most 99. Items come in the
-// order of gets, nil for one that does not exist.
+// everything that earlier holders committed. At most 99, 98 under
+// Config.SharedLease. Items come in the order of gets, nil for one that does not
+// exist.
 //
 // A plain read may show what was before a commit of the former holder that is
 // still being carried out; this one cannot. ErrLost if the grant does not
@@ -31,18 +32,17 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	own, err := h.c.proto.Key(protocol.Key(h.key))
+	all, err := h.besideRows(gets)
 	if err != nil {
 		return nil, err
 	}
-	all := append(slices.Clip(gets), types.TransactGetItem{Get: &types.Get{TableName: aws.String(h.c.cfg.Table), Key: own}})
 	for n := 0; ; n++ {
 		if ctx.Err() != nil {
 			return nil, h.readFailed(ctx, err)
 		}
 		var items []protocol.Item
-		if items, err = h.c.readTogether(ctx, all); err == nil {
-			if err := h.seen(items[len(gets)]); err != nil {
+		if items, err = h.readTogether(ctx, all); err == nil {
+			if err := h.seen(items[len(gets):]); err != nil {
 				return nil, err
 			}
 			return items[:len(gets)], nil
@@ -64,11 +64,27 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 	}
 }
 
+// besideRows adds what the grant rests on to what the caller reads.
+func (h *holding) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem, error) {
+	all := slices.Clip(gets)
+	for _, row := range guarded([]*holding{h}) {
+		key, err := h.c.proto.Key(protocol.Key(row.key))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, types.TransactGetItem{Get: &types.Get{TableName: aws.String(h.c.cfg.Table), Key: key}})
+	}
+	return all, nil
+}
+
 // readTogether reads in one transaction, once. It ends with ctx.
-func (c *Client) readTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
+func (h *holding) readTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
+	if h.session != nil {
+		defer h.session.turn(ctx)()
+	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
-	out, err := c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, noRetries)
+	out, err := h.c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, noRetries)
 	if err != nil {
 		return nil, err
 	}
@@ -84,15 +100,22 @@ func (c *Client) readTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// seen ends the trust if the record does not show the grant.
-func (h *holding) seen(item protocol.Item) error {
-	reason, by, damage := h.gone(item)
-	if reason == "" {
-		return nil
+// seen ends the trust if the record does not show the grant, or the row of its
+// session, if it has one, not the session.
+func (h *holding) seen(rows []protocol.Item) error {
+	for i, row := range guarded([]*holding{h}) {
+		reason, by, damage := row.gone(rows[i])
+		if reason == "" {
+			continue
+		}
+		lost := row.lostError(reason, by, errors.Join(h.endedOtherwise(), damage))
+		row.loseWith(lost)
+		if row != h {
+			lost = h.sessionFailed(lost, lost.Err)
+		}
+		return lost
 	}
-	lost := h.lostError(reason, by, errors.Join(h.endedOtherwise(), damage))
-	h.loseWith(lost)
-	return lost
+	return nil
 }
 
 func (h *holding) readFailed(ctx context.Context, err error) error {
@@ -100,8 +123,13 @@ func (h *holding) readFailed(ctx context.Context, err error) error {
 }
 
 func (h *holding) checkGets(gets []types.TransactGetItem) error {
-	if most := maxTransact - 1; len(gets) > most {
-		return fmt.Errorf("leasehold: read %v: %d items: at most %d beside the lock's record: read them in several calls", h.key, len(gets), most)
+	rows := len(guarded([]*holding{h}))
+	if most := maxTransact - rows; len(gets) > most {
+		what := "the lock's record"
+		if rows > 1 {
+			what += " and the row of its shared lease"
+		}
+		return fmt.Errorf("leasehold: read %v: %d items: at most %d beside %s: read them in several calls", h.key, len(gets), most, what)
 	}
 	for i, g := range gets {
 		switch {
@@ -109,6 +137,8 @@ func (h *holding) checkGets(gets []types.TransactGetItem) error {
 			return fmt.Errorf("leasehold: read %v: item %d has no Get", h.key, i)
 		case h.isOwnRow(g.Get.TableName, g.Get.Key):
 			return fmt.Errorf("leasehold: read %v: item %d is the lock's own record: Read reads it anyway; see Record and Data", h.key, i)
+		case h.session != nil && h.session.row.isOwnRow(g.Get.TableName, g.Get.Key):
+			return fmt.Errorf("leasehold: read %v: item %d is the row of this client's shared lease: Read reads it anyway", h.key, i)
 		}
 	}
 	return nil

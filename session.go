@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,8 @@ const (
 type session struct {
 	id    string
 	owner string
-	row   *holding // of the session's row
+	row   *holding      // of the session's row
+	queue chan struct{} // one place: who is next to name the row in a transaction
 
 	mu    sync.Mutex // guards locks; never held across I/O
 	locks map[*holding]bool
@@ -84,7 +86,7 @@ func (sh *sharing) get() *session {
 // never used: the next attempt has another id.
 func (c *Client) beginSession(ctx context.Context) (*session, answer) {
 	owner := protocol.NewOwner(c.cfg.Owner)
-	s := &session{id: protocol.ClientID(owner), owner: owner, locks: map[*holding]bool{}}
+	s := &session{id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}}
 	proto := c.sharing.proto.Session()
 	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
 	a := c.newAttempt(want.timing.lease)
@@ -138,6 +140,34 @@ func (s *session) members() []*holding {
 		locks = append(locks, h)
 	}
 	return locks
+}
+
+// turnAtMost is how long a transaction keeps those of other locks out: one that
+// takes longer may conflict with them, which is repeated, and hangs alone.
+const turnAtMost = 500 * time.Millisecond
+
+// turn waits until no other transaction of this client names the session's row,
+// and keeps others out until leave is called. All but one wait in the queue, so
+// that a renewal of the row has no more than two before it.
+func (s *session) turn(ctx context.Context) (leave func()) {
+	for _, place := range []chan struct{}{s.queue, s.row.committing} {
+		select {
+		case place <- struct{}{}:
+			if place == s.queue {
+				defer func() { <-s.queue }()
+			}
+		case <-s.row.over:
+			return func() {}
+		case <-ctx.Done():
+			return func() {}
+		}
+	}
+	pass := sync.OnceFunc(func() { <-s.row.committing })
+	late := time.AfterFunc(turnAtMost, pass)
+	return func() {
+		late.Stop()
+		pass()
+	}
 }
 
 // lose ends every lock of a session that has ended, and only then has it told:
@@ -205,6 +235,11 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		if h.want.policy == keepRecord && h.endWith(ErrReleased, op) {
 			freed = append(freed, h)
 		}
+	}
+	slices.SortFunc(freed, func(a, b *holding) int { return compareKeys(a.key, b.key) })
+	for _, h := range freed { // in the order in which commits take their turns
+		leave, _ := h.afterCommits(limit)
+		defer leave()
 	}
 	started := c.now()
 	err := s.row.release(limit, ending{policy: keepRecord})

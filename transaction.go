@@ -34,6 +34,7 @@ type transaction struct {
 	ctx    context.Context // ends with the caller's, or when the client closes
 	stop   context.CancelFunc
 	holds  []*holding
+	rows   []*holding // all that is guarded: holds, and their sessions
 	writes int
 	token  string
 	whole  *form // all of it
@@ -56,15 +57,13 @@ type form struct {
 }
 
 // newTransaction prepares a commit: ends has the guard of each of holds, or its
-// release.
+// release. The guards of their sessions are added.
 func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.TransactWriteItem) *transaction {
+	rows := guarded(holds)
 	t := &transaction{
-		c: holds[0].c, caller: ctx, holds: holds, writes: len(writes), token: protocol.NewVersion(),
-		whole: &form{items: slices.Concat(writes, ends), guards: len(ends)},
-		void:  &form{guards: len(holds)},
-	}
-	for _, h := range holds {
-		t.void.items = append(t.void.items, h.guard())
+		c: holds[0].c, caller: ctx, holds: holds, rows: rows, writes: len(writes), token: protocol.NewVersion(),
+		whole: &form{items: slices.Concat(writes, ends, guardsOf(rows[len(holds):])), guards: len(rows)},
+		void:  &form{items: guardsOf(rows), guards: len(rows)},
 	}
 	t.ctx, t.stop = t.c.untilClosing(ctx)
 	return t
@@ -88,10 +87,13 @@ func (t *transaction) next(failed *error) (decide.Step, error) {
 	stage, f := decide.Sending, t.whole
 	var last error
 	for n := 0; ; n++ {
+		leave := t.takeTurns()
 		if !t.takeOff() {
+			leave()
 			return t.ended(last)
 		}
 		reply, err := t.send(f)
+		leave()
 		last = err
 		t.open = t.open || reply.Effect == decide.Unknown
 		if reply.Cause == decide.WriteFailed {
@@ -222,25 +224,63 @@ func (t *transaction) trusted() bool {
 	return true
 }
 
-// lost ends the locks whose guards failed, and says so of the first.
+// takeTurns waits for the turn of every session, in one order, and keeps others
+// out until leave is called.
+func (t *transaction) takeTurns() (leave func()) {
+	rows := t.rows[len(t.holds):]
+	leaves := make([]func(), len(rows))
+	for i, row := range slices.SortedFunc(slices.Values(rows), func(a, b *holding) int { return compareKeys(a.key, b.key) }) {
+		leaves[i] = row.heads.turn(t.ctx)
+	}
+	return func() {
+		for _, leave := range leaves {
+			leave()
+		}
+	}
+}
+
+// lost ends the locks whose guards failed, or those of whose session, and says
+// so of the first. All end before one is told of.
 func (t *transaction) lost(reply decide.CommitReply, err error) error {
 	var first error
+	var losses []loss
 	for _, i := range reply.Failed {
-		h := t.holds[i]
-		item := reply.Reasons[len(reply.Reasons)-len(t.holds)+i].Item
+		row := t.rows[i]
+		item := reply.Reasons[len(reply.Reasons)-len(t.rows)+i].Item
 		if item == nil { // there is none, or the engine does not return it
-			item = h.c.read(context.WithoutCancel(t.caller), h.key).item
+			item = row.c.read(context.WithoutCancel(t.caller), row.key).item
 		}
-		why := err
-		if !t.gaveUp {
-			why = errors.Join(h.endedOtherwise(), err)
+		if row.heads != nil {
+			session := row.guardFailed(item, err)
+			for _, h := range t.holds {
+				if h.session != row.heads {
+					continue
+				}
+				if lost := h.sessionFailed(session, t.why(h, err)); first == nil {
+					first = lost
+				}
+			}
+			continue
 		}
-		lost := h.guardFailed(item, why)
+		lost := row.guardLoss(item, t.why(row, err))
+		if row.end(lost) {
+			losses = append(losses, newLoss(row, lost))
+		}
 		if first == nil {
 			first = lost
 		}
 	}
+	tellOf(losses)
 	return first
+}
+
+// why is the error of a lock that was lost, as a commit has seen. That it was
+// given up for this commit is no news.
+func (t *transaction) why(h *holding, err error) error {
+	if t.gaveUp {
+		return err
+	}
+	return errors.Join(h.endedOtherwise(), err)
 }
 
 // ended is the error of a commit that is not repeated any more.

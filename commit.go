@@ -125,21 +125,22 @@ func (h *holding) commitAndRelease(ctx context.Context, writes []types.TransactW
 	defer stop()
 	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
 	defer cancel()
-	op := &releasing{done: make(chan struct{})}
+	op := newReleasing(limit)
 	if !h.endWith(ErrReleased, op) {
 		return withRelease(h.ended(), h.release(limit, e))
 	}
 	committed := make(chan error, 1)
 	h.c.detach(func() {
-		defer close(op.done)
 		leave, ok := h.afterCommits(limit)
 		defer leave()
 		if !ok { // another commit has had all the time there was
 			committed <- notSent(h, context.Cause(limit))
-			op.err = h.free(limit, e, true)
+			op.end(h.freeNow(op, e, true))
 			return
 		}
-		committed <- h.runAndFree(ctx, limit, writes, e, op)
+		err, released := h.runAndFree(ctx, op, writes, e)
+		committed <- withRelease(err, released)
+		op.end(released)
 	})
 	select {
 	case <-op.done:
@@ -155,12 +156,10 @@ func (h *holding) commitAndRelease(ctx context.Context, writes []types.TransactW
 }
 
 // runAndFree runs the writes with the release, and releases alone if they did
-// not land. What the key's release came to is in op.err.
-func (h *holding) runAndFree(ctx, limit context.Context, writes []types.TransactWriteItem, e ending, op *releasing) error {
+// not land: one error of each, nil for a release that was done by the writes'.
+func (h *holding) runAndFree(ctx context.Context, op *releasing, writes []types.TransactWriteItem, e ending) (committed, released error) {
 	started := h.c.now()
-	h.mu.Lock()
-	f := h.freeingSince(started, true)
-	h.mu.Unlock()
+	f := h.freeingBy(op, started, true)
 	a := h.c.newAttempt(h.want.timing.lease)
 	t := newTransaction(ctx, []*holding{h}, writes, []types.TransactWriteItem{f.releaseOf(a, e).TransactItem(h.c.cfg.Table)})
 	t.gaveUp = true
@@ -169,19 +168,17 @@ func (h *holding) runAndFree(ctx, limit context.Context, writes []types.Transact
 	case decide.Landed:
 		h.reportRelease(started, 0, nil) // the commit's event has the requests
 		h.c.lines.pass(h.key, h)
-		return nil
+		return nil, nil
 	case decide.NotHeld:
-		op.err = err
 		h.reportRelease(started, 0, err)
 		h.c.lines.pass(h.key, h)
-		return err
+		return err, err
 	case decide.Doubtful:
 		// A release that shows the version of this attempt was done by it.
 		f.unknown = true
 		f.note(a)
 	}
-	op.err = h.free(limit, e, true)
-	return withRelease(err, op.err)
+	return err, h.freeNow(op, e, true)
 }
 
 // afterCommits waits for the commits of this lock and keeps others out until

@@ -95,7 +95,10 @@
 //	release    applied: free. Unknown: repeated within the bounds of its context;
 //	           then ErrUnknownOutcome, and the lease frees the key. That another
 //	           holds the key after an unanswered release sent in time means that
-//	           the release landed.
+//	           the release landed. Neither that nor a refusal is final: whatever
+//	           has not shown the grant gone can be released again, and this client
+//	           may take it over at once. Under a session, whose renewals would keep
+//	           the key, the client repeats it by itself.
 //	break      applied: free. A condition that failed shows our own break, or that
 //	           the grant has changed, which is left alone.
 //

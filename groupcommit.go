@@ -72,7 +72,7 @@ func (c *Client) commitAndReleaseAll(ctx context.Context, ps []*parting, writes 
 	var lost error
 	var ended []*parting
 	for _, p := range ps {
-		if p.claim(started) {
+		if p.claim(limit, started) {
 			ended = append(ended, p)
 		} else if lost == nil {
 			lost = p.h.ended()
@@ -107,8 +107,8 @@ func (c *Client) commitAndFreeAll(ctx, limit context.Context, ps []*parting, wri
 	err := c.commitTogether(ctx, limit, ps, writes)
 	if err == nil {
 		for _, p := range ps {
-			p.f.settled(started, nil)
-			close(p.op.done)
+			p.f.settled(started, p.e, nil)
+			p.op.end(nil)
 		}
 		return nil
 	}

@@ -2,9 +2,7 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -24,12 +22,7 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 		}
 		a, r, err := f.grantTo(limit, t.want)
 		if err != nil || a.version == "" {
-			if err != nil && !errors.Is(err, ErrLost) {
-				// Nobody believes in what was tried, the next in line neither:
-				// a release that is repeated may yet free it. It may be taken
-				// over at once.
-				h.c.orphan(h.key, f.hold.Versions)
-			}
+			f.failed(ending{policy: keepRecord}, err)
 			if !h.c.lines.deliver(t, turn{}) {
 				h.c.lines.pass(h.key, h)
 			}
@@ -53,8 +46,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 	h := f.h
 	for n := 0; ; n++ {
 		a := h.c.newAttempt(want.timing.lease).under(h.session)
-		ans := h.c.write(h.ctx, h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), a.grantWithin(want))
-		f.sent++
+		ans := f.write(h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), a.grantWithin(want))
 		switch {
 		case ans.Effect == decide.Applied:
 			r, err := h.c.decode(h.key, ans.item)
@@ -69,10 +61,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 		case ans.Cause == decide.Refused && !f.unknown:
 			return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, ans.err)
 		}
-		if len(f.tried) < manyTried {
-			pause(limit.Done(), h.c.backoff(n, time.Second))
-		}
-		if limit.Err() != nil || len(f.tried) >= manyTried || h.c.now().Past(f.until) {
+		if !f.again(limit, n) {
 			return attempt{}, Record{}, h.unknownRelease(ans.err)
 		}
 	}

@@ -72,8 +72,9 @@ func (l *Lock) TrustedUntil() time.Time {
 // Do calls fn with Bind(ctx), and releases when fn returns, panics or exits.
 // Nil means: fn returned nil and the lock was ours until then. If the lock
 // was lost the error matches ErrLost, and fn's error as well. A release that
-// cannot reach DynamoDB is logged and reported as an event, not returned:
-// the work is done, and the lease frees the key.
+// failed, without an answer or refused, is logged and reported as an event, not
+// returned: the work is done, and who took the error for its failure would do it
+// twice. The lease frees the key.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) (err error) {
 	if err := l.begin(); err != nil {
 		return &notRunError{err}

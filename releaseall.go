@@ -27,7 +27,7 @@ func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
 	started := c.now()
 	var together []*parting
 	for _, p := range ps {
-		if p.claim(started) {
+		if p.claim(limit, started) {
 			together = append(together, p)
 		}
 	}
@@ -51,17 +51,14 @@ func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
 
 // claim ends the trust and makes this effort the one that frees the key, unless
 // it had ended before.
-func (p *parting) claim(started decide.Instant) bool {
+func (p *parting) claim(limit context.Context, started decide.Instant) bool {
 	h := p.h
 	h.look()
-	op := &releasing{done: make(chan struct{})}
+	op := newReleasing(limit)
 	if !h.endWith(ErrReleased, op) {
 		return false
 	}
-	p.op = op
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p.f = h.freeingSince(started, true)
+	p.op, p.f = op, h.freeingBy(op, started, true)
 	return true
 }
 
@@ -78,11 +75,12 @@ func (c *Client) freeAll(limit context.Context, started decide.Instant, ps []*pa
 	var wg sync.WaitGroup
 	for _, p := range ps {
 		wg.Go(func() {
-			defer close(p.op.done)
+			var err error
 			if !freed {
-				p.op.err = p.f.release(limit, p.e)
+				err = p.f.release(limit, p.e)
 			}
-			p.f.settled(started, p.op.err)
+			p.f.settled(started, p.e, err)
+			p.op.end(err)
 		})
 	}
 	wg.Wait()
@@ -96,7 +94,12 @@ func (c *Client) freeTogether(ps []*parting) bool {
 	for i, p := range ps {
 		attempts[i], writes[i] = p.f.next(p.e)
 	}
-	t, _ := c.transact(ps[0].h.ctx, writes, attemptLimit)
+	ctx, cancel := context.WithCancel(ps[0].h.ctx)
+	defer cancel()
+	for _, p := range ps { // one effort for all: whoever repeats it for one need not wait for its answer
+		defer context.AfterFunc(p.op.ctx, cancel)()
+	}
+	t, _ := c.transactUntil(ctx, writes, attemptLimit)
 	ps[0].f.sent++
 	if t.Effect == decide.Applied {
 		return true
@@ -112,11 +115,9 @@ func (c *Client) freeTogether(ps []*parting) bool {
 
 // giveBack frees what nobody wants any more, within the release grace.
 func (c *Client) giveBack(held []*holding) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
 	ps := make([]*parting, len(held))
 	for i, h := range held {
 		ps[i] = &parting{h: h, e: ending{policy: h.want.policy}}
 	}
-	_ = c.releaseAll(ctx, ps) // reported as events
+	_ = c.releaseAll(endedContext(), ps) // reported as events
 }

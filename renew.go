@@ -18,6 +18,9 @@ import (
 // read to settle them: a condition's IN takes 100 values.
 const manyTried = 50
 
+// mostNamed is how many versions a condition names at most, besides one more.
+const mostNamed = 99
+
 // Renew renews now, and changes data, attributes or lease if opts say so.
 // Needed only with WithoutRenewal or to store something. Failures are retried
 // until ctx or the trust ends. When ctx ends while an attempt is without an

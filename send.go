@@ -61,7 +61,12 @@ func noRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 // write sends w once. It does not inherit ctx's end: a write that was begun is
 // finished, and its effect taken care of by whoever began it.
 func (c *Client) write(ctx context.Context, w *protocol.Write, within time.Duration) answer {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	return c.writeUntil(context.WithoutCancel(ctx), w, within)
+}
+
+// writeUntil is write whose answer is waited for no longer than ctx lasts.
+func (c *Client) writeUntil(ctx context.Context, w *protocol.Write, within time.Duration) answer {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var a answer
 	if w.IsDelete() {

@@ -229,7 +229,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		s.row.end(ErrClosed)
 		return nil
 	}
-	op := &releasing{done: make(chan struct{})} // of all of them
+	op := newReleasing(limit) // of all of them
 	var freed []*holding
 	for _, h := range s.members() {
 		if h.want.policy == keepRecord && h.endWith(ErrReleased, op) {
@@ -246,8 +246,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	if len(freed) == 0 && errors.Is(err, ErrLost) {
 		return nil // it had been lost before, and with it whatever was held
 	}
-	op.err = err
-	close(op.done)
+	op.end(err)
 	for _, h := range freed {
 		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
 			Held: h.heldUntil(started), Err: err})

@@ -31,7 +31,12 @@ const (
 // still unresolved either grants or replaces. Its own token keeps a copy that
 // the network makes of it from being applied again.
 func (c *Client) transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	return c.transactUntil(context.WithoutCancel(ctx), writes, within)
+}
+
+// transactUntil is transact whose answer is waited for no longer than ctx lasts.
+func (c *Client) transactUntil(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(protocol.NewVersion())}
 	for _, w := range writes {

@@ -74,7 +74,7 @@ type LostReason string
 const (
 	LostExpired  LostReason = "expired"  // no renewal got through in time
 	LostPaused   LostReason = "paused"   // the process or machine stood still past the lease
-	LostReplaced LostReason = "replaced" // the record shows a later grant
+	LostReplaced LostReason = "replaced" // the record shows a later grant, or another process has taken this one up
 	LostBroken   LostReason = "broken"   // somebody broke or deleted it
 )
 
@@ -95,6 +95,10 @@ func (e *LostError) Error() string {
 	case LostPaused:
 		b.WriteString("the process stood still past the lease")
 	case LostReplaced:
+		if e.By != nil && !e.By.Released && e.By.Token == e.Token && e.Token != 0 {
+			b.WriteString("it was renewed since, by another process that took up the grant")
+			break
+		}
 		b.WriteString("the record shows a later grant")
 		if e.By != nil {
 			fmt.Fprintf(&b, ", of %s", holderName(*e.By))

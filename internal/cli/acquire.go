@@ -17,7 +17,11 @@ func (a *app) newAcquire() *cobra.Command {
 		Long: `Acquire KEY, print the grant as JSON and exit, with KEY held.
 
 Nothing renews it: run leasehold renew before the lease ends, then release.
-Prefer leasehold run where one command does the work.`,
+Prefer leasehold run where one command does the work.
+
+FILE is replaced if it is missing, empty or holds a grant that is over, else
+refused. A device or FIFO is written through, a symbolic link is followed. If
+the grant cannot be written, KEY is released again.`,
 		Example: `  leasehold acquire deploy/prod -l 10m -f grant.json
   leasehold renew -f grant.json
   leasehold release -f grant.json`,
@@ -26,6 +30,11 @@ Prefer leasehold run where one command does the work.`,
 			if err := a.completeAcquire(cmd, &f); err != nil {
 				return err
 			}
+			to, err := a.openGrantFile(cmd.Context(), path)
+			if err != nil {
+				return err
+			}
+			defer to.close()
 			s, err := a.open(cmd, "")
 			if err != nil {
 				return err
@@ -34,7 +43,7 @@ Prefer leasehold run where one command does the work.`,
 			if err := a.refuseNested(s, args[0], f.sortKey); err != nil {
 				return err
 			}
-			return no(a.acquire(cmd.Context(), s, args[0], &f, path))
+			return no(a.acquire(cmd.Context(), s, args[0], &f, to))
 		},
 	}
 	fl := cmd.Flags()
@@ -47,7 +56,7 @@ Prefer leasehold run where one command does the work.`,
 	return cmd
 }
 
-func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags, path string) error {
+func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags, to *grantFile) error {
 	signals := catchSignals()
 	defer signals.release()
 	g, err := a.acquireFor(ctx, s, key, f, signals, func(leasehold.Event) {}, leasehold.WithoutRenewal())
@@ -59,13 +68,19 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 	if err != nil {
 		return err
 	}
-	err = a.writeGrant(path, grant)
+	err = to.write(grant)
 	if err == nil {
 		return nil
 	}
-	// Nobody knows the grant, so nobody could release it.
-	if lock, resumed := g.locks.Resume(ctx, grant); resumed == nil {
-		_ = lock.Release(ctx) // the error of the file is what matters, and the lease frees the key
+	// Nobody knows the grant, so nobody else could release it.
+	k := printable(grant.Key.String())
+	lock, released := g.locks.Resume(ctx, grant)
+	if released == nil {
+		released = lock.Release(ctx)
 	}
-	return err
+	if released != nil {
+		return usagef("cannot write the grant to %s: %v; %s could not be released either, it is free after its lease: %s",
+			to.name(), pathless(err), k, words(released, s.table+" in "+s.location))
+	}
+	return usagef("cannot write the grant to %s: %v; %s was released again", to.name(), pathless(err), k)
 }

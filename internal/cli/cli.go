@@ -7,6 +7,7 @@
 //	messages.go   what is said on stderr, in text or JSON
 //	errors.go     what an error means: exit code, kind, words
 //	waiting.go    who is waited for
+//	grantfile.go  where a grant goes, and what must not be overwritten
 //	supervise.go  CMD under the lock; child*.go its process group; watchdog.go
 //	              the second process that stops it when trust ends; gate*.go
 //	              what CMD waits at until that process knows of it

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,20 +18,6 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 	fl.StringVarP(path, "grant", "f", standardStream, usage)
 }
 
-// writeGrant writes a grant to a file or to standard output.
-func (a *app) writeGrant(path string, g leasehold.Grant) error {
-	b, err := json.Marshal(g)
-	if err != nil {
-		return err
-	}
-	b = append(b, '\n')
-	if path == standardStream {
-		_, err = a.Stdout.Write(b)
-		return err
-	}
-	return writeFile(path, b)
-}
-
 // readGrant reads a grant from a file or from standard input.
 func (a *app) readGrant(path string) (leasehold.Grant, error) {
 	var g leasehold.Grant
@@ -42,37 +26,48 @@ func (a *app) readGrant(path string) (leasehold.Grant, error) {
 	from := path
 	if path == standardStream {
 		from = "standard input"
-		b, err = io.ReadAll(a.Stdin)
+		b, err = io.ReadAll(io.LimitReader(a.Stdin, longestGrant))
 	} else {
-		b, err = os.ReadFile(path)
+		b, err = readLimited(path)
 	}
 	if err != nil {
 		return g, usagef("the grant of leasehold acquire is needed: %v", err)
 	}
-	if err := json.Unmarshal(b, &g); err != nil || g.ID == "" || g.Table == "" {
+	g, ok := parseGrant(b)
+	if !ok {
 		return g, usagef("%s is not a grant as leasehold acquire writes it", from)
 	}
 	return g, nil
 }
 
-// resumed is what renew and release share: a grant taken up again.
-type resumed struct {
-	store *store
-	locks *leasehold.Client
-	lock  *leasehold.Lock
+// grantOfFile reads the grant that renew and release are about.
+func (a *app) grantOfFile(cmd *cobra.Command, path string) (leasehold.Grant, error) {
+	if path == standardStream && isTerminal(a.Stdin) {
+		return leasehold.Grant{}, usageOf(cmd, "name the FILE with the grant: -f FILE")
+	}
+	return a.readGrant(path)
 }
 
-// resume reads a grant and takes it up. A grant that is lost is an answer, not
-// trouble. With data it refuses a layout that cannot keep any, before the grant
-// is taken up: that can be done once.
-func (a *app) resume(cmd *cobra.Command, path string, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
-	if path == standardStream && isTerminal(a.Stdin) {
-		return nil, usageOf(cmd, "name the FILE with the grant: -f FILE")
-	}
-	g, err := a.readGrant(path)
-	if err != nil {
-		return nil, err
-	}
+// resumed is what renew and release share: a grant taken up again. ctx ends
+// with a signal.
+type resumed struct {
+	lock  *leasehold.Lock
+	ctx   context.Context
+	close func()
+}
+
+// mostRenewals is how many renewals of others are followed until a grant that
+// is to be released is caught.
+const mostRenewals = 5
+
+// resume takes up a grant. One that is lost is an answer, not trouble. With
+// data it refuses a layout that cannot keep any, before the grant is taken up:
+// that can be done once.
+//
+// Whoever is to release a grant may have it as it was before a renewal, say if
+// the output of that was lost: by grant, token and owner it is the same. To
+// renew that would let two processes believe in one grant.
+func (a *app) resume(cmd *cobra.Command, g leasehold.Grant, toRelease, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
 	s, err := a.open(cmd, g.Table)
 	if err != nil {
 		return nil, err
@@ -91,30 +86,52 @@ func (a *app) resume(cmd *cobra.Command, path string, data bool, opts ...leaseho
 		return nil, err
 	}
 	signals := catchSignals()
-	defer signals.release()
 	ctx, cancel := signals.bind(cmd.Context())
-	defer cancel()
-	lock, err := locks.Resume(ctx, g, opts...)
-	if err != nil {
+	r := &resumed{ctx: ctx, close: func() {
+		cancel()
+		signals.release()
 		closeLocks(locks)
 		s.close()
+	}}
+	for n := 0; ; n++ {
+		r.lock, err = locks.Resume(ctx, g, opts...)
+		since := renewedSince(g, err)
+		if since == nil {
+			break
+		}
+		if !toRelease || n == mostRenewals {
+			err = &renewedError{err}
+			break
+		}
+		g.Versions = []string{since.Version}
+	}
+	if err != nil {
+		r.close()
 		return nil, err
 	}
-	return &resumed{s, locks, lock}, nil
+	return r, nil
 }
 
-func (r *resumed) close() {
-	closeLocks(r.locks)
-	r.store.close()
-}
-
-// removeGrant removes the file of a grant that is over.
-func removeGrant(path string) error {
-	if path == standardStream {
+// renewedSince returns the record of a grant that was not taken up because it
+// was renewed after it was written to its file, nil for any other outcome.
+func renewedSince(g leasehold.Grant, err error) *leasehold.Record {
+	var lost *leasehold.LostError
+	if !errors.As(err, &lost) || lost.By == nil {
 		return nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	r := lost.By
+	if r.Released || r.Grant != g.ID || r.Token != g.Token || r.Owner != "" && r.Owner != g.Owner {
+		return nil
 	}
-	return nil
+	return r
 }
+
+// renewedError is a grant that was renewed since it was written to its file.
+type renewedError struct{ err error }
+
+func (e *renewedError) Error() string {
+	return trim(e.err) + ": use the file that the latest renewal wrote; " +
+		"where that is lost, this one still does for leasehold release"
+}
+
+func (e *renewedError) Unwrap() error { return e.err }

@@ -14,8 +14,9 @@ func (a *app) newRelease() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release [flags]",
 		Short: "Release a grant of acquire",
-		Long:  "Release the grant read from FILE or standard input, and remove FILE.",
-		Args:  noArgs,
+		Long: `Release the grant read from FILE or standard input, and remove FILE.
+A grant from before a renewal does as well: the output of that may be lost.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data.given = cmd.Flags().Changed("data")
 			var opts []leasehold.ReleaseOption
@@ -26,10 +27,15 @@ func (a *app) newRelease() *cobra.Command {
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			err = a.release(cmd, path, opts)
+			g, err := a.grantOfFile(cmd, path)
+			if err != nil {
+				return err
+			}
+			err = a.release(cmd, g, opts)
 			// A grant that is lost is of no more use than one released.
-			if err == nil || errors.Is(err, leasehold.ErrLost) {
-				err = errors.Join(err, removeGrant(path))
+			var renewed *renewedError
+			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) {
+				err = errors.Join(err, removeGrant(path, g.ID))
 			}
 			return no(err)
 		},
@@ -40,11 +46,11 @@ func (a *app) newRelease() *cobra.Command {
 	return cmd
 }
 
-func (a *app) release(cmd *cobra.Command, path string, opts []leasehold.ReleaseOption) error {
-	r, err := a.resume(cmd, path, len(opts) > 0)
+func (a *app) release(cmd *cobra.Command, g leasehold.Grant, opts []leasehold.ReleaseOption) error {
+	r, err := a.resume(cmd, g, true, len(opts) > 0)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	return r.lock.Release(cmd.Context(), opts...)
+	return r.lock.Release(r.ctx, opts...)
 }

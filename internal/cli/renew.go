@@ -15,8 +15,9 @@ func (a *app) newRenew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew [flags]",
 		Short: "Renew a grant of acquire",
-		Long:  "Renew the grant read from FILE or standard input, and write the new one back.",
-		Args:  noArgs,
+		Long: `Renew the grant read from FILE or standard input, and write the new one back.
+The new one replaces the old, which renews nothing any more.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data.given = cmd.Flags().Changed("data")
 			var opts []leasehold.RenewOption
@@ -30,7 +31,18 @@ func (a *app) newRenew() *cobra.Command {
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			r, err := a.resume(cmd, path, data.given, opts...)
+			if err := mustBeAFile(path); err != nil {
+				return err
+			}
+			old, err := a.grantOfFile(cmd, path)
+			if err != nil {
+				return err
+			}
+			to, err := a.grantFileOf(path, old)
+			if err != nil {
+				return err
+			}
+			r, err := a.resume(cmd, old, false, data.given, opts...)
 			if err != nil {
 				return no(err)
 			}
@@ -39,7 +51,11 @@ func (a *app) newRenew() *cobra.Command {
 			if err != nil {
 				return no(err)
 			}
-			return a.writeGrant(path, grant)
+			if err := to.write(grant); err != nil {
+				return usagef("%s is renewed until %s, but the new grant could not be written to %s: %v; the old one still does for leasehold release",
+					printable(grant.Key.String()), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), pathless(err))
+			}
+			return nil
 		},
 	}
 	fl := cmd.Flags()

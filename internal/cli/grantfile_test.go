@@ -1,0 +1,41 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestTableWhoWaitsForAReaderOfAFIFOSaysSoAndHoldsNothing(t *testing.T) {
+	dir, env := tableEnv(t)
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stderr, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	p := &process{t: t, cmd: exec.Command("leasehold", "acquire", "k", "-f", fifo)}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, w
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	said := make([]byte, 1000)
+	n, err := stderr.Read(said)
+	if err != nil || !strings.Contains(string(said[:n]), "is a FIFO that nobody reads: waiting for a reader") {
+		t.Errorf("said: %s, %v", said[:n], err)
+	}
+	p.signal(syscall.SIGINT)
+	if err := p.cmd.Wait(); err == nil {
+		t.Error("the signal has not ended the wait")
+	}
+	start(t, dir, env, "acquire", "-n", "k").ends(0)
+}

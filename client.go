@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -38,8 +39,8 @@ type Client struct {
 	sharing  *sharing         // with Config.SharedLease
 	watches  watches
 	sweeping chan struct{} // one place: who removes dead readers
-	renewals chan struct{} // a place for each renewal in flight
 	answered atomic.Bool   // by DynamoDB, at least once
+	renewals *renewals.Queue
 	renewing atomic.Int64
 	waiting  atomic.Int64
 
@@ -77,9 +78,10 @@ func New(db DB, cfg Config) (*Client, error) {
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks, chance: rand.Float64,
-		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), renewals: make(chan struct{}, cfg.RenewConcurrency), sweeping: make(chan struct{}, 1),
+		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
+	c.renewals = renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() })
 	if cfg.SharedLease {
 		c.sharing = &sharing{proto: proto.(protocol.Sharing), place: make(chan struct{}, 1)}
 	}

@@ -192,9 +192,19 @@ func (h *holding) afterCommits(limit context.Context) (leave func(), ok bool) {
 	}
 }
 
-// besideCommits waits for a commit under way, so that a renewal does not
-// conflict with it, but for no more than a quarter of the trust that is left,
-// and keeps others out until leave is called.
+// betweenCommits keeps commits out until leave is called, so that a renewal
+// does not conflict with them; false: one is under way.
+func (h *holding) betweenCommits() (leave func(), ok bool) {
+	select {
+	case h.committing <- struct{}{}:
+		return func() { <-h.committing }, true
+	default:
+		return func() {}, false
+	}
+}
+
+// besideCommits is betweenCommits that waits for a commit under way, but for no
+// more than a quarter of the trust that is left.
 func (h *holding) besideCommits() (leave func()) {
 	patience := time.NewTimer(h.c.now().Remaining(h.trustedUntil()) / 4)
 	defer patience.Stop()

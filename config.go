@@ -72,7 +72,8 @@ type Config struct {
 	LocalHandOver int
 
 	// RenewConcurrency is the most renewals in flight, at least 16. Default
-	// 128. The SDK's HTTP client keeps 10 idle connections: with thousands of
+	// 128. The lock with the least trust left goes first. A renewal that hangs
+	// for a quarter of its deadline lets another be sent beside it. The SDK's HTTP client keeps 10 idle connections: with thousands of
 	// locks, raise its MaxIdleConnsPerHost to this number.
 	RenewConcurrency int
 

@@ -261,7 +261,7 @@ func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
 	allowed := []string{
 		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
 		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/internal/decide", "github.com/leasehold-go/leasehold/internal/protocol",
-		"github.com/leasehold-go/leasehold/internal/recipe",
+		"github.com/leasehold-go/leasehold/internal/recipe", "github.com/leasehold-go/leasehold/internal/renewals",
 	}
 	for _, path := range strings.Fields(string(out)) {
 		ok := false

@@ -88,7 +88,9 @@
 //	           of ours proves nothing.
 //	renew      applied: trusted anew from that attempt's sending. A condition that
 //	           failed shows an unanswered attempt of ours, which has landed; or the
-//	           lock is lost. Everything else is repeated until trust ends.
+//	           lock is lost. Everything else is repeated until trust ends. Of the
+//	           locks that are due the one with the least trust left goes first; a
+//	           table that throttles decides how many are renewed a second.
 //	hand over  applied: the next goroutine holds. Unknown: repeated, naming all
 //	           that was tried; given up, the next one seeks the key itself and may
 //	           take over whatever of it landed.

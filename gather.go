@@ -447,6 +447,5 @@ func (h *holding) renewByHand() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.manual = true
-	h.renewal.Stop()
-	h.renewal = nil
+	h.c.renewals.Remove(h.renewal)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
 // holding is one grant while this client has it: what is believed of it and
@@ -53,7 +54,7 @@ type holding struct {
 	freeing   *freeing      // what all efforts have sent; theirs, one at a time
 	told      bool          // an event of a release has said how long it was held
 	expiry    *time.Timer
-	renewal   *time.Timer
+	renewal   *renewals.Lease // nil: manual
 	warnings  []*warning
 }
 
@@ -92,10 +93,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 		w.timer = time.AfterFunc(max(remaining-w.left, 0), func() { h.warn(w) })
 	}
 	if !want.manual {
-		// Spread over the second half of the period, so that locks granted
-		// together are not renewed together.
-		first := time.Duration((0.5 + 0.5*c.chance()) * float64(h.timing.every))
-		h.renewal = time.AfterFunc(first, h.renewInBackground)
+		h.renewal = c.renewals.Add(h.timing.times(), now.Remaining(h.until), h.renewDue)
 	}
 	h.mu.Unlock()
 	c.keep(h)
@@ -166,9 +164,9 @@ func (h *holding) look() {
 		return
 	}
 	reason := LostExpired
-	if !h.manual && !h.begun {
-		// Trust leaves room for several renewals. That none was even begun
-		// means that nothing ran here.
+	if !h.manual && !h.begun && !h.c.renewals.Waited(h.renewal) {
+		// Trust leaves room for several renewals. That none has even come to
+		// its turn means that nothing ran here.
 		reason = LostPaused
 	}
 	err := h.lastErr
@@ -208,7 +206,7 @@ func (h *holding) endWith(cause error, op *releasing) bool {
 	close(h.over)
 	h.expiry.Stop()
 	if h.renewal != nil {
-		h.renewal.Stop()
+		h.c.renewals.Remove(h.renewal)
 	}
 	for _, w := range h.warnings {
 		w.timer.Stop()
@@ -381,15 +379,14 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 	h.stored = h.stored && len(h.tried) > 0
 	h.begun, h.lastErr, h.outage = false, nil, nil
 	h.rearm(now)
+	if h.renewal != nil {
+		h.c.renewals.Renewed(h.renewal, h.timing.times(), now.Mono-a.sent.Mono, now.Remaining(h.until))
+	}
 }
 
-// rearm sets every timer by what is trusted now. h.mu is held, and trust lasts.
+// rearm sets the timers by what is trusted now. h.mu is held, and trust lasts.
 func (h *holding) rearm(now decide.Instant) {
-	remaining := now.Remaining(h.until)
-	h.expiry.Reset(max(remaining, 0))
-	if h.renewal != nil {
-		h.renewal.Reset(min(h.timing.every, max(remaining, 0)/3))
-	}
+	h.expiry.Reset(max(now.Remaining(h.until), 0))
 	h.rearmWarnings(now)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
 // AcquireOption is for Acquire, TryAcquire, AcquireAll, AcquireAny and Do.
@@ -248,6 +249,9 @@ func (t timing) trust() time.Duration { return t.lease - t.margin - t.skew }
 func (t timing) trustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.lease, t.margin+t.skew)
 }
+
+// times are how often it is renewed.
+func (t timing) times() renewals.Times { return renewals.Times{Every: t.every, Trust: t.trust()} }
 
 // scaled returns the timing for another lease, in the same proportions; clocks
 // differ by as much as ever.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
 // manyTried is how many attempts may be without an answer before the record is
@@ -62,21 +63,19 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	return h.c.unknownOutcome("renew", h.key, context.Cause(ctx))
 }
 
-// renewUntil renews on behalf of a caller.
+// renewUntil renews on behalf of a caller. Between its attempts others may
+// renew: what it is to store may be what does not get through.
 func (h *holding) renewUntil(ctx context.Context, r renewal) error {
-	select {
-	case h.writing <- struct{}{}:
-		defer func() { <-h.writing }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-h.over:
-		return h.ended()
-	}
 	unknown := false
+	var last error
 	for n := 0; ; n++ {
+		if ctx.Err() != nil || !h.beginWriting(ctx) {
+			return h.renewalEnded(ctx, unknown, last)
+		}
 		leave := h.besideCommits()
 		a := h.renewOnce(ctx, r)
 		leave()
+		h.endWriting()
 		switch {
 		case a.Effect == decide.Applied:
 			return nil
@@ -87,53 +86,91 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 		case a.Cause == decide.Refused:
 			return h.c.unknownOutcome("renew", h.key, a.err)
 		}
-		unknown = unknown || a.Effect == decide.Unknown
+		unknown, last = unknown || a.Effect == decide.Unknown, a.err
 		pause(ctx.Done(), h.c.backoff(n, time.Second))
-		if ctx.Err() != nil {
-			err := context.Cause(ctx)
-			if unknown {
-				err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
-			}
-			return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key, Err: errors.Join(err, a.err)}
-		}
 	}
 }
 
-// renewInBackground renews when the renewal is due, and makes the next one
-// due. It repeats until trust ends: no renewal is ever sent after it.
-func (h *holding) renewInBackground() {
+// renewalEnded is the error of a caller's renewal that is not repeated any more.
+func (h *holding) renewalEnded(ctx context.Context, unknown bool, last error) error {
+	err := h.ended()
+	switch {
+	case err != nil:
+		return err
+	case last == nil:
+		return context.Cause(ctx)
+	}
+	err = context.Cause(ctx)
+	if unknown {
+		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key, Err: errors.Join(err, last)}
+}
+
+// beginWriting keeps other renewals out until endWriting; false: ctx or trust
+// ended before.
+func (h *holding) beginWriting(ctx context.Context) bool {
+	select {
+	case h.writing <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-h.over:
+	}
+	return false
+}
+
+func (h *holding) endWriting() { <-h.writing }
+
+// renewDue sends one renewal in the background. It waits for a write of this
+// lock that is under way, not in the place of other locks' renewals.
+func (h *holding) renewDue() renewals.Outcome {
 	if h.ended() != nil {
-		return
+		return renewals.Over
 	}
 	h.mu.Lock()
 	h.begun = true // it has come to its turn: whatever follows is not a pause
-	every := h.timing.every
 	h.mu.Unlock()
 	select {
 	case h.writing <- struct{}{}:
-		defer func() { <-h.writing }()
-	case <-h.over:
-		return
+	default:
+		h.c.renewals.Waits(h.renewal)
+		if !h.beginWriting(context.Background()) {
+			return renewals.Over
+		}
 	}
-	for n := 0; h.ended() == nil; n++ {
-		leave := h.besideCommits()
-		select {
-		case h.c.renewals <- struct{}{}:
-		case <-h.over:
-			leave()
-			return
-		}
-		a := h.renewOnce(h.ctx, renewal{})
-		<-h.c.renewals
-		leave()
-		if a.Effect == decide.Applied {
-			return // which has made the next one due
-		}
-		if a.Cause == decide.Busy && n == 0 {
-			continue // once at once: a conflict has passed as soon as it is told
-		}
-		pause(h.over, h.c.backoff(n, min(every/4, 5*time.Second)))
+	defer h.endWriting()
+	leave, ok := h.betweenCommits()
+	if !ok {
+		h.c.renewals.Waits(h.renewal)
+		leave = h.besideCommits()
 	}
+	defer leave()
+	if h.isManual() {
+		return renewals.Over
+	}
+	return outcomeOf(h.renewOnce(h.ctx, renewal{}))
+}
+
+// isManual reports whether nothing renews the lock but its callers.
+func (h *holding) isManual() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.manual
+}
+
+// outcomeOf is what the answer to a renewal means for the next one.
+func outcomeOf(a answer) renewals.Outcome {
+	switch {
+	case a.Effect == decide.Applied:
+		return renewals.Renewed
+	case a.Cause == decide.Busy && a.Outage:
+		return renewals.Throttled
+	case a.Cause == decide.Busy:
+		return renewals.Conflict
+	case a.Effect == decide.Unknown && !a.Outage:
+		return renewals.Silent
+	}
+	return renewals.Failed
 }
 
 // renewOnce sends one renewal. Its answer is Applied only if the lock is
@@ -160,6 +197,9 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 		// The shorter lease may land without our knowing.
 		h.until = h.until.Earlier(until)
 		h.rearm(now)
+		if h.renewal != nil {
+			h.c.renewals.Shortened(h.renewal, now.Remaining(h.until))
+		}
 	}
 	remaining := h.remaining(now)
 	if outage {

@@ -47,16 +47,3 @@ func (i Instant) Earlier(o Instant) Instant {
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(lease - margin)
 }
-
-// Deadlines of one renewal attempt.
-const (
-	renewalAtLeast = 250 * time.Millisecond
-	renewalAtMost  = 2 * time.Second
-)
-
-// RenewalDeadline is how long one attempt to renew may take: a quarter of the
-// trust that is left, so that a lost one leaves room for others.
-func RenewalDeadline(remaining time.Duration) time.Duration {
-	d := min(max(remaining/4, renewalAtLeast), renewalAtMost)
-	return min(d, remaining)
-}

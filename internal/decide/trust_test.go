@@ -60,19 +60,6 @@ func TestNoInstantIsTrustedThatAnObserverMayConsiderOver(t *testing.T) {
 	})
 }
 
-func TestARenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
-	for _, tc := range []struct{ left, want time.Duration }{
-		{18 * time.Second, 2 * time.Second},
-		{4 * time.Second, time.Second},
-		{600 * time.Millisecond, 250 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond}, // never past the trust
-	} {
-		if got := RenewalDeadline(tc.left); got != tc.want {
-			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
-		}
-	}
-}
-
 func TestTheEarlierOfTwoInstantsIsEarlierByEitherClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)

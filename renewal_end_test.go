@@ -1,0 +1,90 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// wrapped is a DB between a client and the SDK, which may not look at the
+// deadline of what it is given.
+type wrapped struct {
+	leasehold.DB
+	update func() error
+	get    func()
+}
+
+func (d wrapped) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if err := d.update(); err != nil {
+		return nil, err
+	}
+	return d.DB.UpdateItem(ctx, in, o...)
+}
+
+func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	d.get()
+	return d.DB.GetItem(ctx, in, o...)
+}
+
+func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var k *clocks
+		held, paused, renewed := false, false, 0
+		c, err := leasehold.New(wrapped{
+			DB: w.db,
+			update: func() error {
+				switch {
+				case !held:
+					return nil
+				case paused:
+					t.Error("renewed after the end of trust")
+				}
+				renewed++
+				return errReset
+			},
+			get: func() { // to settle what has had no answer
+				paused = true
+				k.boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
+			},
+		}, config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k = newClocks(c)
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		held = true
+		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("renew: %v", err)
+		}
+		if !paused || renewed == 0 {
+			t.Errorf("the record was not read after %d attempts", renewed)
+		}
+		held = false
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.HoldThroughOutage = true
+		c, wire := w.client(cfg)
+		k := newClocks(c)
+		lock := w.acquire(c, "job")
+		wire.setFault(out)
+		elapse(time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Fatalf("not held on to: %v", err)
+		}
+		k.boot.Store(int64(21 * time.Second)) // suspended: nobody has said since that DynamoDB is out
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("believed in after a pause longer than a lease: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}

@@ -41,6 +41,7 @@ type Client struct {
 	sweeping chan struct{} // one place: who removes dead readers
 	answered atomic.Bool   // by DynamoDB, at least once
 	renewals *renewals.Queue
+	failing  failing
 	renewing atomic.Int64
 	waiting  atomic.Int64
 

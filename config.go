@@ -104,7 +104,8 @@ type Config struct {
 	// Commit stays safe.
 	HoldThroughOutage bool
 
-	// Logger gets lost locks and failing renewals (Warn), the rest at Debug.
+	// Logger gets each lost lock and, summed up once in ten seconds, failing
+	// renewals (Warn), that they succeed again (Info), the rest at Debug.
 	// Default slog.Default(); slog.New(slog.DiscardHandler) is silence.
 	Logger *slog.Logger
 

@@ -218,6 +218,7 @@ func (h *holding) endWith(cause error, op *releasing) bool {
 		l.cancel(cause)
 	}
 	h.c.drop(h)
+	h.c.failing.forget(h)
 	if h.session != nil {
 		h.session.leave(h)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -231,6 +230,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 		if err := h.ended(); err != nil {
 			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
 		}
+		h.c.failing.over(h)
 		h.c.emit(h.ctx, Event{Kind: EventRenewed, Key: h.key, Token: h.token, Took: took, Requests: requests})
 		return ans
 	}
@@ -242,11 +242,10 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	h.heard(ans)
 	remaining = h.remaining(h.c.now())
 	h.mu.Unlock()
+	h.c.failing.add(h, ans.err)
 	if ans.Cause == decide.Busy {
 		h.c.emit(h.ctx, Event{Kind: EventThrottled, Key: h.key, Token: h.token, Requests: 1, Err: ans.err})
 	}
-	h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: renewal failed", slog.String("key", h.key.String()),
-		slog.Int64("token", h.token), slog.Duration("remaining", remaining), slog.Any("err", ans.err))
 	h.c.emit(h.ctx, Event{Kind: EventRenewError, Key: h.key, Token: h.token, Took: took, Remaining: remaining,
 		Requests: requests, Err: opError("renew", h.c.cfg.Table, h.key, ans.err)})
 	return ans

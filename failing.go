@@ -1,0 +1,83 @@
+package leasehold
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// sayEvery is the least time between two lines about failing renewals.
+const sayEvery = 10 * time.Second
+
+// failing sums up the renewals of a client that fail, so that an outage is a
+// few lines in the log however many locks are held. Lines are written outside
+// its mutex.
+type failing struct {
+	mu       sync.Mutex
+	locks    map[*holding]error // whose last renewal failed, and why
+	attempts int                // that failed since the last line
+	said     time.Time          // the last line
+	open     bool               // it was said that renewals fail
+}
+
+// add counts a renewal that failed, and says so: the first at once, the others
+// summed up.
+func (f *failing) add(h *holding, err error) {
+	f.mu.Lock()
+	if f.locks == nil {
+		f.locks = map[*holding]error{}
+	}
+	if !h.isOver() { // or forget has been called already
+		f.locks[h] = err
+	}
+	f.attempts++
+	if len(f.locks) == 0 || !f.said.IsZero() && time.Since(f.said) < sayEvery {
+		f.mu.Unlock()
+		return
+	}
+	locks, attempts := make(map[*holding]error, len(f.locks)), f.attempts
+	for h, err := range f.locks {
+		locks[h] = err
+	}
+	f.attempts, f.said, f.open = 0, time.Now(), true
+	f.mu.Unlock()
+
+	worst, remaining := h, time.Duration(0)
+	now := h.c.now()
+	first := true
+	for h := range locks {
+		if left := now.Remaining(h.trustedUntil()); first || left < remaining {
+			worst, remaining, first = h, left, false
+		}
+	}
+	h.c.log.LogAttrs(worst.ctx, slog.LevelWarn, "leasehold: renewals fail: the lock named has the least trust left",
+		slog.String("table", h.c.cfg.Table), slog.String("key", worst.key.String()), slog.Int64("token", worst.token),
+		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
+}
+
+// over says that a lock has been renewed, and tells when the last one is.
+func (f *failing) over(h *holding) {
+	f.mu.Lock()
+	_, failed := f.locks[h]
+	delete(f.locks, h)
+	over := failed && len(f.locks) == 0 && f.open
+	attempts := f.attempts
+	if over {
+		f.open, f.attempts = false, 0
+	}
+	f.mu.Unlock()
+	if over {
+		h.c.log.LogAttrs(h.ctx, slog.LevelInfo, "leasehold: renewals succeed again",
+			slog.String("table", h.c.cfg.Table), slog.Int("attempts", attempts))
+	}
+}
+
+// forget drops a lock that has ended.
+func (f *failing) forget(h *holding) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.locks, h)
+	if len(f.locks) == 0 {
+		f.open = false
+	}
+}

@@ -28,6 +28,9 @@ type checker struct {
 	history  history // what was sent, applied and believed, for whoever replays a seed
 	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
+	longest time.Duration   // lease of any client
+	broken  map[string]bool // grants that were freed by hand: nobody promises anything of a belief in them
+
 	table    *world                       // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
 	rows     map[string]*rowState         // of read/write locks
@@ -83,8 +86,8 @@ func newChecker() *checker {
 		began: time.Now(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{},
-		commits:  map[string]*commitCall{}, logs: map[string][]string{},
+		sessions: map[string]*sessionState{}, broken: map[string]bool{},
+		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
 
@@ -254,7 +257,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 			c.note("2: version %s of %s came back", now.version, key)
 		}
 		for _, b := range c.beliefs {
-			if b.grant == now.grant && b.lock.Err() == nil {
+			if b.grant == now.grant && b.lock.Err() == nil && !c.broken[b.grant] {
 				c.note("2: grant %s of %s was granted again while it was believed in", now.grant, key)
 			}
 		}
@@ -271,7 +274,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		if until := r.at.Add(lease); until.After(c.trusts[now.grant]) {
 			c.trusts[now.grant] = until
 		}
-		if c.over[pair] {
+		if c.over[pair] && !c.isDead(now.session) {
 			c.note("8: grant %s of %s lives on after its release was confirmed", now.grant, key)
 		}
 	}
@@ -312,6 +315,13 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 }
 
+// isDead reports whether the session of that id is marked dead: what is held
+// under it is free. c.mu is held.
+func (c *checker) isDead(session string) bool {
+	s := c.sessions[session]
+	return s != nil && s.dead
+}
+
 // checkSession holds one change of a session's row against the invariants.
 func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
 	s := c.sessions[id]
@@ -329,7 +339,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 		if s.dead {
 			c.note("11: session %s was renewed after its dead mark", id)
 		}
-		if until := r.at.Add(time.Duration(float64(now.lease-simMargin) / r.by.rate)); until.After(s.trust) {
+		if until := r.at.Add(time.Duration(float64(now.lease-now.lease/10) / r.by.rate)); until.After(s.trust) {
 			s.trust = until
 		}
 		return
@@ -391,7 +401,7 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	grant := lock.Record().Grant
-	if s := c.records[lock.Key().Partition]; s != nil && !c.deletes && s.grant == grant && s.token == lock.Token() && !s.released {
+	if !c.deletes && c.stands(lock.Key().Partition, grant, lock.Token()) {
 		c.note("8: Release of grant %s returned nil, and the record shows it held", grant)
 	}
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
@@ -411,11 +421,14 @@ func (c *checker) finish() {
 		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
 			supported = s.trust
 		}
-		if b.end.After(supported.Add(simLease / 20)) {
+		if b.end.After(supported.Add(b.by.lease / 20)) {
 			// A twentieth: the end is when a timer fired, of a clock that may run fast.
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {
+			if c.broken[o.grant] || c.broken[b.grant] {
+				continue
+			}
 			if o.lock.Key() == b.lock.Key() && (!o.shared || !b.shared) && o.began.Before(b.end) && b.began.Before(o.end) {
 				c.note("1: processes %d and %d both believed to hold %v", o.by.id, b.by.id, b.lock.Key())
 			}

@@ -111,7 +111,7 @@ func (c *checker) stands(key, grant string, token int64) bool {
 		return row.holders[grant].token == token
 	}
 	s := c.records[key]
-	return s != nil && !s.released && s.grant == grant && s.token == token
+	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
 
 // ended enters the release that a transaction carried.

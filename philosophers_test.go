@@ -101,7 +101,7 @@ func (p *philosopher) dine(r *worker) {
 			p.dead = true
 			p.mu.Unlock()
 		case n < 8:
-			p.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
+			p.clocks.jump(upTo(r, 6*time.Second))
 		case n < 16:
 			p.snack(r)
 		default:

@@ -171,7 +171,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case p < 39:
 			v.crash()
 		case p < 43:
-			v.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
+			v.clocks.jump(upTo(r, 6*time.Second))
 		default:
 			v.commit(r, term, 3*time.Second)
 		}

@@ -67,9 +67,18 @@ func (c *simClient) after(d time.Duration, r *rand.Rand) {
 	time.Sleep(time.Until(until))
 }
 
+// troubles are what a network has beside losing, delaying, repeating and
+// refusing requests for a moment.
+type troubles struct {
+	refusals bool          // some requests are not allowed, whether or not they have landed
+	noOld    bool          // a failed condition does not show what it met
+	copies   time.Duration // how late the latest copies of requests are
+}
+
 // fate is what the network does with one request.
 type fate struct {
 	percent     int
+	odd         int           // in 1000: of what only some networks do
 	late        time.Duration // what is late, by how much
 	there, back time.Duration
 	rng         *rand.Rand // of what else happens to it
@@ -86,7 +95,7 @@ func (c *simClient) fateOf(ctx context.Context, sent call) fate {
 	c.history.enter("process %d sends %s", c.id, asks)
 	c.checker.mu.Unlock()
 	rng := drawn(c.seed, "fate", c.id, asks, n)
-	return fate{rng.IntN(100), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng}
+	return fate{rng.IntN(100), rng.IntN(1000), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng}
 }
 
 // asks says what a request asks of which keys, without what is random in it.
@@ -157,6 +166,9 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 	}
 	res, err := c.fault(r.Context(), sent.call, f, deliver)
 	if err == nil {
+		if c.plan.net.noOld {
+			res = withoutOld(res)
+		}
 		c.received(sent, res)
 	}
 	return res, err
@@ -165,7 +177,7 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 // fault is what the network does with one request.
 func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
-	dead, cutTil := c.dead, c.cutTil
+	dead, cutTil, asleepTil := c.dead, c.cutTil, c.asleepTil
 	c.mu.Unlock()
 	if sent.commits() {
 		f.late *= 3 // so that it outlives its grant now and then
@@ -177,9 +189,17 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 	default:
 	}
 	pass := func(there, back time.Duration) (*http.Response, error) { return c.pass(ctx, f, there, back, deliver) }
+	if net := c.plan.net; net.copies > 0 && f.odd >= 900 {
+		c.copied(upTo(f.rng, net.copies), deliver)
+	}
 	switch p := f.percent; {
-	case dead, !mended && time.Now().Before(cutTil):
+	case dead, time.Now().Before(asleepTil), !mended && time.Now().Before(cutTil):
 		return hang(ctx)
+	case c.plan.net.refusals && !mended && f.odd < 50:
+		return c.refuse(ctx, f, refusal(400, "AccessDeniedException"))
+	case c.plan.net.refusals && !mended && f.odd < 75 && !sent.commits(): // a copy before this one was not
+		_, _ = pass(f.there, f.back)
+		return refusal(400, "AccessDeniedException"), nil
 	case mended || p < 60:
 		return pass(f.there, f.back)
 	case p < 65: // the request is lost
@@ -197,10 +217,7 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 	case p < 88: // the reply is late
 		return pass(f.there, f.late)
 	case p < 92: // the network repeats it
-		go func() {
-			c.after(f.late, drawn(c.seed, "copy", f.late))
-			_, _ = deliver()
-		}()
+		c.copied(f.late, deliver)
 		return pass(f.there, f.back)
 	case p < 94:
 		return c.refuse(ctx, f, refusal(400, "ThrottlingException"))
@@ -212,6 +229,33 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 		_, _ = pass(f.there, f.back)
 		return refusal(503, "ServiceUnavailable"), nil
 	}
+}
+
+// copied delivers a request once more.
+func (c *simClient) copied(late time.Duration, deliver func() (*http.Response, error)) {
+	go func() {
+		c.after(late, drawn(c.seed, "copy", late))
+		_, _ = deliver()
+	}()
+}
+
+// withoutOld takes from a reply the items that conditions have met.
+func withoutOld(res *http.Response) *http.Response {
+	if res.StatusCode == http.StatusOK {
+		return res
+	}
+	body, _ := io.ReadAll(res.Body)
+	var out map[string]any
+	if json.Unmarshal(body, &out) == nil {
+		delete(out, "Item")
+		reasons, _ := out["CancellationReasons"].([]any)
+		for _, reason := range reasons {
+			delete(reason.(map[string]any), "Item")
+		}
+		body, _ = json.Marshal(out)
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return res
 }
 
 // pass delivers a request, and its reply if that is still waited for.

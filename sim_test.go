@@ -76,11 +76,16 @@ func mustUint(t *testing.T, s string) uint64 {
 
 // simPlan is what tests of the simulation itself change.
 type simPlan struct {
-	shared bool                               // clients renew one session for all their locks
-	alone  bool                               // no two goroutines of a client want several keys
-	tamper func(*http.Request, []byte) []byte // changes requests on their way
-	report func(problem string)               // instead of failing the test
-	told   func(history []string)             // is given what happened
+	shared bool            // clients renew one session for all their locks
+	alone  bool            // no two goroutines of a client want several keys
+	leases []time.Duration // of the clients by their ids; none: all simLease
+	net    troubles        // beside those that every network has
+	config func(*leasehold.Config, *rand.Rand)
+	work   func(*simClient, *worker)             // of each goroutine; nil: section
+	beside func(t *testing.T, s *sim, r *worker) // goes on beside the clients, until the network is mended
+	tamper func(*http.Request, []byte) []byte    // changes requests on their way
+	report func(problem string)                  // instead of failing the test
+	told   func(history []string)                // is given what happened
 }
 
 const (
@@ -98,6 +103,8 @@ type sim struct {
 	seed uint64
 	plan simPlan
 	quit chan struct{} // closed when the network is mended
+
+	clients []*simClient // set before the first of them does anything
 }
 
 // simClient is one process of a run.
@@ -105,16 +112,18 @@ type simClient struct {
 	*sim
 	id     int
 	client *leasehold.Client
-	clocks *clocks
+	clocks *simClocks
 	rate   float64 // of its clocks
-	owner  string  // as its read/write locks name it; checker.mu guards it
+	lease  time.Duration
+	owner  string // as its read/write locks name it; checker.mu guards it
 
 	asked map[string]uint64 // requests, by what they ask; checker.mu guards it
 	begun int               // commits; checker.mu guards it
 
-	mu     sync.Mutex
-	cutTil time.Time // partitioned until then
-	dead   bool
+	mu        sync.Mutex
+	cutTil    time.Time // partitioned until then, or until the network is mended
+	asleepTil time.Time
+	dead      bool
 }
 
 // damaged is a record that nobody may be granted.
@@ -137,12 +146,20 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 		for id := range 2 + rng.IntN(2) {
 			clients = append(clients, s.newClient(t, id, rng))
 		}
+		s.clients = clients
 		var wg sync.WaitGroup
 		for _, c := range clients {
 			for i := range 1 + rng.IntN(2) {
 				r := newWorker(seed, c.id, i)
-				wg.Go(func() { c.work(r, c.section) })
+				section := c.section
+				if plan.work != nil {
+					section = func(r *worker) { plan.work(c, r) }
+				}
+				wg.Go(func() { c.work(r, section) })
 			}
+		}
+		if plan.beside != nil {
+			wg.Go(func() { plan.beside(t, s, newWorker(seed, "beside")) })
 		}
 		time.Sleep(simFaults)
 		close(s.quit)
@@ -161,7 +178,7 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 		}
 		s.checkLiveness(t, seed)
 		closeAll()
-		time.Sleep(20 * time.Second) // late duplicates arrive
+		time.Sleep(20*time.Second + plan.net.copies) // late duplicates arrive
 		s.finish()
 		if got := s.w.item("damaged"); len(got) != len(damaged) {
 			s.violated("10: a damaged record was overwritten with %v", got)
@@ -194,13 +211,21 @@ func (s *sim) report(t *testing.T, seed uint64, test string) {
 func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	c := &simClient{sim: s, id: id, asked: map[string]uint64{}}
 	cfg := config()
-	cfg.Lease, cfg.Margin, cfg.RenewEvery = simLease, simMargin, simLease/4
+	c.lease = simLease
+	if n := len(s.plan.leases); n > 0 {
+		c.lease = s.plan.leases[id%n]
+	}
+	s.longest = max(s.longest, c.lease)
+	cfg.Lease, cfg.Margin, cfg.RenewEvery = c.lease, c.lease/10, c.lease/4
 	cfg.PollMin, cfg.PollMax = 200*time.Millisecond, time.Second
 	cfg.ReleaseGrace = time.Second
 	cfg.LocalHandOver = 3
 	cfg.SharedLease = s.plan.shared
 	if cfg.DeleteOnRelease = id != lastClient && rng.IntN(4) == 0; cfg.DeleteOnRelease {
 		s.deletes = true
+	}
+	if s.plan.config != nil {
+		s.plan.config(&cfg, rng)
 	}
 	client, err := leasehold.New(s.w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = c }), cfg)
 	if err != nil {
@@ -210,12 +235,8 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	leasehold.SetChance(client, c.chance)
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
-	began := time.Now()
-	c.clocks = &clocks{began: began}
-	leasehold.SetClocks(client, func() (mono, boot time.Duration) {
-		since := time.Duration(c.rate * float64(time.Since(began)))
-		return since, since + time.Duration(c.clocks.boot.Load())
-	})
+	c.clocks = &simClocks{rate: c.rate, began: time.Now()}
+	leasehold.SetClocks(client, c.clocks.read)
 	return c
 }
 
@@ -244,7 +265,7 @@ func (c *simClient) work(r *worker, section func(*worker)) {
 			c.dead = true
 			c.mu.Unlock()
 		case p < 8:
-			c.clocks.boot.Add(int64(r.IntN(6000)) * int64(time.Millisecond))
+			c.clocks.jump(upTo(r, 6*time.Second))
 		case p < 12:
 			if _, err := c.client.TryAcquire(context.Background(), "damaged"); err == nil {
 				c.violated("10: a damaged record was granted")
@@ -291,7 +312,7 @@ func (c *simClient) section(r *worker) {
 	for range r.IntN(3) {
 		c.rest(r, 3000)
 		change := r.IntN(7)
-		if c.plan.shared && change < 4 {
+		if c.plan.shared && change == 2 { // cannot be detached
 			change = 0
 		}
 		switch change {
@@ -355,7 +376,7 @@ func (s *sim) checkLiveness(t *testing.T, seed uint64) {
 		lock, err := late.client.Acquire(ctx, key)
 		cancel()
 		// The lease by the observer's clock, two longest polls, a round trip.
-		if most := time.Duration(float64(simLease)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || time.Since(began) > most {
+		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || time.Since(began) > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, time.Since(began), most, err)
 		}
 		if err == nil {

@@ -1,0 +1,55 @@
+package leasehold_test
+
+import (
+	"sync"
+	"time"
+)
+
+// simClocks are those of one process: they go at a rate of their own, and one
+// of them all but stands still while the machine is suspended. (All but: the
+// timers of a bubble go on, and one that fires too early by that clock is set
+// again, for as long as is left.)
+type simClocks struct {
+	rate  float64
+	began time.Time
+
+	mu            sync.Mutex
+	ahead         time.Duration // the clock that runs on
+	slept         time.Duration // before the last suspend
+	since, asleep time.Time     // of the last suspend, and its end
+}
+
+func (k *simClocks) read() (mono, boot time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	boot = time.Duration(k.rate*float64(now.Sub(k.began))) + k.ahead
+	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
+}
+
+// stoodStill is for how long until now. k.mu is held.
+func (k *simClocks) stoodStill(now time.Time) time.Duration {
+	if now.After(k.asleep) {
+		now = k.asleep
+	}
+	return k.slept + now.Sub(k.since)*19/20
+}
+
+// jump is a suspend that nobody else has noticed.
+func (k *simClocks) jump(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ahead += d
+}
+
+// suspend has one of the clocks stand still from now on, for d.
+func (k *simClocks) suspend(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	if now.Before(k.asleep) {
+		return
+	}
+	k.slept = k.stoodStill(now)
+	k.since, k.asleep = now, now.Add(d)
+}

@@ -1,0 +1,44 @@
+package leasehold_test
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Clients with shared leases are closed while others of their goroutines wait,
+// hold and commit, and late copies of what they sent arrive afterwards. Nothing
+// is given up.
+func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, closing) }
+
+func closing(t *testing.T, seed uint64) {
+	simulate(t, seed, simPlan{
+		shared: seed%3 > 0,
+		net:    troubles{copies: 20 * time.Second},
+		work:   (*simClient).sectionBeforeClose,
+	})
+}
+
+// sectionBeforeClose is section, until somebody has closed the client.
+func (c *simClient) sectionBeforeClose(r *worker) {
+	if r.IntN(8) > 0 {
+		c.section(r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
+	defer cancel()
+	if r.IntN(2) == 0 {
+		if lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))]); err == nil {
+			c.believes(c, lock)
+			c.commit(r, lock, time.Second) // it may be left on its way
+		}
+	}
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond // or the release grace
+	err := c.client.Close(ctx)
+	if took := time.Since(began); took > most {
+		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)
+	}
+	for _, lock := range c.client.Held() {
+		c.violated("6: process %d is closed and holds %v", c.id, lock.Key())
+	}
+}

@@ -1,0 +1,70 @@
+package leasehold_test
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Worlds that are odd in one way each. Where an oddity gives up a promise the
+// world says so, and everything else is asserted as ever.
+
+// worldSeeds are few of each: LEASEHOLD_SEEDS raises them.
+const worldSeeds = 60
+
+// Clients of one table are configured apart, their network repeats requests
+// minutes later, does not allow some of them (and has let some of those
+// through), and the engine may not show what a condition has met. Nothing is
+// given up.
+func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, oddNetworks) }
+
+func oddNetworks(t *testing.T, seed uint64) {
+	simulate(t, seed, simPlan{
+		leases: []time.Duration{2 * time.Second, simLease, 7 * time.Second},
+		net:    troubles{refusals: true, noOld: seed%2 == 0, copies: 3 * time.Minute},
+	})
+}
+
+// Machines are suspended for longer than a lease, and for longer than DynamoDB
+// remembers the token of a transaction. Nothing is given up.
+func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, suspends) }
+
+func suspends(t *testing.T, seed uint64) {
+	simulate(t, seed, simPlan{work: (*simClient).sectionWithSuspends})
+}
+
+// sectionWithSuspends is section, or a commit by somebody who has all the time
+// in the world, on a machine that may be suspended meanwhile.
+func (c *simClient) sectionWithSuspends(r *worker) {
+	if r.IntN(3) > 0 {
+		c.section(r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))])
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	asleep := upTo(r, 10*time.Second)
+	if r.IntN(2) == 0 {
+		asleep = 10*time.Minute + upTo(r, 10*time.Minute)
+	}
+	time.AfterFunc(upTo(r, time.Second), func() { c.suspend(asleep) })
+	for range 1 + r.IntN(3) {
+		c.commit(r, lock, time.Hour)
+	}
+	if lock.Release(ctx) == nil {
+		c.releasedForGood(lock)
+	}
+}
+
+// suspend has the process hear and say nothing for d, and be woken without
+// knowing it by the clock that stands still meanwhile.
+func (c *simClient) suspend(d time.Duration) {
+	c.mu.Lock()
+	c.asleepTil = time.Now().Add(d)
+	c.mu.Unlock()
+	c.clocks.suspend(d)
+}

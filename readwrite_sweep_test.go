@@ -132,7 +132,7 @@ func TestAReaderWhoseRenewalArrivesBeforeItsRemovalStays(t *testing.T) {
 			arrive = nil
 			return next()
 		}))
-		elapse(10 * time.Second)
+		elapse(30 * time.Second)
 		if arrive != nil {
 			t.Fatal("nothing was to be removed")
 		}

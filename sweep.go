@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -20,7 +21,10 @@ func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
 	if want.mode != protocol.ModeRead {
 		return
 	}
-	dead := c.deadReaders(want.key, item)
+	if by, err := want.side.Blockers(item, time.Now()); err != nil || len(by.By) > 0 && !by.Any {
+		return // a writer waits, who takes them over
+	}
+	dead := c.deadReaders(item)
 	if len(dead) == 0 {
 		return
 	}
@@ -42,8 +46,9 @@ func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
 
 // deadReaders enters the readers that a reply has just shown into what this
 // client has observed, and returns some of the dead: not the same as others who
-// see the same row.
-func (c *Client) deadReaders(key Key, item protocol.Item) []protocol.Record {
+// see the same row. They have been dead for another lease: who waits for one of
+// them takes it over first, and can say from whom.
+func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
 	readers, err := c.proto.(protocol.ReadWriting).Entries(item)
 	if err != nil {
 		return nil
@@ -55,7 +60,7 @@ func (c *Client) deadReaders(key Key, item protocol.Item) []protocol.Record {
 			continue
 		}
 		seen := c.noteEntry(recordOf(r), now)
-		if decide.DeadByVersion(seen.since.Mono, r.Lease) <= now.Mono {
+		if decide.DeadByVersion(seen.since.Mono, 2*r.Lease) <= now.Mono {
 			dead = append(dead, r)
 		}
 	}

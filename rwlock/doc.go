@@ -28,7 +28,8 @@
 // that version in the condition, and removes the entry with the same write. A
 // writer's grant names every reader that is left, all dead, and their number.
 // Readers pass each other by: one whose grants and renewals have shown others
-// that are dead removes up to 25 of them with a write of its own.
+// that have been dead for a lease removes up to 25 of them with a write of its
+// own.
 //
 // # What each request may come to
 //

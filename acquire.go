@@ -97,6 +97,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	if want.side == nil {
 		var err error
 		if given, err = c.awaitTurn(ctx, want); err != nil {
+			c.gaveUp(ctx, want.key, began, 0, err)
 			return nil, err
 		}
 	}
@@ -108,10 +109,13 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	c.detach(s.run)
 	if ended := c.await(ctx, s.done); ended != nil && s.abandon() {
 		c.cleanUp(want, s.done)
-		return nil, c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
+		err := c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
+		c.gaveUp(ctx, want.key, began, 0, err)
+		return nil, err
 	}
 	<-s.done
 	if s.err != nil {
+		c.gaveUp(ctx, want.key, began, s.requests, s.err)
 		return nil, s.err
 	}
 	return c.granted(ctx, s.granted, began, s.requests, false)

@@ -164,6 +164,7 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 			for _, had := range wants[:i] {
 				c.lines.pass(had.key, nil)
 			}
+			c.gaveUp(ctx, want.key, began, 0, err)
 			return nil, err
 		}
 		skip = max(skip, given.skip)
@@ -179,10 +180,13 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 		})
 		c.awaitGrace(given)
 		at := g.at.Load()
-		return nil, c.waitEnded(at.want, at.holder.Load(), ended, at.lastErr.Load())
+		err := c.waitEnded(at.want, at.holder.Load(), ended, at.lastErr.Load())
+		c.gaveUp(ctx, at.want.key, began, 0, err)
+		return nil, err
 	}
 	<-g.done
 	if g.err != nil {
+		c.gaveUp(ctx, g.at.Load().want.key, began, g.requests(), g.err)
 		return nil, g.err
 	}
 	return c.gathered(ctx, g.granted, began, g.requests(), false)

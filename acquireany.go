@@ -60,11 +60,14 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		at, holder := p.waitsFor()
 		if p.abandon() {
 			c.cleanUp(seek[0], p.done)
-			return nil, c.waitEnded(at.want, holder, ended, at.lastErr.Load())
+			err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
+			c.gaveUp(ctx, at.want.key, began, 0, err)
+			return nil, err
 		}
 	}
 	<-p.done
 	if p.err != nil {
+		c.gaveUp(ctx, seek[0].key, began, p.requests(), p.err)
 		return nil, p.err
 	}
 	return c.granted(ctx, p.granted, began, p.requests(), false)
@@ -321,7 +324,7 @@ func (p *picking) watchSession(part *choice, n *next) (bool, error) {
 	case ans.Cause == decide.Refused:
 		return false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
 	case ans.err != nil:
-		part.lastErr.Store(&ans.err)
+		part.fails(ans.err)
 		n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
 		return false, nil
 	}
@@ -344,7 +347,7 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 		case ans.Cause == decide.ConditionFailed, ans.err == nil: // or its holder's session lives
 			return nil, false, nil
 		}
-		part.lastErr.Store(&ans.err)
+		part.fails(ans.err)
 		switch ans.Cause {
 		case decide.Refused:
 			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
@@ -429,7 +432,7 @@ func (p *picking) look() error {
 		switch {
 		case !part.ready:
 		case ans.err != nil:
-			part.lastErr.Store(&ans.err)
+			part.fails(ans.err)
 		default:
 			if err := part.see(items[part.want.key]); err != nil {
 				p.drop(part, err)

@@ -31,19 +31,20 @@ type Client struct {
 	now      clock
 	chance   func() float64 // in [0, 1): of pauses, so that clients do not meet
 
-	lines    *lines
-	seen     *memory
-	entries  *memory          // of read/write locks, each holder by itself
-	orphans  attempts[Key]    // to be granted: nobody believes in them
-	resumes  attempts[string] // to resume a grant, by its id
-	sharing  *sharing         // with Config.SharedLease
-	watches  watches
-	sweeping chan struct{} // one place: who removes dead readers
-	answered atomic.Bool   // by DynamoDB, at least once
-	renewals *renewals.Queue
-	failing  failing
-	renewing atomic.Int64
-	waiting  atomic.Int64
+	lines     *lines
+	seen      *memory
+	entries   *memory          // of read/write locks, each holder by itself
+	orphans   attempts[Key]    // to be granted: nobody believes in them
+	resumes   attempts[string] // to resume a grant, by its id
+	sharing   *sharing         // with Config.SharedLease
+	watches   watches
+	waitFails waitFails
+	sweeping  chan struct{} // one place: who removes dead readers
+	answered  atomic.Bool   // by DynamoDB, at least once
+	renewals  *renewals.Queue
+	failing   failing
+	renewing  atomic.Int64
+	waiting   atomic.Int64
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	held    map[*holding]int

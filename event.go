@@ -16,6 +16,8 @@ const (
 	EventReleased   EventKind = "released"    // Took: the request; Held: since the grant
 	EventCommitted  EventKind = "committed"   // Err nil or why not; Took: from the first request to the last answer
 	EventThrottled  EventKind = "throttled"   // a request was throttled and will be repeated
+	EventWaitError  EventKind = "wait_error"  // requests of a wait fail and are repeated: the first time, then once a minute
+	EventGaveUp     EventKind = "gave_up"     // a call of Acquire ended without a grant: Took: since the call; Err why. Not of a try that met a holder
 )
 
 // Event is one thing that happened. Fields that do not apply are zero.

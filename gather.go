@@ -175,7 +175,7 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 // failed pauses after a read of part s without success; an error ends the
 // gathering.
 func (g *gathering) failed(s *seeker, ans answer, began decide.Instant, failures *int) error {
-	s.lastErr.Store(&ans.err)
+	s.fails(ans.err)
 	if ans.Cause == decide.Refused {
 		return opError("acquire", g.c.cfg.Table, s.want.key, ans.err)
 	}
@@ -228,7 +228,7 @@ func (g *gathering) take() ([]*holding, decide.Transaction, error) {
 			// Its holder's session lives, or could not be asked: as if nothing
 			// had been sent.
 			if ans.err != nil {
-				s.lastErr.Store(&ans.err)
+				s.fails(ans.err)
 			}
 			return nil, decide.Transaction{Effect: decide.NotApplied, Cause: ans.Cause}, err
 		}
@@ -241,7 +241,10 @@ func (g *gathering) take() ([]*holding, decide.Transaction, error) {
 	}
 	g.sent++
 	t, err := g.c.transact(g.life, writes, attempts[0].grantWithin(g.parts[0].want))
-	if err != nil {
+	switch {
+	case err != nil && t.Cause != decide.ConditionFailed:
+		g.at.Load().fails(err)
+	case err != nil:
 		g.at.Load().lastErr.Store(&err) // err does not change after this
 	}
 	switch {
@@ -309,7 +312,7 @@ func (g *gathering) confirm(attempts []attempt) ([]*holding, error) {
 		case ans.err == nil:
 			return g.hold(attempts, items)
 		}
-		g.at.Load().lastErr.Store(&ans.err)
+		g.at.Load().fails(ans.err)
 		pause(g.life.Done(), g.c.backoff(n, time.Second))
 	}
 }

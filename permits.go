@@ -98,12 +98,13 @@ func (in inner) ReadPermits(ctx context.Context, key string) (protocol.Permits, 
 	ctx, stop := c.untilClosing(ctx)
 	defer stop()
 	at := Key(rows.Key(key))
+	var t trouble
 	for n := 0; ; n++ {
 		ans := c.read(ctx, at)
 		if ans.err == nil {
 			return c.decodePermits(at, ans.item)
 		}
-		if err := c.permitsFailed(ctx, "acquire", at, ans, n); err != nil {
+		if err := c.permitsFailed(ctx, "acquire", at, &t, ans, n); err != nil {
 			return protocol.Permits{}, err
 		}
 	}
@@ -111,7 +112,8 @@ func (in inner) ReadPermits(ctx context.Context, key string) (protocol.Permits, 
 
 // permitsFailed pauses before a request about permits is repeated; an error
 // says why it is not.
-func (c *Client) permitsFailed(ctx context.Context, op string, at Key, ans answer, n int) error {
+func (c *Client) permitsFailed(ctx context.Context, op string, at Key, t *trouble, ans answer, n int) error {
+	t.tell(ctx, c, at, ans.err)
 	switch ans.Cause {
 	case decide.Refused:
 		return opError(op, c.cfg.Table, at, ans.err)
@@ -169,6 +171,7 @@ type counting struct {
 	tried []string // versions sent, whatever the answers
 	// unanswered: of one of them it is not known whether it has landed.
 	unanswered bool
+	trouble    trouble
 }
 
 // wrote reports whether a version is that of an attempt.
@@ -301,7 +304,7 @@ func (s *counting) send(ctx context.Context, now protocol.Permits, n int) (proto
 
 // failed is permitsFailed of a write.
 func (s *counting) failed(ctx context.Context, ans answer, n int) error {
-	err := s.c.permitsFailed(ctx, s.op, s.at, ans, n)
+	err := s.c.permitsFailed(ctx, s.op, s.at, &s.trouble, ans, n)
 	if op := (*OpError)(nil); s.unanswered && s.op == "resize" && errors.As(err, &op) {
 		return s.c.unknownOutcome(s.op, s.at, op.Err)
 	}

@@ -56,6 +56,8 @@ type effort struct {
 	mu        sync.Mutex // guards the next two
 	abandoned bool
 	finished  bool
+
+	trouble trouble // of the goroutine that does it
 }
 
 func newEffort(ctx context.Context) *effort {
@@ -177,7 +179,7 @@ func (s *seeker) seek() (*holding, error) {
 // failed pauses after a request without success, the more often the longer; an
 // error ends the seeking.
 func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
-	s.lastErr.Store(&ans.err)
+	s.fails(ans.err)
 	if ans.Cause == decide.Refused {
 		return opError("acquire", s.c.cfg.Table, s.want.key, ans.err)
 	}
@@ -193,6 +195,12 @@ func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
 		return ErrClosed // nobody reads it
 	}
 	return nil
+}
+
+// fails keeps why the last request failed, and says so now and then.
+func (s *seeker) fails(err error) {
+	s.lastErr.Store(&err)
+	s.trouble.tell(s.life, s.c, s.want.key, err)
 }
 
 func (s *seeker) held() error {
@@ -323,6 +331,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 
 // see enters what a reply has shown.
 func (s *seeker) see(item protocol.Item) error {
+	s.trouble.passed()
 	if s.want.side != nil {
 		return s.seeSide(item)
 	}

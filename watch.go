@@ -38,6 +38,7 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 				yield(recipe.Sight{}, err)
 				return
 			case ans.err != nil:
+				w.trouble.tell(ctx, c, k, ans.err)
 				if ans.Cause == decide.Busy {
 					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: ans.err})
 				}
@@ -46,6 +47,7 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 				continue
 			}
 			failures = 0
+			w.trouble.passed()
 			if !yield(sight, nil) {
 				return
 			}
@@ -58,6 +60,8 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 type recordWatch struct {
 	c   *Client
 	key Key
+
+	trouble trouble
 
 	looked bool
 	held   bool

@@ -108,12 +108,14 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption
 		asking, cancel = context.WithTimeoutCause(ctx, tryFor, fmt.Errorf("gave up after %v", tryFor))
 		defer cancel()
 	}
+	began := time.Now()
 	if err := s.agree(asking, want.Manual); err != nil {
+		s.inner.GaveUp(ctx, s.key, began, err)
 		return nil, err
 	}
 	for {
 		lock, err := s.seek(ctx, opts)
-		if errors.Is(err, errResized) && ctx.Err() == nil {
+		if errors.Is(err, recipe.ErrResized) && ctx.Err() == nil {
 			continue
 		}
 		if err != nil {
@@ -127,6 +129,7 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption
 			err = released
 		}
 		if err != nil {
+			s.inner.GaveUp(ctx, s.key, began, err)
 			return nil, err
 		}
 	}
@@ -236,9 +239,6 @@ func (s *Semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.
 	return p, created, s.notOurs(err)
 }
 
-// errResized ends the wait for permits of which there are more or fewer by now.
-var errResized = errors.New("semaphore: resized")
-
 // seek acquires one of the permits that there are, in random order: those who
 // come at the same time are to meet as little as possible.
 func (s *Semaphore) seek(ctx context.Context, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
@@ -266,7 +266,7 @@ func (s *Semaphore) seek(ctx context.Context, opts []leasehold.AcquireOption) (*
 	return lock, err
 }
 
-// watch ends a wait with errResized once n has changed. It reads the row now and
+// watch ends a wait with recipe.ErrResized once n has changed. It reads the row now and
 // then, on behalf of all who wait: to begin anew costs a waiter its place in the
 // local lines, so nobody does without a change.
 func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end context.CancelCauseFunc) {
@@ -279,7 +279,7 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 		select {
 		case <-changed:
 			t.Stop()
-			end(errResized)
+			end(recipe.ErrResized)
 			return
 		case <-ctx.Done():
 			t.Stop()

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -43,12 +44,19 @@ type Permits interface {
 	// record that does not read is an error beside the others.
 	HeldPermits(ctx context.Context, keys []protocol.Key) (records any, err error)
 
+	// GaveUp tells of a call that began then and ends without a grant.
+	GaveUp(ctx context.Context, key string, began time.Time, err error)
+
 	// RereadPermits is about how often a waiter reads how many permits there are.
 	RereadPermits() time.Duration
 
 	// Table is the lock table's name.
 	Table() string
 }
+
+// ErrResized ends the wait for permits of which there are more or fewer by now:
+// it begins anew.
+var ErrResized = errors.New("semaphore: resized")
 
 // PermitOptions are the options of acquiring that semaphores act upon.
 type PermitOptions struct {

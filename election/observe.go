@@ -27,7 +27,9 @@ type seat struct {
 // all, because clocks run apart, is yielded again.
 //
 // Requests that DynamoDB does not answer are repeated for as long as it takes,
-// and meanwhile nothing is yielded. An error that stays - no such table, access
+// and meanwhile nothing is yielded: what was yielded last may have changed. That
+// nothing is seen is told by the client, at once and then once a minute: a
+// leasehold.EventWaitError and a warning in its log. An error that stays - no such table, access
 // denied, a record that is none of the layout (*leasehold.RecordError), a
 // closed client - is yielded with the zero Leader and ends the sequence. One
 // read per look, two of a leader with a shared lease: with the defaults about

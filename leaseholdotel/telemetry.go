@@ -33,7 +33,8 @@ const scope = "github.com/leasehold-go/leasehold/leaseholdotel"
 // The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
 // leasehold.renew_seconds (histograms), leasehold.grants{how},
 // leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
-// leasehold.requests (counters), and of the clients that are watched
+// leasehold.wait_errors, leasehold.gave_up, leasehold.requests (counters), and
+// of the clients that are watched
 // leasehold.held, leasehold.waiting (up-down counters) and
 // leasehold.min_remaining_seconds (gauge). An exporter to Prometheus makes
 // leaseholdprom's names of them.
@@ -49,6 +50,7 @@ type Telemetry struct {
 
 	acquire, held, renew                           metric.Float64Histogram
 	grants, lost, renewErrors, throttled, requests metric.Int64Counter
+	waitErrors, gaveUp                             metric.Int64Counter
 
 	first   sync.Once // event
 	watched *watched
@@ -84,13 +86,15 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	}
 	out := &Telemetry{
 		tracer:      t.Tracer(scope),
-		acquire:     histogram("leasehold.acquire_seconds", "Time from the call to the grant, waiting included.", acquireBuckets),
+		acquire:     histogram("leasehold.acquire_seconds", "Time from the call to the grant, or to giving up, waiting included.", acquireBuckets),
 		held:        histogram("leasehold.held_seconds", "Time from the grant to the release or the loss.", heldBuckets),
 		renew:       histogram("leasehold.renew_seconds", "Time that a successful renewal took.", renewBuckets),
 		grants:      counter("leasehold.grants", "{grant}", "Grants: of a free key, taken over from a dead holder, or handed over inside the process."),
 		lost:        counter("leasehold.lost", "{lock}", "Locks lost while they were held."),
 		renewErrors: counter("leasehold.renew_errors", "{renewal}", "Renewals that failed; they are repeated while the lock is trusted."),
 		throttled:   counter("leasehold.throttled", "{request}", "Requests that DynamoDB throttled; they are repeated."),
+		waitErrors:  counter("leasehold.wait_errors", "{wait}", "Waits whose requests fail: each once, and then once a minute."),
+		gaveUp:      counter("leasehold.gave_up", "{call}", "Calls of Acquire that ended without a grant."),
 		requests:    counter("leasehold.requests", "{request}", "DynamoDB requests of grants, renewals, commits and releases."),
 	}
 	watched, err := newWatched(meter)
@@ -112,7 +116,7 @@ func (t *Telemetry) begin() {
 	for _, reason := range []leasehold.LostReason{leasehold.LostExpired, leasehold.LostPaused, leasehold.LostReplaced, leasehold.LostBroken} {
 		t.lost.Add(ctx, 0, reasonIs(reason))
 	}
-	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.requests} {
+	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.waitErrors, t.gaveUp, t.requests} {
 		c.Add(ctx, 0)
 	}
 }
@@ -129,6 +133,11 @@ func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
 	case leasehold.EventGranted:
 		t.acquire.Record(ctx, e.Took.Seconds())
 		t.grants.Add(ctx, 1, howIs(howOf(e)))
+	case leasehold.EventGaveUp:
+		t.acquire.Record(ctx, e.Took.Seconds())
+		t.gaveUp.Add(ctx, 1)
+	case leasehold.EventWaitError:
+		t.waitErrors.Add(ctx, 1)
 	case leasehold.EventRenewed:
 		t.renew.Record(ctx, e.Took.Seconds())
 	case leasehold.EventRenewError:

@@ -144,7 +144,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	want(t, got, map[string]sample{
 		"leasehold.grants{free}": {}, "leasehold.grants{taken_over}": {}, "leasehold.grants{handed_over}": {},
 		"leasehold.lost{expired}": {}, "leasehold.lost{paused}": {}, "leasehold.lost{replaced}": {}, "leasehold.lost{broken}": {},
-		"leasehold.renew_errors": {}, "leasehold.throttled": {}, "leasehold.requests": {},
+		"leasehold.renew_errors": {}, "leasehold.throttled": {}, "leasehold.requests": {}, "leasehold.wait_errors": {}, "leasehold.gave_up": {},
 	})
 }
 
@@ -181,6 +181,7 @@ func TestAnExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
 		all := []string{
 			"leasehold_acquire_seconds", "leasehold_held_seconds", "leasehold_renew_seconds", "leasehold_grants_total", "leasehold_lost_total",
 			"leasehold_renew_errors_total", "leasehold_throttled_total", "leasehold_requests_total",
+			"leasehold_wait_errors_total", "leasehold_gave_up_total",
 			"leasehold_held", "leasehold_waiting", "leasehold_min_remaining_seconds",
 		}
 		for _, name := range all {
@@ -329,4 +330,27 @@ func TestClientsAreWatchedWhileTheMeterCollects(t *testing.T) {
 	if got := samples(t, rig.reader); got["leasehold.acquire_seconds"].count != 4 {
 		t.Errorf("%v", got)
 	}
+}
+
+func TestAWaitOnADeadEndpointIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t)
+		w := eventtest.New(t)
+		c, wire := w.Client(rig.OnEvent)
+		wire.Cut()
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); err == nil {
+			t.Fatal("granted")
+		}
+		want(t, samples(t, rig.reader), map[string]sample{
+			"leasehold.wait_errors":     {value: 3}, // at once, and after each minute
+			"leasehold.gave_up":         {value: 1},
+			"leasehold.acquire_seconds": {150, 1},
+		})
+		wire.Mend()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -24,7 +24,8 @@ import (
 // Metrics are leasehold_acquire_seconds, leasehold_held_seconds,
 // leasehold_renew_seconds (histograms), leasehold_grants_total{how},
 // leasehold_lost_total{reason}, leasehold_renew_errors_total,
-// leasehold_throttled_total, leasehold_requests_total (counters),
+// leasehold_throttled_total, leasehold_wait_errors_total,
+// leasehold_gave_up_total, leasehold_requests_total (counters),
 // and per watched client leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds (gauges).
 //
@@ -45,6 +46,8 @@ type Metrics struct {
 	lost        *prometheus.CounterVec
 	renewErrors *prometheus.CounterVec
 	throttled   *prometheus.CounterVec
+	waitErrors  *prometheus.CounterVec
+	gaveUp      *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 
 	groups  sync.Map // of *series by group
@@ -81,13 +84,15 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	}
 	m := &Metrics{
 		group:       group,
-		acquire:     histogram("leasehold_acquire_seconds", "Time from the call to the grant, waiting included.", acquireBuckets),
+		acquire:     histogram("leasehold_acquire_seconds", "Time from the call to the grant, or to giving up, waiting included.", acquireBuckets),
 		held:        histogram("leasehold_held_seconds", "Time from the grant to the release or the loss.", heldBuckets),
 		renew:       histogram("leasehold_renew_seconds", "Time that a successful renewal took.", renewBuckets),
 		grants:      counter("leasehold_grants_total", "Grants: of a free key, taken over from a dead holder, or handed over inside the process.", "how"),
 		lost:        counter("leasehold_lost_total", "Locks lost while they were held.", "reason"),
 		renewErrors: counter("leasehold_renew_errors_total", "Renewals that failed; they are repeated while the lock is trusted."),
 		throttled:   counter("leasehold_throttled_total", "Requests that DynamoDB throttled; they are repeated."),
+		waitErrors:  counter("leasehold_wait_errors_total", "Waits whose requests fail: each once, and then once a minute."),
+		gaveUp:      counter("leasehold_gave_up_total", "Calls of Acquire that ended without a grant."),
 		requests:    counter("leasehold_requests_total", "DynamoDB requests of grants, renewals, commits and releases."),
 		watched:     newWatched(),
 	}
@@ -95,7 +100,7 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 		m.seriesOf(leasehold.Key{})
 	}
 	if reg != nil {
-		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.requests, m.watched})
+		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.waitErrors, m.gaveUp, m.requests, m.watched})
 	}
 	return m
 }
@@ -122,6 +127,11 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	case leasehold.EventGranted:
 		s.acquire.Observe(e.Took.Seconds())
 		s.grants[howOf(e)].Inc()
+	case leasehold.EventGaveUp:
+		s.acquire.Observe(e.Took.Seconds())
+		s.gaveUp.Inc()
+	case leasehold.EventWaitError:
+		s.waitErrors.Inc()
 	case leasehold.EventRenewed:
 		s.renew.Observe(e.Took.Seconds())
 	case leasehold.EventRenewError:
@@ -141,6 +151,7 @@ type series struct {
 	grants                           map[string]prometheus.Counter
 	lost                             *prometheus.CounterVec
 	renewErrors, throttled, requests prometheus.Counter
+	waitErrors, gaveUp               prometheus.Counter
 }
 
 // The values of the label "how".
@@ -176,6 +187,7 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 		acquire: m.acquire.WithLabelValues(values...), held: m.held.WithLabelValues(values...), renew: m.renew.WithLabelValues(values...),
 		grants: map[string]prometheus.Counter{}, renewErrors: m.renewErrors.WithLabelValues(values...),
 		throttled: m.throttled.WithLabelValues(values...), requests: m.requests.WithLabelValues(values...),
+		waitErrors: m.waitErrors.WithLabelValues(values...), gaveUp: m.gaveUp.WithLabelValues(values...),
 	}
 	for _, how := range []string{free, takenOver, handedOver} {
 		s.grants[how] = m.grants.WithLabelValues(append(values[:len(values):len(values)], how)...)

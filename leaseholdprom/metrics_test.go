@@ -151,7 +151,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	for _, name := range []string{
 		"grants_total{free", "grants_total{taken_over", "grants_total{handed_over",
 		"lost_total{expired", "lost_total{paused", "lost_total{replaced", "lost_total{broken",
-		"renew_errors_total{", "throttled_total{", "requests_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
+		"renew_errors_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
 	} {
 		single := "leasehold_" + strings.TrimSuffix(name+"}", "{}")
 		if s, ok := got[single]; !ok || s.value != 0 {
@@ -274,4 +274,27 @@ func TestAServerIsScrapedWhileItsClientsWork(t *testing.T) {
 			t.Errorf("no %s in\n%s", line, page)
 		}
 	}
+}
+
+func TestAWaitOnADeadEndpointIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewPedanticRegistry()
+		w := eventtest.New(t)
+		c, wire := w.Client(leaseholdprom.New(reg, nil).OnEvent)
+		wire.Cut()
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); err == nil {
+			t.Fatal("granted")
+		}
+		want(t, samples(t, reg), map[string]sample{
+			"leasehold_wait_errors_total": {value: 3}, // at once, and after each minute
+			"leasehold_gave_up_total":     {value: 1},
+			"leasehold_acquire_seconds":   {150, 1},
+		})
+		wire.Mend()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

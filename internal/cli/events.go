@@ -46,7 +46,7 @@ func (a *app) libraryEvent(s *store, e leasehold.Event) {
 		out.TookMs = millis(e.Took)
 	case leasehold.EventRenewError:
 		out.RemainingMs = millis(e.Remaining)
-	case leasehold.EventLost:
+	case leasehold.EventLost, leasehold.EventWaitError:
 	default:
 		return
 	}

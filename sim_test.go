@@ -48,7 +48,7 @@ func forSeeds(t *testing.T, count uint64, run func(t *testing.T, seed uint64)) {
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
 		count = mustUint(t, s)
 	} else if testing.Short() {
-		count /= 20
+		count = max(count/20, 1)
 	}
 	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {
 		first, count = mustUint(t, s), 1

@@ -1,0 +1,171 @@
+package leasehold_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// The simulation of load: one client holds hundreds of locks, and for a while
+// the table takes only so many writes a second, stands still, or does not
+// answer for some of the keys. No lock is lost whose own requests are answered
+// often enough, a table in trouble gets few more requests than before, and two
+// periods after the trouble the renewals are spread out again.
+func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
+
+const (
+	loadSeeds  = 3 // one of each kind
+	loadLocks  = 300
+	loadLease  = 12 * time.Second
+	loadPeriod = loadLease / 4
+	// A period before the trouble is what is held against it.
+	loadTrouble = 2 * loadPeriod
+	loadMended  = loadTrouble + 30*time.Second
+	loadSpread  = loadMended + 2*loadPeriod
+	loadEnd     = loadSpread + 2*loadPeriod
+)
+
+// load is one run.
+type load struct {
+	seed   uint64
+	began  time.Time
+	kind   string
+	stall  time.Duration
+	perSec int // writes that the table takes, while in trouble
+	hung   func(key string) bool
+
+	mu    sync.Mutex
+	asked map[string]int
+	taken map[int]int // writes by second
+	sent  []time.Duration
+}
+
+func simulateLoad(t *testing.T, seed uint64) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		rng := drawn(seed, "load")
+		l := &load{
+			seed: seed, began: time.Now(), asked: map[string]int{}, taken: map[int]int{},
+			kind:  []string{"throttled", "standing still", "hung for some keys"}[seed%3],
+			stall: time.Second + upTo(rng, time.Second),
+			// To be trusted a lock needs one renewal in a lease less its margin.
+			perSec: loadLocks/10 + 25 + rng.IntN(30),
+			hung:   func(key string) bool { return drawn(seed, "hung", key).IntN(3) == 0 },
+		}
+		cfg := config()
+		cfg.Lease, cfg.Margin, cfg.RenewEvery = loadLease, loadLease/10, loadPeriod
+		c, wire := w.client(cfg)
+		leasehold.SetChance(c, func() float64 { return drawn(seed, "chance", time.Now()).Float64() })
+		wire.setFault(l.fault)
+
+		locks := make([]*leasehold.Lock, loadLocks)
+		var wg sync.WaitGroup
+		for i := range locks {
+			r := newWorker(seed, i)
+			wg.Go(func() {
+				time.Sleep(upTo(r, loadPeriod))
+				locks[i] = w.acquire(c, fmt.Sprint("job-", i))
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Until(l.began.Add(loadEnd)))
+		if problem := l.problem(locks); problem != "" {
+			if os.Getenv("LEASEHOLD_SEED") != "" {
+				t.Log(l.perWindow(0, loadEnd, time.Second))
+			}
+			t.Errorf("seed %d, a table that is %s: %s\nagain: LEASEHOLD_SEED=%d go test -run '^TestSimulationOfLoad$' .", seed, l.kind, problem, seed)
+		}
+		wire.setFault(nil)
+		_ = c.Close(context.Background())
+	})
+}
+
+// fault is what the table does with one request.
+func (l *load) fault(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+	key, at := c.asks(), time.Since(l.began)
+	l.mu.Lock()
+	n := l.asked[key]
+	l.asked[key]++
+	l.sent = append(l.sent, at)
+	over := false
+	if !c.reads() {
+		second := int(at / time.Second)
+		over = l.taken[second] >= l.perSec
+		if !over {
+			l.taken[second]++
+		}
+	}
+	l.mu.Unlock()
+	rng := drawn(l.seed, key, n)
+	var wait time.Duration
+	if trouble := at >= loadTrouble && at < loadMended; trouble {
+		switch {
+		case l.kind == "throttled" && over:
+			next = func() (*http.Response, error) { return refusal(400, "ThrottlingException"), nil }
+		case l.kind == "hung for some keys" && l.hung(c.keys()[0]):
+			return hang(ctx)
+		case l.kind == "standing still" && at < loadTrouble+l.stall:
+			wait = loadTrouble + l.stall - at
+		}
+	}
+	return slow(wait+time.Millisecond+upTo(rng, 10*time.Millisecond))(ctx, c, next)
+}
+
+// problem is the first promise that was not kept.
+func (l *load) problem(locks []*leasehold.Lock) string {
+	lost, first := 0, error(nil)
+	for _, lock := range locks {
+		if l.kind == "hung for some keys" && l.hung(lock.Key().Partition) {
+			continue
+		}
+		if err := lock.Err(); err != nil {
+			lost++
+			first = err
+		}
+	}
+	if lost > 0 {
+		return fmt.Sprintf("%d of %d locks were lost: %v", lost, len(locks), first)
+	}
+	before := len(l.between(loadTrouble-loadPeriod, loadTrouble))
+	for from := loadTrouble; from < loadMended; from += loadPeriod {
+		if n := len(l.between(from, from+loadPeriod)); n > before*3/2 {
+			return fmt.Sprintf("%d requests in the %v from %v, before it %d", n, loadPeriod, from, before)
+		}
+	}
+	const window = loadPeriod / 30
+	if most := slices.Max(l.perWindow(loadSpread, loadEnd, window)); most > loadLocks/6 {
+		return fmt.Sprintf("%d of %d locks were renewed within %v, two periods after the trouble", most, loadLocks, window)
+	}
+	return ""
+}
+
+func (l *load) between(from, to time.Duration) []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var sent []time.Duration
+	for _, at := range l.sent {
+		if at >= from && at < to {
+			sent = append(sent, at)
+		}
+	}
+	return sent
+}
+
+// perWindow counts the requests of each window.
+func (l *load) perWindow(from, to, window time.Duration) []int {
+	counts := make([]int, (to-from)/window)
+	for _, at := range l.between(from, to) {
+		if i := int((at - from) / window); i < len(counts) {
+			counts[i]++
+		}
+	}
+	return counts
+}

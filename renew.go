@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -71,10 +72,7 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 		if ctx.Err() != nil || !h.beginWriting(ctx) {
 			return h.renewalEnded(ctx, unknown, last)
 		}
-		leave := h.besideCommits()
-		a := h.renewOnce(ctx, r)
-		leave()
-		h.endWriting()
+		a := h.renewOnce(ctx, r, h.turnUntil(h.besideCommits()))
 		switch {
 		case a.Effect == decide.Applied:
 			return nil
@@ -120,6 +118,15 @@ func (h *holding) beginWriting(ctx context.Context) bool {
 
 func (h *holding) endWriting() { <-h.writing }
 
+// turnUntil returns what ends a turn of writing, and then keeps no commits out
+// any more: once, however often it is called.
+func (h *holding) turnUntil(leave func()) func() {
+	return sync.OnceFunc(func() {
+		leave()
+		h.endWriting()
+	})
+}
+
 // renewDue sends one renewal in the background. It waits for a write of this
 // lock that is under way, not in the place of other locks' renewals.
 func (h *holding) renewDue() renewals.Outcome {
@@ -137,17 +144,17 @@ func (h *holding) renewDue() renewals.Outcome {
 			return renewals.Over
 		}
 	}
-	defer h.endWriting()
 	leave, ok := h.betweenCommits()
 	if !ok {
 		h.c.renewals.Waits(h.renewal)
 		leave = h.besideCommits()
 	}
-	defer leave()
+	endTurn := h.turnUntil(leave)
 	if h.isManual() {
+		endTurn()
 		return renewals.Over
 	}
-	return outcomeOf(h.renewOnce(h.ctx, renewal{}))
+	return outcomeOf(h.renewOnce(h.ctx, renewal{}, endTurn))
 }
 
 // isManual reports whether nothing renews the lock but its callers.
@@ -173,14 +180,17 @@ func outcomeOf(a answer) renewals.Outcome {
 }
 
 // renewOnce sends one renewal. Its answer is Applied only if the lock is
-// trusted from that attempt on.
-func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
+// trusted from that attempt on. The turn ends before anybody is told, who may
+// commit or release the lock.
+func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answer {
+	defer endTurn()
 	requests := 1 + h.resolveMany(ctx)
 	h.mu.Lock()
 	now := h.c.now()
 	outage := h.throughOutage(now)
 	if h.cause != nil || now.Past(h.until) && !outage {
 		h.mu.Unlock()
+		endTurn()
 		return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: h.ended()}
 	}
 	timing := h.timing
@@ -215,16 +225,18 @@ func (h *holding) renewOnce(ctx context.Context, r renewal) answer {
 	case ans.Effect == decide.Applied:
 		rec, err := h.decode(ans.item)
 		if err != nil { // what we wrote ourselves does not read: not our record any more
+			endTurn()
 			h.lose(LostReplaced, nil, err)
 			return answer{Reply: decide.Reply{Effect: decide.NotApplied}, err: err}
 		}
 		h.confirm(a, rec)
 		h.c.sweep(h.ctx, h.want, ans.item)
 	case ans.Cause == decide.ConditionFailed:
-		ans = h.settle(ctx, ans)
+		ans = h.settle(ctx, ans, endTurn)
 	case ans.Effect == decide.NotApplied:
 		h.untry(a)
 	}
+	endTurn()
 	took := h.c.now().Mono - a.sent.Mono
 	if ans.Effect == decide.Applied {
 		if err := h.ended(); err != nil {
@@ -258,18 +270,20 @@ func renewalOf(a attempt, ch protocol.Changes) protocol.Renewal {
 
 // settle says what a failed condition means: an earlier attempt of ours that
 // landed unseen, or the end.
-func (h *holding) settle(ctx context.Context, ans answer) answer {
+func (h *holding) settle(ctx context.Context, ans answer, endTurn func()) answer {
 	item, ok := h.c.shown(ctx, h.key, ans)
 	if !ok {
 		return answer{Reply: decide.Reply{Effect: decide.Unknown, Cause: decide.Unreachable}, err: ans.err}
 	}
 	reason, r, damage := h.gone(item)
 	if reason != "" {
+		endTurn()
 		h.lose(reason, r, damage)
 		return ans
 	}
 	a, ours := h.landed(r.Version)
 	if !ours { // somebody else renews under our grant: it was resumed elsewhere
+		endTurn()
 		h.lose(LostReplaced, r, nil)
 		return ans
 	}

@@ -146,24 +146,31 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 			}
 		}
 	}
-	for name, trouble := range map[string]func(wire *wire){
-		"by their grants": func(*wire) {},
-		"by a stall": func(wire *wire) {
-			elapse(28 * time.Second)
-			wire.setFault(until(time.Now().Add(1900 * time.Millisecond)))
-			elapse(1900 * time.Millisecond)
-		},
-		"by an outage": func(wire *wire) {
+	stall := func(wire *wire) {
+		elapse(28 * time.Second)
+		wire.setFault(until(time.Now().Add(1900 * time.Millisecond)))
+		elapse(1900 * time.Millisecond)
+	}
+	for name, tc := range map[string]struct {
+		places int
+		happen func(wire *wire)
+	}{
+		"by their grants":                    {128, func(*wire) {}},
+		"by a stall":                         {128, stall},
+		"by a stall that most wait out here": {16, stall},
+		"by an outage": {128, func(wire *wire) {
 			elapse(30 * time.Second)
 			wire.setFault(cut)
 			elapse(8 * time.Second)
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
+				cfg := config()
+				cfg.RenewConcurrency = tc.places
+				c, wire := w.client(cfg)
 				held := w.acquireMany(c, "job", locks)
-				trouble(wire)
+				tc.happen(wire)
 				wire.setFault(nil)
 				elapse(10 * time.Second)
 				if n := bunched(wire, 5*time.Second); n > 5*evenShare/2 { // by chance

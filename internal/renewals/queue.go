@@ -30,6 +30,10 @@ type Queue struct {
 // burst is how far behind its pace a queue may be to make up for it.
 const burst = 50 * time.Millisecond
 
+// late is the part of a period by which an attempt must come too late to be
+// out of its place: those that come less late are no more than fit there.
+const late = 50
+
 // New returns a queue that sends at most that many attempts at a time, each in
 // a goroutine begun by run.
 func New(most int, run func(func()), chance func() float64) *Queue {
@@ -73,7 +77,7 @@ func (q *Queue) Remove(l *Lease) {
 // that took that long, whoever sent it, and of which that much trust is left.
 func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
-		l.displaced = l.displaced || l.state == sending && l.sent.Sub(l.due) > t.Every/8
+		l.displaced = l.displaced || l.state == sending && l.sent.Sub(l.due) > t.Every/late
 		l.due = now.Add(decide.NextRenewal(t.Every, took, left, l.displaced, q.chance()))
 		l.displaced, l.silent, l.failures = false, false, 0
 	})

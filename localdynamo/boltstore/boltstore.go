@@ -150,7 +150,7 @@ func (s *store) waited(ctx context.Context) error {
 // own wait is coarser (50 ms a try) and knows no context, so it tries once.
 func (s *store) open(ctx context.Context) (*bbolt.DB, error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout = time.Nanosecond
+	options.Timeout, options.OpenFile = time.Nanosecond, openThenCreate
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		db, err := bbolt.Open(s.path, 0o600, &options)
 		switch {
@@ -167,6 +167,17 @@ func (s *store) open(ctx context.Context) (*bbolt.DB, error) {
 			return nil, s.waited(ctx)
 		}
 	}
+}
+
+// openThenCreate asks for a file to be created only where there is none. In a
+// directory that all may write to, Linux refuses whoever asks for it when the
+// file is another's (protected_regular in proc_sys_fs(5)).
+func openThenCreate(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
+	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
+		return os.OpenFile(path, flag, mode)
+	}
+	return f, err
 }
 
 // transaction is a localdynamo.Tx on the file's bucket.

@@ -30,7 +30,16 @@ the grant cannot be written, KEY is released again.`,
 			if err := a.completeAcquire(cmd, &f); err != nil {
 				return err
 			}
-			to, err := a.openGrantFile(cmd.Context(), path)
+			wanted, err := choosePlace(a.flags, a.Env, "")
+			if err != nil {
+				return err
+			}
+			l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+			if err != nil {
+				return err
+			}
+			lockKey := completeKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})
+			to, err := a.openGrantFile(cmd.Context(), path, wanted.table, lockKey)
 			if err != nil {
 				return err
 			}

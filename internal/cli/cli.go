@@ -33,6 +33,8 @@ type Env struct {
 	LookupEnv      func(string) (string, bool)
 	Now            func() time.Time
 	Executable     func() (string, error) // this program, to start itself again
+	MachineDir     string                 // of the machine's store, which is used if this is there
+	OnEC2          func() bool            // this machine is an instance of EC2
 }
 
 // FromOS returns the surroundings of this process.
@@ -40,6 +42,7 @@ func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Environ: os.Environ(), LookupEnv: os.LookupEnv, Now: time.Now, Executable: thisProgram,
+		MachineDir: machineDir(), OnEC2: func() bool { return onEC2("/sys") },
 	}
 }
 

@@ -51,6 +51,14 @@ type store struct {
 	close    func()
 }
 
+// place tells where the table is: the file, or the endpoint or region.
+func (s *store) place() string {
+	if s.file != "" {
+		return s.file
+	}
+	return s.location
+}
+
 // id tells one table from every other.
 func (s *store) id() string { return s.location + " " + s.table }
 
@@ -100,9 +108,13 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 
 func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	if p.unnamed {
-		a.say.note("no table: using %s, locks for this machine only (see --table)", tilde(a.Env, p.file))
+		a.say.always("no table: using %s, %s (see --table)", tilde(a.Env, p.file), p.whose())
 	}
-	bolt, err := boltstore.Open(p.file)
+	open := boltstore.Open
+	if p.machine {
+		open = openMachineStore
+	}
+	bolt, err := open(p.file)
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,9 @@ type grantFile struct {
 	absent bool      // there was none
 }
 
-// openGrantFile settles where a new grant goes, and refuses what must not be
-// overwritten. Nothing has been sent by then.
-func (a *app) openGrantFile(ctx context.Context, path string) (*grantFile, error) {
+// openGrantFile settles where a grant of key in a table is to go, and refuses
+// what must not be overwritten. Nothing has been sent by then.
+func (a *app) openGrantFile(ctx context.Context, path, table string, key leasehold.Key) (*grantFile, error) {
 	if path == standardStream {
 		return &grantFile{path: path, stream: a.Stdout}, nil
 	}
@@ -63,7 +63,7 @@ func (a *app) openGrantFile(ctx context.Context, path string) (*grantFile, error
 	} else if err != nil {
 		return nil, unusable(path, err)
 	}
-	if err := g.mayBeReplaced(a.Now()); err != nil {
+	if err := g.mayBeReplaced(a.Now(), table, key); err != nil {
 		return nil, err
 	}
 	return g, g.probe()
@@ -121,14 +121,18 @@ func pathless(err error) error {
 	return err
 }
 
-// mayBeReplaced says why a file that is there must stay.
-func (g *grantFile) mayBeReplaced(now time.Time) error {
+// mayBeReplaced says why a file that is there must stay. A grant of the very
+// lock that is wanted need not: once that is granted again, it is over.
+func (g *grantFile) mayBeReplaced(now time.Time, table string, key leasehold.Key) error {
 	if len(bytes.TrimSpace(g.was)) == 0 {
 		return nil
 	}
 	in, ok := parseGrant(g.was)
 	if !ok {
 		return usagef("--grant %s: the file holds something else than a grant, which would be lost: name another file", g.path)
+	}
+	if in.Table == table && in.Key == key {
+		return nil
 	}
 	if end := leaseEnds(in); now.Before(end) {
 		return usagef("--grant %s: the file holds a grant of %s (token %d) that may be live until %s: "+
@@ -185,6 +189,9 @@ func (g *grantFile) write(grant leasehold.Grant) error {
 		return err
 	}
 	b = append(b, '\n')
+	if old, ok := parseGrant(g.was); ok && old.ID != grant.ID && old.Token >= grant.Token {
+		return errors.New("the grant in it is of another table of that name, and may be live")
+	}
 	if g.stream == nil {
 		return g.replace(b)
 	}

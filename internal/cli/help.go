@@ -120,19 +120,34 @@ func newEnvironmentTopic() *cobra.Command {
   LEASEHOLD_LAYOUT    --layout
   LEASEHOLD_OWNER     --owner
   LEASEHOLD_LEASE     --lease
+  LEASEHOLD_REQUIRE_TABLE
+                      1: no local store unless --file names it
   AWS_*               by the AWS SDK, as everywhere: region, profile, credentials
   NO_COLOR            no colour if not empty
-  XDG_STATE_HOME      where the local store and what was observed are kept,
+  XDG_STATE_HOME      where a user's local store and what was observed are kept,
                       in leasehold/; default ~/.local/state
 
 A flag comes before LEASEHOLD_*, that before the AWS settings, those before the
 default. --table or --file on the command line sets both LEASEHOLD_TABLE and
-LEASEHOLD_FILE aside. There is no configuration file.
+LEASEHOLD_FILE aside; both without a flag are an error, and so is a LEASEHOLD_*
+or a flag that is set and empty. There is no configuration file.
 
-With neither table nor file the store is leasehold/locks.db in XDG_STATE_HOME,
-for locks of this machine only, and that is said each time. Where any AWS
-setting is present it is an error instead: a cron line that lost its variable
-must not lock one machine only.
+With neither table nor file the store is a local one, and that is said each
+time, even with -q. Where anything speaks of AWS - a setting, or that this
+machine is an EC2 instance - it is an error instead: a cron line that lost its
+variable must not lock one machine only.
+
+  /var/lib/leasehold/locks.db    if that directory is there: for all users of
+                                 this machine. Who cannot write to it gets an
+                                 error, never another store.
+  leasehold/locks.db in XDG_STATE_HOME
+                                 otherwise: for processes of one user on this
+                                 machine only
+
+An administrator makes the machine's store for a group, or for everybody:
+  install -d -m 2770 -g GROUP /var/lib/leasehold
+  install -d -m 1777 /var/lib/leasehold
+Whoever may write to it can break every lock in it.
 
 Set for the CMD of run and elect:
   LEASEHOLD_KEY, LEASEHOLD_SORT_KEY    what is held
@@ -140,6 +155,8 @@ Set for the CMD of run and elect:
   LEASEHOLD_TOKEN                      the fencing token
   LEASEHOLD_TABLE or LEASEHOLD_FILE    where
   LEASEHOLD_LAYOUT                     in which layout, if not native
+  LEASEHOLD_HELD                       every key that is held above it, as JSON:
+                                       to wait for one of those is an error
 
 CMD runs in a process group of its own. A second process of leasehold stops
 that group before trust in the lock ends, even if leasehold itself was

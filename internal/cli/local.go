@@ -59,7 +59,12 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 	}
 	var opts []localdynamo.Option
 	where := "in memory"
-	if file := cmpFile(a.flags, a.Env); file != "" {
+	file, err := fileToServe(a.flags, a.Env)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	if file != "" {
 		store, err := boltstore.Open(file)
 		if err != nil {
 			_ = listener.Close()
@@ -95,12 +100,13 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 	}
 }
 
-// cmpFile is the file of --file or LEASEHOLD_FILE, empty for none.
-func cmpFile(f globalFlags, env Env) string {
+// fileToServe is the file of --file or LEASEHOLD_FILE, empty for none.
+func fileToServe(f globalFlags, env Env) (string, error) {
 	if f.file != "" || f.table != "" {
-		return f.file
+		return f.file, nil
 	}
-	return env.get("LEASEHOLD_FILE")
+	file, _, err := env.setting("LEASEHOLD_FILE")
+	return file, err
 }
 
 // sayServing writes the URL: alone where a program reads it.

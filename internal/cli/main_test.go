@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
-		"leasehold":       func() { main(cli.FromOS()) },
+		"leasehold":       func() { main(fromOS()) },
 		"leasehold-alone": func() { main(alone()) },
 		"stand-at-gate":   cli.StandAtGate,
 	})
@@ -47,9 +47,17 @@ func main(env cli.Env) {
 	os.Exit(<-code)
 }
 
+// fromOS is cli.FromOS on a machine that has the store of the machine only if
+// the test has made one, and is no instance of EC2.
+func fromOS() cli.Env {
+	env := cli.FromOS()
+	env.MachineDir, env.OnEC2 = os.Getenv("TEST_MACHINE_DIR"), nil
+	return env
+}
+
 // alone is where leasehold cannot start itself a second time.
 func alone() cli.Env {
-	env := cli.FromOS()
+	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
 	return env
 }
@@ -129,6 +137,14 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		ts.Check(err)
 		if got := exitCode(ts.Exec(args[1], args[2:]...)); (got == want) == neg {
 			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+	},
+	// table NAME names another table in the same store. In a local one that is
+	// as leasehold run leaves it to its CMD: both variables are a mistake else.
+	"table": func(ts *testscript.TestScript, _ bool, args []string) {
+		ts.Setenv("LEASEHOLD_TABLE", args[0])
+		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
+			ts.Setenv("LEASEHOLD_HELD", fmt.Sprintf(`[{"key":"above","table":%q,"store":%q}]`, args[0], file))
 		}
 	},
 	// eventually COMMAND [ARG...] runs a command until it ends with 0.

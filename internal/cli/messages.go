@@ -65,6 +65,20 @@ func (m *messages) note(format string, args ...any) {
 	}
 }
 
+// always is note for what -q does not silence. Which store is used when none
+// was named decides who is kept out: a line of cron that has lost its variable
+// says so, whatever else it was told to keep to itself.
+func (m *messages) always(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	if m.json {
+		m.object(map[string]string{"note": text})
+		return
+	}
+	m.print("leasehold: " + text + "\n")
+}
+
 // text is note for what JSON says by an event.
 func (m *messages) text(format string, args ...any) {
 	m.mu.Lock()

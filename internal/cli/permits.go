@@ -131,13 +131,3 @@ func (e *allHeldError) Error() string {
 }
 
 func (e *allHeldError) Unwrap() error { return e.err }
-
-// refuseNestedPermit is refuseNested for a permit: who runs under one does not
-// wait for another, as all of them might.
-func (a *app) refuseNestedPermit(s *store, key string) error {
-	held, under := a.LookupEnv("LEASEHOLD_KEY")
-	if !under || held != key || !a.underStore(s) {
-		return nil
-	}
-	return nestedError(key)
-}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -32,9 +33,9 @@ New here? leasehold demo needs no AWS and no set-up.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.say.configure(a.flags)
-			return nil
+			return refuseEmpty(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -54,14 +55,14 @@ New here? leasehold demo needs no AWS and no set-up.`,
 	f := root.PersistentFlags()
 	f.SortFlags = false
 	f.StringVarP(&a.flags.table, "table", "t", "", "lock table, `NAME` or ARN")
-	f.StringVar(&a.flags.file, "file", "", "use the local store in `PATH` instead of DynamoDB: locks for this machine only")
+	f.StringVar(&a.flags.file, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among those who use PATH, on this machine only")
 	f.StringVar(&a.flags.layout, "layout", layout.Native{}.Name(), "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
 	f.Var(&a.flags.attr, "attr", "attribute names that differ from the layout's, `ROLE=NAME`: key, sort, ttl")
 	f.StringVar(&a.flags.region, "region", "", "AWS `REGION`")
 	f.StringVar(&a.flags.profile, "profile", "", "AWS `PROFILE`")
 	f.StringVar(&a.flags.endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")
-	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "no messages but errors")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "no messages but errors, and which store is used if none is named")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log every request")
 
 	root.AddGroup(
@@ -81,6 +82,22 @@ New here? leasehold demo needs no AWS and no set-up.`,
 	add("setup", a.newTable(), a.newLocal(), a.newDemo())
 	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
 	return root
+}
+
+// refuseEmpty refuses flags that name something and were given nothing: in a
+// script that is a variable that was not set, and without the flag the command
+// would do something else.
+func refuseEmpty(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case err != nil, f.Value.Type() != "string", f.Value.String() != "":
+		case f.Name == "data", f.Name == "value": // text that may be empty
+		default:
+			err = usageOf(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 func suggestion(cmd *cobra.Command, arg string) string {

@@ -212,8 +212,8 @@ func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
 		return usageOf(cmd, "--nonblock and --wait: use one of them")
 	}
 	f.nonblock = f.nonblock || waits && f.wait == 0
-	f.owner = chooseOwner(f.owner, a.Env)
-	return nil
+	f.owner, err = chooseOwner(f.owner, a.Env)
+	return err
 }
 
 // findCommand finds CMD before anybody waits for its sake.
@@ -244,36 +244,14 @@ func startError(name string, err error) error {
 	return exit(codeNotExec, usagef("%s cannot be executed: %v", printable(name), err))
 }
 
-// refuseNested refuses to wait for the lock that this very process runs under.
-func (a *app) refuseNested(s *store, key, sortKey string) error {
-	held, under := a.LookupEnv("LEASEHOLD_KEY")
-	wanted := completeKey(s.layout, leasehold.Key{Partition: key, Sort: sortKey})
-	if !under || wanted != (leasehold.Key{Partition: held, Sort: a.get("LEASEHOLD_SORT_KEY")}) {
-		return nil
-	}
-	if !a.underStore(s) {
-		return nil
-	}
-	return nestedError(key)
-}
-
-// underStore reports whether the lock that this process runs under, if it does,
-// is in s.
-func (a *app) underStore(s *store) bool {
-	return s.file == a.get("LEASEHOLD_FILE") && (s.file != "" || s.table == a.get("LEASEHOLD_TABLE"))
-}
-
-func nestedError(key string) error {
-	return usagef("%s is held by the leasehold run that this runs under: waiting for it would never end", printable(key))
-}
-
 // commandEnv is CMD's environment: what is held, by whom, and where.
 func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
-	env := make([]string, 0, len(a.Environ)+7)
+	env := make([]string, 0, len(a.Environ)+8)
 	for _, kv := range a.Environ {
 		name, _, _ := strings.Cut(kv, "=")
 		switch name {
-		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT":
+		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
+			heldVariable:
 			continue
 		}
 		env = append(env, kv)
@@ -283,7 +261,9 @@ func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	if lock.Key().Sort != "" {
 		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
 	}
-	set("LEASEHOLD_OWNER", lock.Record().Owner)
+	if owner := lock.Record().Owner; owner != "" { // not every layout names one
+		set("LEASEHOLD_OWNER", owner)
+	}
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
 	if s.file != "" {
 		set("LEASEHOLD_FILE", s.file)
@@ -291,6 +271,7 @@ func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	if s.file == "" || s.table != defaultTable {
 		set("LEASEHOLD_TABLE", s.table)
 	}
+	set(heldVariable, a.holding(s, key, lock.Key().Sort))
 	if name := s.layout.Name(); name != (layout.Native{}).Name() {
 		set("LEASEHOLD_LAYOUT", name)
 	}

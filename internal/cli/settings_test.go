@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,8 @@ func TestWhereTheLocksAre(t *testing.T) {
 		flags   globalFlags
 		env     map[string]string
 		granted string
+		onEC2   bool
+		machine string
 		table   string
 		file    string
 		err     string
@@ -32,7 +36,28 @@ func TestWhereTheLocksAre(t *testing.T) {
 		{name: "a table in a file", flags: globalFlags{file: "/f", table: "t"}, table: "t", file: "/f"},
 		{name: "a table in the environment", env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "t"},
 		{name: "a file in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "AWS_REGION": "x"}, table: "leasehold", file: "/f"},
-		{name: "both in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t"}, table: "t", file: "/f"},
+		{name: "both in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t"}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
+		{name: "both as run sets them", env: map[string]string{
+			"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t", "LEASEHOLD_HELD": `[{"key":"k","table":"t","store":"/f"}]`,
+		}, table: "t", file: "/f"},
+		{name: "a table beside what run sets", env: map[string]string{
+			"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t", "LEASEHOLD_HELD": `[{"key":"k","table":"leasehold","store":"/f"}]`,
+		}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
+		{name: "an empty table", env: map[string]string{"LEASEHOLD_TABLE": ""}, err: "LEASEHOLD_TABLE is set and empty"},
+		{name: "an empty file beside a table", env: map[string]string{"LEASEHOLD_TABLE": "t", "LEASEHOLD_FILE": ""}, err: "LEASEHOLD_FILE is set and empty"},
+		{name: "a flag sets what is empty aside", flags: globalFlags{table: "t"}, env: map[string]string{"LEASEHOLD_TABLE": ""}, table: "t"},
+		{name: "a table is required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, err: "no table: LEASEHOLD_REQUIRE_TABLE is set"},
+		{name: "a table is required, a file there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_FILE": "/f"}, err: "LEASEHOLD_REQUIRE_TABLE is set, and LEASEHOLD_FILE"},
+		{name: "a table is required and there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_TABLE": "t"}, table: "t"},
+		{name: "a table is required and a grant names it", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, granted: "t", table: "t"},
+		{name: "a table is not required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "0", "LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
+		{name: "an instance of EC2", onEC2: true, err: "no table: this machine is an EC2 instance"},
+		{name: "an instance of EC2, a file", onEC2: true, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
+		{name: "an instance of EC2 that is not asked", onEC2: true, env: map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a machine's store that is there", machine: home, table: "leasehold", file: home + "/locks.db"},
+		{name: "a machine's store that is not there", machine: home + "/none", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a machine's store, no home", machine: home, env: map[string]string{"HOME": ""}, table: "leasehold", file: home + "/locks.db"},
+		{name: "a machine's store and AWS", machine: home, env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
 		{name: "the flag sets the file aside", flags: globalFlags{table: "t"}, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "t"},
 		{name: "the flag sets the table aside", flags: globalFlags{file: "/f"}, env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "leasehold", file: "/f"},
 		{name: "an AWS setting", env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
@@ -51,7 +76,9 @@ func TestWhereTheLocksAre(t *testing.T) {
 			for name, v := range c.env {
 				env[name] = v
 			}
-			p, err := choosePlace(c.flags, envOf(env), c.granted)
+			where := envOf(env)
+			where.OnEC2, where.MachineDir = func() bool { return c.onEC2 }, c.machine
+			p, err := choosePlace(c.flags, where, c.granted)
 			switch {
 			case c.err != "":
 				if err == nil || !strings.Contains(err.Error(), c.err) || kindOf(err) != "usage" {
@@ -63,6 +90,31 @@ func TestWhereTheLocksAre(t *testing.T) {
 				t.Errorf("table %q in %q", p.table, p.file)
 			}
 		})
+	}
+}
+
+func TestAnInstanceOfEC2IsKnownByItsHardware(t *testing.T) {
+	for _, c := range []struct {
+		file, content string
+		want          bool
+	}{
+		{"class/dmi/id/sys_vendor", "Amazon EC2\n", true},
+		{"class/dmi/id/board_vendor", "Amazon EC2\n", true},
+		{"hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n", true},
+		{"hypervisor/uuid", "4b2e1916-9099-7caf-fd21-012345abcdef\n", false},
+		{"class/dmi/id/sys_vendor", "QEMU\n", false},
+	} {
+		sys := t.TempDir()
+		path := filepath.Join(sys, c.file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := onEC2(sys); got != c.want {
+			t.Errorf("%s says %q: %v", c.file, c.content, got)
+		}
 	}
 }
 

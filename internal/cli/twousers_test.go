@@ -1,0 +1,87 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// nobody is a user who has nothing, and no entry in any list of users.
+const nobody = 54321
+
+func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can run a process of another user")
+	}
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} { // the other user's way to it
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine, home := filepath.Join(dir, "machine"), filepath.Join(dir, "home")
+	for _, d := range []string{machine, home} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(d, 0o777|os.ModeSticky); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leasehold := readable(t, dir)
+	as := func(uid uint32, args ...string) (stderr string, code int) {
+		t.Helper()
+		var said strings.Builder
+		cmd := exec.Command(leasehold, args...)
+		cmd.Dir, cmd.Stderr = home, &said
+		cmd.Env = append(bare(home), "TEST_MACHINE_DIR="+machine)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		code = exitCode(cmd.Run())
+		return said.String(), code
+	}
+	// The file is the other user's: root, too, has to do with what there is.
+	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	if said, code := as(0, "acquire", "-n", "k"); code != 1 {
+		t.Errorf("root: exit code %d: %s", code, said)
+	}
+	if said, code := as(nobody+1, "acquire", "-n", "k"); code != 1 {
+		t.Errorf("a third user: exit code %d: %s", code, said)
+	}
+
+	// Where one may not write, no other store is used in silence.
+	if err := os.Chmod(filepath.Join(machine, "locks.db"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said, code := as(nobody+1, "acquire", "-n", "k")
+	if code != 2 || !strings.Contains(said, "the store of this machine cannot be used by user 54322: ") || !strings.Contains(said, "permission denied") {
+		t.Errorf("without permission: exit code %d: %s", code, said)
+	}
+	if _, err := os.Stat(filepath.Join(home, ".local", "state", "leasehold", "locks.db")); err == nil {
+		t.Error("a store of the user's own was made")
+	}
+}
+
+// readable is the command where every user can run it.
+func readable(t *testing.T, dir string) string {
+	t.Helper()
+	from, err := exec.LookPath("leasehold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "leasehold")
+	if err := os.WriteFile(to, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

@@ -172,7 +172,7 @@ func (p *picking) leave(h *holding) {
 		if h != nil {
 			tried = without(tried, h.grant)
 		}
-		p.c.orphan(part.want.key, versionsOf(tried))
+		p.c.giveUp(part.want.key, versionsOf(tried))
 		if h != nil && h.key == part.want.key {
 			continue
 		}

@@ -305,7 +305,10 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	if before.owner == now.owner {
 		return // handed over, or an attempt of its own that nobody believed in
 	}
-	if s := c.sessions[before.session]; s != nil && (s.dead || s.by == r.by) {
+	if s := c.sessions[before.session]; s != nil {
+		if !s.dead && s.by != r.by {
+			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
+		}
 		return // its session is dead, or was its own and is over
 	}
 	first, ok := c.seen[r.by.id][before.version]

@@ -92,10 +92,13 @@ type Config struct {
 
 	// SharedLease renews one record for all locks of this client instead of one
 	// each: for thousands of locks. Native layout only; all or none of a fleet.
-	// A lock's own record has a lease of an hour and is renewed every twenty
-	// minutes: so long may a key be blocked for others by a request that
-	// arrives after its Acquire has been given up, and so late does a holder
-	// learn of a Break. WithLease, WithoutRenewal and Detach are not for it.
+	// A lock is trusted while that record is renewed, and nobody takes it over
+	// before. Its own record says an hour, for peers that know no shared leases,
+	// and is renewed every twenty minutes: so late does a holder learn of a
+	// Break. A request that arrives after its Acquire was given up may block a
+	// key until this client has looked, seconds later or, if the request was
+	// late by minutes, two minutes. WithLease, WithoutRenewal and Detach are not
+	// for it.
 	SharedLease bool
 
 	// HoldThroughOutage keeps lock contexts alive past the lease while every

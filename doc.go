@@ -156,8 +156,10 @@
 // # Shared leases
 //
 // With Config.SharedLease a client renews one row, its session's, in the place
-// of all its locks' records. A lock under a session is trusted until the
-// session's trust ends, or its own record's, whose lease is long.
+// of all its locks' records. A lock under a session is trusted exactly while the
+// session is. Its own record is renewed rarely, and says an hour, for readers
+// that know nothing of sessions: that it was, or could not be, changes no trust;
+// that it shows another grant, or a release, ends the lock.
 //
 //	create session   put if absent, under an id that was never used. Unknown: it
 //	                 is deleted, and the next attempt has another id.
@@ -181,6 +183,11 @@
 // of the request that created it, minutes later at most, creates it again. Until
 // another has been granted the lock, a request sent before the deletion can land
 // then. Marking a session dead leaves no such hole.
+//
+// Nobody takes a lock over because its own record stood still. What an attempt
+// that was given up holds is therefore not freed by time while its session
+// lives: its client looks after the key until no request can be late any more,
+// as it repeats a release that failed.
 //
 // A record's session counts only if the owner's name ends in its id: a peer may
 // carry the attribute into its own grant. A session's row that is not there,

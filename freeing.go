@@ -244,7 +244,7 @@ func (f *freeing) settle(ans answer, p policy) error {
 	}
 	// Nobody else could be granted the key while the first write was under
 	// way, unless that write landed.
-	landed := f.unknown && f.first
+	landed := f.unknown && f.first && (h.session == nil || h.session.row.ended() == nil)
 	if item == nil {
 		if landed || f.unknown && p == deleteRecord {
 			return nil

@@ -66,7 +66,7 @@ func (g *gathering) run() {
 	}
 	for i, s := range g.parts {
 		// An earlier attempt may land yet, once the key is free again.
-		g.c.orphan(s.want.key, versionsOf(without(s.tried, held[i].grant)))
+		g.c.giveUp(s.want.key, versionsOf(without(s.tried, held[i].grant)))
 		g.c.lines.hold(held[i])
 	}
 	g.granted = held
@@ -306,7 +306,7 @@ func (g *gathering) confirm(attempts []attempt) ([]*holding, error) {
 		case ans.Cause == decide.Refused:
 			g.note(attempts)
 			return nil, opError("acquire", g.c.cfg.Table, keys[0], ans.err)
-		case g.c.now().Remaining(t.trustedFrom(attempts[0].sent)) < t.trust()/2:
+		case !attempts[0].isWorthHaving(t, g.c.now()):
 			g.note(attempts)
 			return nil, nil
 		case ans.err == nil:
@@ -369,7 +369,7 @@ func (g *gathering) disown() {
 	for _, s := range g.parts {
 		tried := s.tried
 		s.tried = nil
-		g.c.orphan(s.want.key, versionsOf(tried))
+		g.c.giveUp(s.want.key, versionsOf(tried))
 		wg.Go(func() { g.c.releaseOrphans(g.life, s.want, tried) })
 	}
 	wg.Wait()

@@ -73,7 +73,7 @@ func (f *freeing) landed(want *request, last attempt, ans answer) (attempt, Reco
 	if item, ok := h.c.shown(h.ctx, h.key, ans); ok && item != nil {
 		if r, err := h.c.decode(h.key, item); err == nil && !r.Released {
 			for _, a := range append(slices.Clone(f.tried), last) {
-				if a.version == r.Version && !h.c.now().Past(want.timing.trustedFrom(a.sent)) {
+				if a.version == r.Version && a.lives(want.timing, h.c.now()) {
 					return a, r, nil
 				}
 			}

@@ -38,8 +38,8 @@ type holding struct {
 	mu        sync.Mutex // guards what follows; never held across I/O
 	cause     error      // why trust ended; nil while trusted
 	timing    timing
-	manual    bool // nothing renews it but its callers
-	until     decide.Instant
+	manual    bool            // nothing renews it but its callers
+	until     decide.Instant  // under a session there is no end but the session's
 	confirmed string          // the version of the last write known to have landed
 	tried     []attempt       // later writes without an answer, oldest first
 	begun     bool            // a renewal has been tried since the last that landed
@@ -72,7 +72,6 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	h := &holding{
 		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: context.WithoutCancel(ctx), want: want,
 		granted: a.sent, timing: want.timing, manual: want.manual,
-		until:     want.timing.trustedFrom(a.sent),
 		confirmed: r.Version, record: r,
 		over: make(chan struct{}), writing: make(chan struct{}, 1),
 		committing: make(chan struct{}, 1),
@@ -81,6 +80,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	if h.heads != nil {
 		h.proto = c.sharing.proto.Session()
 	}
+	h.until = h.trustedFrom(h.timing, a)
 	h.first = h.newHandle(ctx)
 	for _, n := range want.notices {
 		h.warnings = append(h.warnings, &warning{notice: n})
@@ -103,8 +103,19 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	return h
 }
 
+// trustedFrom is the instant up to which the record supports the trust in the
+// grant once attempt a has landed. Under a session no instant is too late: the
+// lease in such a record is for readers that know nothing of sessions, and
+// whether it was renewed is no matter of trust.
+func (h *holding) trustedFrom(t timing, a attempt) decide.Instant {
+	if h.session != nil {
+		return decide.Never
+	}
+	return t.trustedFrom(a.sent)
+}
+
 // trustEnds is the instant at which trust ends if nothing is renewed: that of
-// the record, or of the session if that is earlier. h.mu is held.
+// the session, if it has one. h.mu is held.
 func (h *holding) trustEnds() decide.Instant {
 	if h.session == nil {
 		return h.until
@@ -112,7 +123,7 @@ func (h *holding) trustEnds() decide.Instant {
 	row := h.session.row
 	row.mu.Lock() // a session's row has no session: never the other way round
 	defer row.mu.Unlock()
-	return h.until.Earlier(row.until)
+	return row.until
 }
 
 // remaining is the trust that is left at now. h.mu is held.
@@ -143,8 +154,8 @@ func (h *holding) look() {
 		h.session.row.look()
 		if h.session.row.isOver() && !h.isOver() {
 			h.session.loseOne(h) // whoever ended the session may not have come to this one yet
-			return
 		}
+		return
 	}
 	h.mu.Lock()
 	if h.cause != nil {
@@ -311,8 +322,8 @@ func (h *holding) trustedUntil() decide.Instant {
 
 // lasts reports whether a lock that was given up would be trusted yet.
 func (h *holding) lasts() bool {
-	if h.session != nil && !h.session.row.lasts() {
-		return false
+	if h.session != nil {
+		return h.session.row.ended() == nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -367,7 +378,7 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 		return // an ended trust never revives; look will say so
 	}
 	h.timing = h.timing.scaled(a.lease)
-	h.until = h.timing.trustedFrom(a.sent)
+	h.until = h.trustedFrom(h.timing, a)
 	h.confirmed, h.record = a.version, r
 	// What was tried before it can no longer land: its condition names
 	// versions that are gone.
@@ -375,7 +386,7 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 		h.tried = slices.Delete(h.tried, 0, i+1)
 	}
 	for _, t := range h.tried { // what was tried after it may land yet, with a shorter lease
-		h.until = h.until.Earlier(h.timing.scaled(t.lease).trustedFrom(t.sent))
+		h.until = h.until.Earlier(h.trustedFrom(h.timing.scaled(t.lease), t))
 	}
 	h.stored = h.stored && len(h.tried) > 0
 	h.begun, h.lastErr, h.outage = false, nil, nil

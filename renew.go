@@ -202,7 +202,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 	h.tried = append(h.tried, a)
 	h.stored = h.stored || !r.changes.none()
 	h.begun = true
-	if until := timing.trustedFrom(a.sent); until.Mono < h.until.Mono {
+	if until := h.trustedFrom(timing, a); until.Mono < h.until.Mono {
 		// The shorter lease may land without our knowing.
 		h.until = h.until.Earlier(until)
 		h.rearm(now)
@@ -215,6 +215,9 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 		remaining = max(remaining, h.timing.every)
 	}
 	within := decide.RenewalDeadline(remaining)
+	if h.session != nil { // nothing is trusted for longer or less long by its reply
+		within = attemptLimit
+	}
 	ch := r.changes.against(h.record)
 	h.mu.Unlock()
 

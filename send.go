@@ -39,6 +39,24 @@ func (a attempt) under(s *session) attempt {
 	return a
 }
 
+// lives reports whether a grant by this attempt, should it have landed, can be
+// trusted at now.
+func (a attempt) lives(t timing, now decide.Instant) bool {
+	if a.session != nil {
+		return a.session.row.ended() == nil
+	}
+	return !now.Past(t.trustedFrom(a.sent))
+}
+
+// isWorthHaving reports whether a grant by this attempt, should it have landed,
+// can be trusted for half as long as a new one, or is under a session.
+func (a attempt) isWorthHaving(t timing, now decide.Instant) bool {
+	if a.session != nil {
+		return a.lives(t, now)
+	}
+	return now.Remaining(t.trustedFrom(a.sent)) >= t.trust()/2
+}
+
 func versionsOf(attempts []attempt) []string {
 	out := make([]string, len(attempts))
 	for i, a := range attempts {

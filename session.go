@@ -13,9 +13,11 @@ import (
 )
 
 // touchEvery is how often the record of a lock under a session is renewed, and
-// lockLease the lease that stands in it: long, so that the renewals cost little,
-// and honest, so that a peer that knows nothing of sessions waits rather than
-// steals. (A lease for ever makes the Java client's arithmetic fail.)
+// lockLease the lease that stands in it, for those who know nothing of sessions:
+// long, so that the renewals cost little, and honest, so that such a peer waits
+// rather than steals. (A lease for ever makes the Java client's arithmetic
+// fail.) To us it says nothing: a touch that fails neither ends trust nor
+// extends it. It tells of a Break, or of a record that was deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3

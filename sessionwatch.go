@@ -157,8 +157,9 @@ func (s *seeker) sessionOf() *sessionWatch {
 	return s.c.watchOf(proto, s.seen.session)
 }
 
-// watchSession enters until when the holder's session keeps it alive. Whoever
-// waits lets others read for him.
+// watchSession enters until when the holder's session keeps it alive: that alone
+// counts, however long its own record has stood still. Whoever waits lets others
+// read for him.
 func (s *seeker) watchSession() (answer, error) {
 	w := s.sessionOf()
 	if w == nil {
@@ -171,17 +172,16 @@ func (s *seeker) watchSession() (answer, error) {
 	deadAt, ans, err := w.look(s.life, fresh)
 	if ans.err == nil && err == nil {
 		s.requests++
-		s.view.Dead = min(s.recordDead, deadAt)
+		s.view.Dead = deadAt
 	}
 	return ans, err
 }
 
 // endSession makes sure that the session of the holder seen is dead before one
-// of its locks is taken over. One whose own record has stood still for its
-// lease needs no more.
+// of its locks is taken over.
 func (s *seeker) endSession() (bool, answer, error) {
 	w := s.sessionOf()
-	if w == nil || s.c.now().Mono >= s.recordDead {
+	if w == nil {
 		return true, answer{}, nil
 	}
 	dead, ans, err := w.kill(s.life)

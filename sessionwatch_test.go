@@ -147,33 +147,3 @@ func TestASessionIsNotMarkedDeadWhoseNewVersionWasReadMeanwhile(t *testing.T) {
 		_ = holder.Close(t.Context())
 	})
 }
-
-func TestALockWhoseRecordStoodStillIsTakenOverThoughItsSessionLives(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(sharedConfig())
-		lock := w.acquire(holder, "job")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renews() && !c.renewsSession() {
-				return hang(ctx) // it is never touched
-			}
-			return next()
-		})
-		waiter, _ := w.client(config())
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-		defer cancel()
-		theirs, err := waiter.Acquire(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took < time.Hour || took > time.Hour+time.Second || lock.Err() == nil {
-			t.Errorf("taken over after %v, the former holder: %v", took, lock.Err())
-		}
-		if textOf(w.item(w.sessions()[0]), "dead") != "" {
-			t.Error("the session was marked dead, with all its other locks")
-		}
-		wire.setFault(nil)
-		w.release(theirs)
-		_ = holder.Close(t.Context())
-	})
-}

@@ -291,6 +291,8 @@ func (t *transaction) ended(last error) (decide.Step, error) {
 	}
 	for _, h := range t.holds {
 		switch err := h.ended(); {
+		case t.gaveUp && !h.lasts() && h.session != nil:
+			return decide.GiveUp, h.session.lossOf(h)
 		case t.gaveUp && !h.lasts():
 			return decide.GiveUp, h.lostError(LostExpired, nil, last)
 		case !t.gaveUp && err != nil:

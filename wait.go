@@ -32,8 +32,7 @@ type seeker struct {
 	seen     *Record // the record as last shown, if held by another
 	crowd    crowd   // of a read/write lock
 
-	recordDead time.Duration // monotonic: when its holder is dead by the record alone
-	session    *session      // to be granted under, nil for none
+	session *session // to be granted under, nil for none
 
 	holder  atomic.Pointer[Record] // seen, for the caller
 	lastErr atomic.Pointer[error]
@@ -96,7 +95,7 @@ func (s *seeker) run() {
 	tried := versionsOf(s.tried)
 	if h == nil {
 		s.err = err
-		s.c.orphan(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
+		s.c.giveUp(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
 		if s.want.side == nil {
 			s.c.lines.pass(s.want.key, nil)
 		}
@@ -113,7 +112,7 @@ func (s *seeker) run() {
 	}
 	// An earlier attempt may land yet, once the key is free again.
 	tried = append(tried, versionsOf(s.crowd.intents)...)
-	s.c.orphan(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
+	s.c.giveUp(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
 	if s.want.side == nil {
 		s.c.lines.hold(h)
 	}
@@ -321,7 +320,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 		if a.version != s.seen.Version {
 			continue
 		}
-		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
+		if a.isWorthHaving(s.want.timing, s.c.now()) {
 			return s.hold(a, *s.seen)
 		}
 		s.view.Ours = true
@@ -347,8 +346,7 @@ func (s *seeker) see(item protocol.Item) error {
 	}
 	s.view.Free = false
 	s.view.Ours = s.c.isOrphan(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
-	s.recordDead = s.c.deadAt(*r, seen, now, time.Now())
-	s.view.Grant, s.view.Dead = seen.granted, s.recordDead
+	s.view.Grant, s.view.Dead = seen.granted, s.c.deadAt(*r, seen, now, time.Now())
 	changed := s.seen == nil || grantOf(*s.seen) != grantOf(*r)
 	s.seen = r
 	s.holder.Store(r)
@@ -392,7 +390,7 @@ func (c *Client) deadAt(r Record, seen sighting, now decide.Instant, wall time.T
 func (s *seeker) note(a attempt) {
 	s.tried = append(s.tried, a)
 	if extra := len(s.tried) - manyTried; extra > 0 {
-		s.c.orphan(s.want.key, versionsOf(s.tried[:extra]))
+		s.c.giveUp(s.want.key, versionsOf(s.tried[:extra]))
 		s.tried = slices.Delete(s.tried, 0, extra)
 	}
 }

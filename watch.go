@@ -101,7 +101,7 @@ func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
 		if ans.err != nil || err != nil {
 			return recipe.Sight{}, ans, err
 		}
-		w.deadAt = min(w.deadAt, until)
+		w.deadAt = until
 	}
 	// Not by when the reply came: the holder may have renewed while it was
 	// under way. An attempt that was given up is believed in by nobody.

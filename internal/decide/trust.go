@@ -1,11 +1,18 @@
 package decide
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Instant is a reading of two clocks that cannot be set. Mono stands still
 // while the machine is suspended (CLOCK_MONOTONIC), Boot does not
 // (CLOCK_BOOTTIME; elsewhere than on Linux the wall clock takes its place).
 type Instant struct{ Mono, Boot time.Duration }
+
+// Never is later than every instant that a clock reads, by 146 years, which leaves
+// room to reckon with clocks that read less than nothing.
+var Never = Instant{Mono: math.MaxInt64 / 2, Boot: math.MaxInt64 / 2}
 
 // Add returns the instant d later on both clocks; it saturates, since a lease
 // may be "for ever".

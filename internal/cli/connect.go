@@ -97,7 +97,7 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 		return nil, err
 	}
 	a.say.at(s.table, s.location)
-	s.watch = a.watchWait(&s.health)
+	s.watch = a.watchWait(s)
 	shut := s.close
 	s.close = func() {
 		s.watch.end()

@@ -100,6 +100,6 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 			return exit(codeSignal+int(term.asked), nil)
 		}
 		a.say.text("%s; campaigning again", words(err, s.table+" in "+s.location))
-		s.watch = a.watchWait(&s.health)
+		s.watch = a.watchWait(s)
 	}
 }

@@ -309,10 +309,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		if e.Kind == leasehold.EventWaiting && met != nil {
 			met.meet(*e.Holder)
 		}
-		if e.Kind == leasehold.EventWaiting && !f.nonblock {
-			watch.heldBy(*e.Holder, met)
-		}
-		if e.Kind != leasehold.EventWaiting || !f.nonblock {
+		if e.Kind != leasehold.EventWaiting || !f.nonblock && watch.heldBy(*e.Holder, met) {
 			onEvent(e)
 		}
 	}})
@@ -353,8 +350,12 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		}
 		return granted{}, err
 	}
-	if watch.waited() {
-		a.say.text("granted %s after %s, token %d", printable(lock.Key().String()), age(time.Since(began)), lock.Token())
+	if n := watch.waited(); n > 0 {
+		after := age(time.Since(began))
+		if n > 1 {
+			after += fmt.Sprintf(" and %d holders", n)
+		}
+		a.say.text("granted %s after %s, token %d", printable(lock.Key().String()), after, lock.Token())
 	}
 	return granted{locks, lock}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -51,10 +52,13 @@ func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 		t.health.failed(response.Status, began)
 		t.log("%s: %s in %v", operation, response.Status, took)
 	case response.StatusCode >= http.StatusBadRequest:
-		t.health.answered()
-		if t.verbose {
-			t.log("%s: %s in %v", operation, errorCode(response), took)
+		code := errorCode(response)
+		if isThrottling(code) {
+			t.health.throttled(code, began)
+		} else {
+			t.health.answered()
 		}
+		t.log("%s: %s in %v", operation, code, took)
 	default:
 		t.health.answered()
 		t.log("%s: %d in %v", operation, response.StatusCode, took)
@@ -89,20 +93,36 @@ func errorCode(r *http.Response) string {
 	return code
 }
 
-// health is since when DynamoDB has not answered. It is safe for concurrent use.
+// isThrottling reports whether an error code says that a request came too soon
+// after others.
+func isThrottling(code string) bool {
+	switch code {
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded":
+		return true
+	}
+	return false
+}
+
+// health is since when DynamoDB has not answered, or has done nothing for want
+// of capacity. It is safe for concurrent use.
 type health struct {
 	mu    sync.Mutex
 	since time.Time // zero: the last request was answered
 	why   string
+	slow  bool // it answers, and refuses
 }
 
-func (h *health) failed(why string, at time.Time) {
+func (h *health) failed(why string, at time.Time) { h.refused(why, false, at) }
+
+func (h *health) throttled(code string, at time.Time) { h.refused(code, true, at) }
+
+func (h *health) refused(why string, slow bool, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.since.IsZero() {
 		h.since = at
 	}
-	h.why = oneLine(why)
+	h.why, h.slow = oneLine(why), slow
 }
 
 func (h *health) answered() {
@@ -111,12 +131,27 @@ func (h *health) answered() {
 	h.since = time.Time{}
 }
 
-// trouble returns for how long and why there has been no answer; 0: there was one.
-func (h *health) trouble() (time.Duration, string) {
+// trouble returns for how long and why nothing has been done.
+func (h *health) trouble() trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.since.IsZero() {
-		return 0, ""
+		return trouble{}
 	}
-	return time.Since(h.since), h.why
+	return trouble{time.Since(h.since), h.why, h.slow}
+}
+
+// trouble is that no request has got through; zero: there is none.
+type trouble struct {
+	lasts     time.Duration
+	why       string
+	throttled bool
+}
+
+// line says what is happening and what to do.
+func (t trouble) line(from string) string {
+	if t.throttled {
+		return fmt.Sprintf("%s has throttled every request for %s: still trying: raise the table's capacity, or make it pay per request: %s", from, age(t.lasts), t.why)
+	}
+	return fmt.Sprintf("no answer from %s for %s: still trying: %s: check the network, the region and the endpoint", from, age(t.lasts), t.why)
 }

@@ -128,3 +128,28 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
+
+func TestWhatKeepsAWaitFromItsAnswerIsSaidInBothForms(t *testing.T) {
+	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`)
+	}))
+	t.Cleanup(throttles.Close)
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	const slow = `DynamoDB has throttled every request for [3-9]s: still trying: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException`
+	for _, c := range []struct{ name, url, flag, line string }{
+		{"throttled", throttles.URL, "--json=false", `(?m)^leasehold: ` + slow},
+		{"throttled, as JSON", throttles.URL, "--json", `(?m)^\{"note":"` + slow},
+		{"no server, as JSON", closed.URL, "--json", `(?m)^\{"note":"no answer from DynamoDB for [3-9]s: still trying: `},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+c.url)
+			_, stderr, code := said(t, env, "run", c.flag, "-w", "8s", "k", "--", "true")
+			if !regexp.MustCompile(c.line).MatchString(stderr) || strings.Count(stderr, "still trying") != 1 || code != 125 {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
+	}
+}

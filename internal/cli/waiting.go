@@ -13,22 +13,26 @@ const (
 )
 
 // waiting says who is waited for while a key is acquired: on a terminal one
-// line rewritten every second, elsewhere one line per holder and then one a
-// minute.
+// line rewritten every second, elsewhere one line when the wait begins and
+// then one a minute, however often the holder changes. Events are as rare.
 //
-// It also says when DynamoDB does not answer: with the library's patience a
-// command may be silent for long otherwise.
+// It also says when DynamoDB does not answer, or refuses for want of capacity:
+// with the library's patience a command may be silent for long otherwise.
 type waiting struct {
 	say    *messages
 	health *health
+	from   string // whose answers are waited for
 	now    func() time.Time
 
 	mu      sync.Mutex
 	key     leasehold.Key
 	holder  *leasehold.Record
 	permits *permitHolders // of whom holder is one; nil: it holds the key
-	said    time.Time      // when holder was last said; zero: not yet
-	trouble time.Time      // when DynamoDB's silence was last said
+	grants  map[leasehold.Key]string
+	holders int       // met so far
+	said    time.Time // when holder was last said; zero: not yet
+	told    time.Time // when an event last told of the wait; zero: not yet
+	trouble time.Time // when trouble with requests was last said
 
 	once sync.Once
 	stop chan struct{}
@@ -36,8 +40,11 @@ type waiting struct {
 }
 
 // watchWait begins to say what is waited for, until end is called.
-func (a *app) watchWait(h *health) *waiting {
-	w := &waiting{say: a.say, health: h, now: a.Now, stop: make(chan struct{}), done: make(chan struct{})}
+func (a *app) watchWait(s *store) *waiting {
+	w := newWaiting(a.say, &s.health, a.Now)
+	if s.file != "" {
+		w.from = s.location
+	}
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(time.Second)
@@ -56,6 +63,13 @@ func (a *app) watchWait(h *health) *waiting {
 	return w
 }
 
+func newWaiting(say *messages, h *health, now func() time.Time) *waiting {
+	return &waiting{
+		say: say, health: h, from: "DynamoDB", now: now, grants: map[leasehold.Key]string{},
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
 func (w *waiting) end() {
 	w.once.Do(func() {
 		close(w.stop)
@@ -65,33 +79,47 @@ func (w *waiting) end() {
 }
 
 // heldBy enters who holds the key, or one of its permits: while others may be
-// free nobody is waited for.
-func (w *waiting) heldBy(r leasehold.Record, permits *permitHolders) {
-	if permits != nil && !permits.complete() {
-		return
-	}
+// free nobody is waited for. It reports whether an event of that is due.
+func (w *waiting) heldBy(r leasehold.Record, permits *permitHolders) (due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.key, w.holder, w.permits, w.said = r.Key, &r, permits, time.Time{}
+	if grant := grantOf(r); w.grants[r.Key] != grant {
+		w.grants[r.Key] = grant
+		w.holders++
+	}
+	if permits != nil && !permits.complete() {
+		return false
+	}
+	w.key, w.holder, w.permits = r.Key, &r, permits
 	w.speak()
+	now := w.now()
+	if !w.told.IsZero() && now.Sub(w.told) < sayAgain {
+		return false
+	}
+	w.told = now
+	return true
 }
 
-// waited reports whether somebody else was seen to hold the key.
-func (w *waiting) waited() bool {
+// waited returns how many others were seen to hold the key, or its permits, in
+// a wait for it; 0: there was no wait.
+func (w *waiting) waited() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.holder != nil
+	if w.holder == nil {
+		return 0
+	}
+	return w.holders
 }
 
 // speak says what is due. w.mu is held.
 func (w *waiting) speak() {
 	now := w.now()
-	if silent, why := w.health.trouble(); silent >= silenceToSay {
+	if t := w.health.trouble(); t.lasts >= silenceToSay {
 		if w.trouble.IsZero() || now.Sub(w.trouble) >= sayAgain {
-			w.say.text("no answer from DynamoDB for %s: still trying: %s", age(silent), why)
+			w.say.note("%s", t.line(w.from))
 			w.trouble = now
 		}
-	} else if silent == 0 {
+	} else if t.lasts == 0 {
 		w.trouble = time.Time{}
 	}
 	if w.holder == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -157,11 +158,29 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 }
 
 func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
+	var missing []string
+	for _, field := range []struct {
+		name string
+		lost bool
+	}{
+		{"table", g.Table == ""},
+		{"key", g.Key.Partition == ""},
+		{"owner", g.Owner == "" && c.proto.Owned()},
+		{"token", g.Token == 0},
+		{"id", g.ID == ""},
+		{"versions", len(g.Versions) == 0},
+		{"lease", r.lease == 0},
+	} {
+		if field.lost {
+			missing = append(missing, field.name)
+		}
+	}
+	if len(missing) > 0 {
+		return g.Key, fmt.Errorf("leasehold: resume %q in table %s: the grant lacks its %s: pass what Lock.Detach returned, or its JSON read back",
+			g.Key.String(), c.cfg.Table, strings.Join(missing, ", "))
+	}
 	if g.Table != c.cfg.Table {
 		return g.Key, fmt.Errorf("leasehold: resume %v: the grant is of table %q, this client of %q", g.Key, g.Table, c.cfg.Table)
-	}
-	if g.ID == "" || g.Owner == "" && c.proto.Owned() || len(g.Versions) == 0 {
-		return g.Key, fmt.Errorf("leasehold: resume %v: the grant lacks its id, owner or versions: use what Detach returned", g.Key)
 	}
 	key, err := c.checkKey("resume", g.Key)
 	if err != nil {
@@ -175,10 +194,11 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 
 // resume sends the renewal until it is answered.
 func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) (*holding, error) {
-	hold := protocol.Hold{
-		Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
-		Versions: append(slices.Clone(g.Versions), c.resumes.of(g.ID, c.now().Mono)...),
+	versions, err := c.resumable(ctx, g, want.key)
+	if err != nil {
+		return nil, err
 	}
+	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token, Versions: versions}
 	var tried []attempt
 	for n := 0; ; n++ {
 		a := c.newAttempt(r.lease)
@@ -208,6 +228,28 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 			return nil, c.unknownOutcome("renew", want.key, ans.err)
 		}
 	}
+}
+
+// resumable returns the versions that the record may show of a grant: those it
+// came with, and those of earlier calls. Where they are too many for a condition
+// that has to name the attempts of this call as well, the record is read.
+func (c *Client) resumable(ctx context.Context, g Grant, key Key) ([]string, error) {
+	versions := slices.Concat(g.Versions, c.resumes.of(g.ID, c.now().Mono))
+	for n := 0; len(versions) > manyTried; n++ {
+		ans := c.read(ctx, key)
+		if ans.err == nil {
+			var shown string
+			if r, err := c.decode(key, ans.item); ans.item != nil && err == nil {
+				shown = r.Version
+			}
+			return decide.StillToName(versions, shown, manyTried), nil
+		}
+		pause(ctx.Done(), c.backoff(n, time.Second))
+		if ctx.Err() != nil || ans.Cause == decide.Refused {
+			return nil, c.unknownOutcome("renew", key, errors.Join(context.Cause(ctx), ans.err))
+		}
+	}
+	return versions, nil
 }
 
 func (c *Client) resumed(ctx context.Context, want *request, a attempt, item protocol.Item) (*holding, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -221,100 +220,4 @@ func (c *Client) detach(fn func()) {
 		defer c.leave()
 		fn()
 	}()
-}
-
-// Close ends the client: waiters return ErrClosed; every lock's context ends
-// with cause ErrClosed; functions running in Do are waited for; then each lock
-// is released, all in parallel, and the errors are joined. When ctx ends,
-// and Config.ReleaseGrace has passed, what is still held is left to its lease.
-// A second Close waits for the first until its own ctx ends, and returns what
-// that did.
-func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.isClosing() {
-		c.mu.Unlock()
-		select {
-		case <-c.closed:
-			return c.result
-		case <-ctx.Done():
-			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", context.Cause(ctx))
-		}
-	}
-	close(c.closing)
-	c.mu.Unlock()
-	defer close(c.closed)
-
-	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
-	defer cancel()
-	held := c.holdings()
-	errs := make([]error, len(held)+1)
-	var wg sync.WaitGroup
-	for i, h := range held {
-		h.ask(ErrClosed)
-		wg.Go(func() { errs[i] = h.quieten(limit) })
-	}
-	wg.Wait()
-	busy := errors.Join(errs...) != nil
-	for i, h := range held {
-		shared := h.session != nil && h.want.policy == keepRecord && !busy
-		if errs[i] == nil && !shared {
-			wg.Go(func() { errs[i] = h.release(limit, ending{policy: h.want.policy}) })
-		}
-	}
-	wg.Wait()
-	errs[len(held)] = c.closeSession(limit, busy)
-	c.waitIdle(limit)
-	c.result = errors.Join(errs...)
-	return c.result
-}
-
-// waitIdle waits until no call and no sender is left.
-func (c *Client) waitIdle(limit context.Context) {
-	c.mu.Lock()
-	if c.running == 0 {
-		c.mu.Unlock()
-		return
-	}
-	idle := make(chan struct{})
-	c.idle = idle
-	c.mu.Unlock()
-	select {
-	case <-idle:
-	case <-limit.Done():
-	}
-}
-
-// ask ends the contexts of a holding that is still trusted: a function in Do
-// is to stop, and the lease is renewed until it has.
-func (h *holding) ask(cause error) {
-	h.mu.Lock()
-	handles := slices.Clone(h.handles)
-	h.mu.Unlock()
-	for _, l := range handles {
-		l.cancel(cause)
-	}
-}
-
-// quieten waits for functions in Do. One that does not return in time keeps its
-// lock, for as long as the lease lasts.
-func (h *holding) quieten(limit context.Context) error {
-	h.mu.Lock()
-	var quiet chan struct{}
-	if h.working > 0 {
-		if h.quiet == nil {
-			h.quiet = make(chan struct{})
-		}
-		quiet = h.quiet
-	}
-	h.mu.Unlock()
-	if quiet != nil {
-		select {
-		case <-quiet:
-		case <-limit.Done():
-			h.end(ErrClosed)
-			return fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
-				h.key, context.Cause(limit))
-		}
-	}
-	return nil
 }

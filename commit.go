@@ -127,7 +127,7 @@ func (h *holding) commitAndRelease(ctx context.Context, writes []types.TransactW
 	defer cancel()
 	op := newReleasing(limit)
 	if !h.endWith(ErrReleased, op) {
-		return withRelease(h.ended(), h.release(limit, e))
+		return withRelease(h.ended(), h.releaseWithin(limit, e, nil))
 	}
 	committed := make(chan error, 1)
 	h.c.detach(func() {

@@ -178,6 +178,11 @@ func (f *freeing) release(limit context.Context, e ending) error {
 
 // write sends one request of the effort.
 func (f *freeing) write(w *protocol.Write, within time.Duration) answer {
+	leave, ok := f.op.turn.take(f.op.limit)
+	if !ok {
+		return answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: context.Cause(f.op.limit)}
+	}
+	defer leave()
 	f.sent++
 	return f.h.c.writeUntil(f.op.ctx, w, within)
 }

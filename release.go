@@ -12,6 +12,7 @@ type releasing struct {
 	limit context.Context    // of the call that makes it: once over, the effort winds up
 	ctx   context.Context    // of its requests
 	cut   context.CancelFunc // ends them, without an answer
+	turn  *inTurn            // of its requests
 
 	done  chan struct{}
 	err   error // once done is closed
@@ -85,6 +86,11 @@ func (l *Lock) leaveToOthers() bool {
 func (h *holding) release(ctx context.Context, e ending) error {
 	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
 	defer cancel()
+	return h.releaseWithin(limit, e, nil)
+}
+
+// releaseWithin is release within a limit, its requests in their turns.
+func (h *holding) releaseWithin(limit context.Context, e ending, turn *inTurn) error {
 	h.look()
 	h.end(ErrReleased)
 	cause := h.ended()
@@ -97,7 +103,7 @@ func (h *holding) release(ctx context.Context, e ending) error {
 	}
 	trusted := lost == nil && errors.Is(cause, ErrReleased)
 	for {
-		op, own := h.effort(limit)
+		op, own := h.effort(limit, turn)
 		if own {
 			h.c.detach(func() { op.end(h.free(op, e, trusted)) })
 		}
@@ -114,7 +120,7 @@ func (h *holding) release(ctx context.Context, e ending) error {
 
 // effort returns the effort to free the key that is under way or has freed it,
 // or begins one. One that only winds up, since nobody waits for it, is cut short.
-func (h *holding) effort(limit context.Context) (op *releasing, own bool) {
+func (h *holding) effort(limit context.Context, turn *inTurn) (op *releasing, own bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if op := h.releasing; op != nil && !op.failed() {
@@ -124,6 +130,7 @@ func (h *holding) effort(limit context.Context) (op *releasing, own bool) {
 		return op, false
 	}
 	h.releasing = newReleasing(limit)
+	h.releasing.turn = turn
 	return h.releasing, true
 }
 

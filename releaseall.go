@@ -39,7 +39,7 @@ func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
 	for i, p := range ps {
 		wg.Go(func() {
 			if p.op == nil { // lost, or released or being released by another call
-				errs[i] = p.h.release(limit, p.e)
+				errs[i] = p.h.releaseWithin(limit, p.e, nil)
 			} else {
 				errs[i] = p.h.outcome(limit, p.op)
 			}

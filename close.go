@@ -1,0 +1,228 @@
+package leasehold
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Close ends the client: waiters return ErrClosed; every lock's context ends
+// with cause ErrClosed; functions running in Do are waited for; each lock is
+// released as soon as none of its own runs, those with the least trust first and
+// no more than Config.RenewConcurrency at a time; the errors are joined. When ctx
+// ends, and Config.ReleaseGrace has passed, what is still held is left to its
+// lease. A second Close waits for the first until its own ctx ends, and returns
+// what that did.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	if c.isClosing() {
+		c.mu.Unlock()
+		select {
+		case <-c.closed:
+			return c.result
+		case <-ctx.Done():
+			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", context.Cause(ctx))
+		}
+	}
+	close(c.closing)
+	c.mu.Unlock()
+	defer close(c.closed)
+
+	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
+	defer cancel()
+	cl := &closing{c: c, limit: limit, turns: newTurns(c.cfg.RenewConcurrency)}
+	held := c.byTrust()
+	cl.freeAll(held)
+	c.waitIdle(limit)
+	if len(cl.errs) > 0 {
+		c.result = &closeError{table: c.cfg.Table, held: len(held), errs: cl.errs}
+	}
+	return c.result
+}
+
+// closing is the work of Close: to free what is held.
+type closing struct {
+	c     *Client
+	limit context.Context
+	turns *turns
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	busy bool       // a function in Do has not returned
+	errs []error
+}
+
+// byTrust returns what is held, that with the least trust left first.
+func (c *Client) byTrust() []*holding {
+	held := c.holdings()
+	now := c.now()
+	left := make(map[*holding]time.Duration, len(held))
+	for _, h := range held {
+		left[h] = now.Remaining(h.trustedUntil())
+	}
+	slices.SortStableFunc(held, func(a, b *holding) int { return cmp.Compare(left[a], left[b]) })
+	return held
+}
+
+// freeAll frees each lock once no function in Do works under it. The locks of a
+// session are freed by its end, in one write, if their functions return within
+// half of the grace; those that do not hold up no other lock than their own.
+func (cl *closing) freeAll(held []*holding) {
+	patience, cancel := context.WithTimeout(cl.limit, cl.c.cfg.ReleaseGrace/2)
+	defer cancel()
+	for _, h := range held {
+		h.ask(ErrClosed)
+	}
+	var ofSession []*holding
+	for _, h := range held {
+		if h.session != nil && h.want.policy == keepRecord {
+			ofSession = append(ofSession, h)
+		} else {
+			cl.freeOne(h)
+		}
+	}
+	if !allQuiet(patience, ofSession) {
+		for _, h := range ofSession {
+			cl.freeOne(h)
+		}
+	}
+	cl.wg.Wait()
+	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
+}
+
+// allQuiet waits until no function in Do works under any of the locks; false:
+// until ended before that.
+func allQuiet(until context.Context, held []*holding) bool {
+	for _, h := range held {
+		if !h.quieten(until) {
+			return false
+		}
+	}
+	return true
+}
+
+// freeOne frees a lock, in its turn. Of those that need not wait for a function
+// in Do no more are under way than have their turn.
+func (cl *closing) freeOne(h *holding) {
+	if h.isQuiet() {
+		leave, ok := cl.turns.take(cl.limit)
+		cl.wg.Go(func() { cl.free(h, leave, ok) })
+		return
+	}
+	cl.wg.Go(func() {
+		if !h.quieten(cl.limit) {
+			h.end(ErrClosed)
+			cl.mu.Lock()
+			cl.busy = true
+			cl.mu.Unlock()
+			cl.failed(fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
+				h.key, context.Cause(cl.limit)))
+			return
+		}
+		leave, ok := cl.turns.take(cl.limit)
+		cl.free(h, leave, ok)
+	})
+}
+
+// free frees a lock whose turn it is; not ok: there is no time left for it.
+func (cl *closing) free(h *holding, leave func(), ok bool) {
+	if !ok {
+		h.end(ErrClosed)
+		cl.failed(cl.c.unreleased(h.key, context.Cause(cl.limit)))
+		return
+	}
+	defer leave()
+	cl.failed(h.releaseWithin(cl.limit, ending{policy: h.want.policy}, &inTurn{turns: cl.turns, leave: leave}))
+}
+
+// unreleased is the error of a lock that nothing was sent for.
+func (c *Client) unreleased(key Key, cause error) error {
+	return opError("release", c.cfg.Table, key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
+}
+
+func (cl *closing) failed(err error) {
+	if err == nil {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.errs = append(cl.errs, err)
+}
+
+// closeError is what went wrong with some of the locks of a client that closes.
+// It unwraps to the errors of all.
+type closeError struct {
+	table string
+	held  int
+	errs  []error
+}
+
+func (e *closeError) Error() string {
+	first := strings.ReplaceAll(e.errs[0].Error(), "\n", "; ")
+	if len(e.errs) == 1 {
+		return first
+	}
+	return fmt.Sprintf("leasehold: close: %d of %d locks in table %s are left to their leases, or lost; the first: %s",
+		len(e.errs), e.held, e.table, strings.TrimPrefix(first, "leasehold: "))
+}
+
+func (e *closeError) Unwrap() []error { return e.errs }
+
+// waitIdle waits until no call and no sender is left.
+func (c *Client) waitIdle(limit context.Context) {
+	c.mu.Lock()
+	if c.running == 0 {
+		c.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	c.idle = idle
+	c.mu.Unlock()
+	select {
+	case <-idle:
+	case <-limit.Done():
+	}
+}
+
+// ask ends the contexts of a holding that is still trusted: a function in Do
+// is to stop, and the lease is renewed until it has.
+func (h *holding) ask(cause error) {
+	h.mu.Lock()
+	handles := slices.Clone(h.handles)
+	h.mu.Unlock()
+	for _, l := range handles {
+		l.cancel(cause)
+	}
+}
+
+// isQuiet reports whether no function in Do works under the lock.
+func (h *holding) isQuiet() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.working == 0
+}
+
+// quieten waits until no function in Do works under the lock; false: until ended
+// before that.
+func (h *holding) quieten(until context.Context) bool {
+	h.mu.Lock()
+	if h.working == 0 {
+		h.mu.Unlock()
+		return true
+	}
+	if h.quiet == nil {
+		h.quiet = make(chan struct{})
+	}
+	quiet := h.quiet
+	h.mu.Unlock()
+	select {
+	case <-quiet:
+		return true
+	case <-until.Done():
+		return h.isQuiet()
+	}
+}

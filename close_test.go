@@ -1,0 +1,272 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// server takes some requests at a time, each for as long as it takes; the others
+// wait for their turn. It keeps what was released, and the most that were sent to
+// it at a time.
+type server struct {
+	places chan struct{}
+	takes  time.Duration
+
+	mu       sync.Mutex
+	sent     int
+	most     int
+	released []string
+}
+
+func newServer(places int, takes time.Duration) *server {
+	return &server{places: make(chan struct{}, places), takes: takes}
+}
+
+func (s *server) serve(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+	if !c.releases() {
+		return next()
+	}
+	s.mu.Lock()
+	s.sent++
+	s.most = max(s.most, s.sent)
+	s.released = append(s.released, c.keys()...)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent--
+	}()
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	time.Sleep(s.takes)
+	return next()
+}
+
+func (w *world) released(key string) bool { return textOf(w.item(key), "isReleased") == "1" }
+
+func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
+	const locks = 600
+	for name, tc := range map[string]struct {
+		places int
+		takes  time.Duration
+		most   int // sent to it at a time: others, once one has hung for a second
+	}{
+		"128 at a time": {128, 5 * time.Millisecond, 128},
+		"one at a time": {1, 10 * time.Millisecond, 256}, // all at once, half of them would run into their deadline
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				server := newServer(tc.places, tc.takes)
+				c, wire := w.client(config())
+				for i := range locks {
+					w.acquire(c, fmt.Sprintf("job/%d", i))
+				}
+				wire.setFault(server.serve)
+				began := time.Now()
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				least := time.Duration(locks/tc.places) * tc.takes
+				if took := time.Since(began); took > least+least/4+100*time.Millisecond {
+					t.Errorf("took %v, of which the server %v", took, least)
+				}
+				if server.most > tc.most {
+					t.Errorf("%d requests at a time", server.most)
+				}
+				for i := range locks {
+					if key := fmt.Sprintf("job/%d", i); !w.released(key) {
+						t.Fatalf("%s is not released", key)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.RenewConcurrency = 16
+		c, wire := w.client(cfg)
+		for i := range 64 { // each trusted for less than the one before
+			w.acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
+		}
+		s := newServer(16, 5*time.Millisecond)
+		wire.setFault(s.serve)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for i, key := range s.released {
+			if n, _ := strconv.Atoi(key); (63-n)/16 != i/16 {
+				t.Fatalf("released in the order %v", s.released)
+			}
+		}
+	})
+}
+
+func TestAFunctionThatDoesNotReturnHoldsUpItsOwnLockOnly(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.SharedLease = shared
+				c, _ := w.client(cfg)
+				for i := range 3 {
+					w.acquire(c, fmt.Sprint("job/", i))
+				}
+				stop := make(chan struct{})
+				go func() {
+					_ = c.Do(t.Context(), "stuck", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
+				}()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				closed := make(chan error, 1)
+				go func() { closed <- c.Close(ctx) }()
+				elapse(2 * time.Second)
+				for i := range 3 {
+					if key := fmt.Sprint("job/", i); !w.released(key) {
+						t.Errorf("%s waits for the function", key)
+					}
+				}
+				if err := <-closed; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stuck") {
+					t.Errorf("close: %v", err)
+				}
+				close(stop)
+				elapse(time.Second)
+			})
+		})
+	}
+}
+
+func TestAFunctionThatReturnsWhenAskedCostsASharedLeaseNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.SharedLease = true
+		c, wire := w.client(cfg)
+		for i := range 50 {
+			w.acquire(c, fmt.Sprint("job/", i))
+		}
+		go func() {
+			_ = c.Do(t.Context(), "do", func(ctx context.Context, _ *leasehold.Lock) error {
+				<-ctx.Done()
+				time.Sleep(100 * time.Millisecond)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		wire.sent()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(wire.sent()); n > 2 { // the function's lock, and the session
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestALockThatHangsHoldsUpNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.RenewConcurrency = 16
+		c, wire := w.client(cfg)
+		for i := range 40 { // trusted for less than the others
+			w.acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
+		}
+		for i := range 100 {
+			w.acquire(c, fmt.Sprint("job/", i))
+		}
+		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if keys := c.keys(); len(keys) == 1 && strings.HasPrefix(keys[0], "hung/") {
+				return hang(ctx)
+			}
+			return slow(5*time.Millisecond)(ctx, c, next)
+		})
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(t.Context()) }()
+		elapse(4 * time.Second)
+		for i := range 100 {
+			if key := fmt.Sprint("job/", i); !w.released(key) {
+				t.Fatalf("%s waits for those that hang", key)
+			}
+		}
+		if err := <-closed; err == nil {
+			t.Error("those that hang were released")
+		}
+	})
+}
+
+func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
+	for _, n := range []int{1, 2, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				for i := range n {
+					w.acquire(c, fmt.Sprint("job/", i))
+				}
+				wire.setFault(cut)
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				err := c.Close(ctx)
+				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
+					t.Errorf("close: %v", err)
+				}
+				text := fmt.Sprint(err)
+				if strings.Contains(text, "\n") || len(text) > 400 || !strings.Contains(text, "job/") || !strings.Contains(text, "locks") {
+					t.Errorf("close says %q", text)
+				}
+				if n > 1 && !strings.Contains(text, fmt.Sprint(n)) {
+					t.Errorf("close does not say of how many: %q", text)
+				}
+				var op *leasehold.OpError
+				if !errors.As(err, &op) {
+					t.Errorf("close: %v", err)
+				}
+				elapse(3 * time.Second) // what is under way has no answer
+			})
+		})
+	}
+}
+
+func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.RenewConcurrency = 16
+		c, wire := w.client(cfg)
+		for i := range 200 {
+			w.acquire(c, fmt.Sprint("job/", i))
+		}
+		s := newServer(16, 500*time.Millisecond)
+		wire.setFault(s.serve)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		err := c.Close(ctx)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("close: %v", err)
+		}
+		elapse(10 * time.Second)
+		wire.sent()
+		elapse(time.Minute)
+		if n := len(wire.sent()); n != 0 || len(c.Held()) != 0 {
+			t.Errorf("%d requests after Close, %d held", n, len(c.Held()))
+		}
+	})
+}

@@ -85,9 +85,9 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 				return nil
 			case now.Released && now.Version == "" && len(unanswered) > 0:
 				return nil // free records of this layout do not say whose write freed them
-			case c.caps.Expiry == layout.Observed && r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && !now.Released && !b.unrenewed:
-				// A foreign holder has no grant id: its owner is what stays
-				// the same while it renews. In layouts that go by the clock
+			case c.caps.Expiry == layout.Observed && r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && r.Owner != "" && !now.Released && !b.unrenewed:
+				// A foreign holder has no grant id: its owner, if it has a
+				// name, is what stays the same while it renews. In layouts that go by the clock
 				// it does not renew: another version is another grant.
 				r = now
 			default:

@@ -59,8 +59,14 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// holderName is a record's owner for people; some layouts name none.
-func holderName(r Record) string { return cmp.Or(protocol.ShortOwner(r.Owner), "somebody") }
+// holderName is a record's owner for people; some layouts name none, and a
+// peer's may look like one of ours.
+func holderName(r Record) string {
+	if r.Grant != "" {
+		return cmp.Or(protocol.ShortOwner(r.Owner), "somebody")
+	}
+	return cmp.Or(r.Owner, "somebody")
+}
 
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }

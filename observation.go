@@ -107,9 +107,14 @@ func (m *memory) note(r Record, now decide.Instant) sighting {
 	return s
 }
 
-// grantOf identifies the grant. A foreign holder has its owner's name alone, or
-// where records name none, a version that stays.
-func grantOf(r Record) string { return cmp.Or(r.Grant, r.Owner, r.Version) }
+// grantOf identifies the grant. A foreign holder has its owner's name alone,
+// which may be empty, or where it never renews, a version that stays.
+func grantOf(r Record) string {
+	if r.Lease > 0 {
+		return cmp.Or(r.Grant, r.Owner)
+	}
+	return cmp.Or(r.Grant, r.Owner, r.Version)
+}
 
 // put makes s the newest. m.mu is held.
 func (m *memory) put(s *sighting) {

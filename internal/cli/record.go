@@ -87,7 +87,7 @@ func grantOf(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return cmp.Or(r.Grant, r.Version)
 	}
-	return cmp.Or(r.Grant, r.Owner, r.Version)
+	return cmp.Or(r.Grant, r.Owner)
 }
 
 // leaseFixed is the lease in a record; empty: it has none.

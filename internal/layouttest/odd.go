@@ -13,6 +13,8 @@ func oddChecks() []check {
 		{claim: "a peer's record that only looks odd is read, and its holder waited for", hold: oddIsHeld},
 		{claim: "a peer's record that only looks odd is taken over once its holder is dead", hold: oddDies, exact: true},
 		{claim: "a peer's record that only looks odd can be broken", hold: oddIsBroken},
+		{claim: "a break of a nameless peer's grant leaves the next one alone", hold: namelessIsBroken},
+		{claim: "a nameless peer that renews is one holder to whoever waits", hold: namelessRenews, exact: true},
 	}
 }
 
@@ -195,4 +197,55 @@ func oddIsBroken(e *env) {
 			e.Errorf("left %v", describe(item))
 		}
 	})
+}
+
+// nameless is a grant of a peer whose owner has no name; false: its records
+// have none at all, or it goes by the clock and does not renew.
+func (e *env) nameless() (Item, bool) {
+	item := e.granted(e.key, "", patience)
+	return item, !e.isByClock()
+}
+
+func namelessIsBroken(e *env) {
+	first, ok := e.nameless()
+	if !ok {
+		return
+	}
+	c, _ := e.client()
+	e.put(first)
+	r := e.get(c)
+	next, _ := e.nameless()
+	e.put(next) // a renewal, or the grant of another: nothing tells
+	if err := c.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
+		e.Errorf("error %v", err)
+	}
+	e.unchanged(next, "a break of what was looked at")
+	if err := c.Break(e.within(patience), e.get(c)); err != nil {
+		e.Error(err)
+	}
+}
+
+func namelessRenews(e *env) {
+	item, ok := e.nameless()
+	if !ok {
+		return
+	}
+	e.put(item)
+	c, seen := e.waiting()
+	next := e.waiter(c)
+	for range 10 {
+		time.Sleep(time.Second)
+		item, _ = e.nameless()
+		e.put(item)
+	}
+	time.Sleep(time.Second)
+	if n := len(seen); n != 1 {
+		e.Errorf("told %d times that somebody holds the key", n)
+	}
+	e.remove()
+	got := <-next
+	if got.err != nil {
+		e.Fatal(got.err)
+	}
+	e.release(got.lock)
 }

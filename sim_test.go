@@ -221,6 +221,9 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	cfg.ReleaseGrace = time.Second
 	cfg.LocalHandOver = 3
 	cfg.SharedLease = s.plan.shared
+	if cfg.SharedLease && id != lastClient && id%2 == 1 {
+		cfg.PollMax = 2 * simLease // one that marks a session dead by what it read a lease ago
+	}
 	if cfg.DeleteOnRelease = id != lastClient && rng.IntN(4) == 0; cfg.DeleteOnRelease {
 		s.deletes = true
 	}

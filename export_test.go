@@ -50,3 +50,10 @@ func AllGivenUp(c *Client) int {
 	defer c.orphans.mu.Unlock()
 	return c.orphans.made.Len()
 }
+
+// WatchedSessions is the number of sessions that c remembers.
+func WatchedSessions(c *Client) int {
+	c.watches.mu.Lock()
+	defer c.watches.mu.Unlock()
+	return len(c.watches.byID)
+}

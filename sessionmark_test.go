@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,39 @@ func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 			}
 		}
 		_ = c.Close(t.Context())
+	})
+}
+
+func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		lasting, wire := w.client(sharedConfig())
+		w.acquire(lasting, "lasting")
+		cfg := config()
+		cfg.PollMin, cfg.PollMax = 5*time.Second, 5*time.Second
+		c, _ := w.client(cfg)
+		waits := make(chan *leasehold.Lock, 1)
+		go func() { waits <- w.acquire(c, "lasting") }()
+		most := 0
+		for i := range 300 { // clients come and go
+			key := fmt.Sprint("job/", i)
+			other, _ := w.client(sharedConfig())
+			w.acquire(other, key)
+			if err := other.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.release(w.acquire(c, key)) // of a session that is dead
+			most = max(most, leasehold.WatchedSessions(c))
+			elapse(time.Minute)
+		}
+		if most > 150 {
+			t.Errorf("%d sessions are remembered", most)
+		}
+		wire.setFault(cut)
+		began := time.Now()
+		lock := <-waits
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("a session that was watched all the time was dead after %v", took)
+		}
+		w.release(lock)
 	})
 }

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ type sessionWatch struct {
 	c     *Client
 	proto protocol.Sharing
 	key   Key
+	used  time.Duration // monotonic: when somebody last asked for it; watches.mu guards it
 	place chan struct{} // one place: who reads or writes the row; guards the rest
 
 	looked time.Duration // monotonic; when the row was read last
@@ -28,25 +30,47 @@ type sessionWatch struct {
 // noRow stands for the version of a row that is not there.
 const noRow = "none"
 
-// watches are a client's session watches. Those of sessions that died stay, a
-// few dozen bytes each, for as long as their locks can be met.
+// watches are a client's session watches. One that nobody has asked for in a
+// while goes when there are many: what is known of a session that died is soon
+// read again.
 type watches struct {
 	mu   sync.Mutex
 	byID map[string]*sessionWatch
+	many int // so many are looked through for those that may go
 }
 
+// Of fewer watches none is let go, nor one that was asked for since so long: a
+// waiter asks each PollMax, an election's observer as well.
+const (
+	fewWatches = 100
+	keepWatch  = 15 * time.Minute
+)
+
 func (c *Client) watchOf(proto protocol.Sharing, id string) *sessionWatch {
+	now := c.now().Mono
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
 	w := c.watches.byID[id]
 	if w == nil {
+		c.watches.letGo(now - max(keepWatch, 2*c.cfg.PollMax))
 		w = &sessionWatch{c: c, proto: proto, key: Key(proto.SessionKey(id)), place: make(chan struct{}, 1)}
 		if c.watches.byID == nil {
 			c.watches.byID = map[string]*sessionWatch{}
 		}
 		c.watches.byID[id] = w
 	}
+	w.used = now
 	return w
+}
+
+// letGo drops the watches that were last asked for before then, if there may be
+// as many of them as of others. ws.mu is held.
+func (ws *watches) letGo(before time.Duration) {
+	if len(ws.byID) < max(ws.many, fewWatches) {
+		return
+	}
+	maps.DeleteFunc(ws.byID, func(_ string, w *sessionWatch) bool { return w.used < before })
+	ws.many = 2 * len(ws.byID)
 }
 
 // enter takes the place; false: ctx has ended.

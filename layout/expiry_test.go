@@ -147,6 +147,44 @@ func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
 	})
 }
 
+// TTL goes by DynamoDB's clock, and only the layouts that go by the wall clock
+// have a declared skew. The SDK corrects the time it signs by, so that a machine
+// with a wrong clock is not refused.
+func TestTTLCollectsNoHeldRecordThoughItsHoldersClockIsDaysSlow(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		if b.isByClock() {
+			return // a clock that is off by more than MaxSkew is excluded
+		}
+		const slow = 6 * 24 * time.Hour
+		collected := func() time.Time {
+			n, ok := b.item()[b.Schema().TTL].(*types.AttributeValueMemberN)
+			if !ok {
+				return granted.Add(2 * lease) // never
+			}
+			s, err := strconv.ParseInt(n.Value, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Unix(s, 0)
+		}
+		g := b.grant(g1)
+		g.Now = granted.Add(-slow)
+		if !b.lands(b.Grant(g)) {
+			t.Fatal("not granted")
+		}
+		if until := collected(); until.Before(granted.Add(lease)) {
+			t.Errorf("granted, it may be collected at %v", until)
+		}
+		h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{g1}, Token: b.record().Token, Versions: []string{g1}}
+		if !b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted.Add(-slow)})) {
+			t.Fatal("not renewed")
+		}
+		if until := collected(); until.Before(granted.Add(lease)) {
+			t.Errorf("renewed, it may be collected at %v", until)
+		}
+	})
+}
+
 func TestAGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()

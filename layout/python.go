@@ -21,8 +21,10 @@ type PythonDynamoDBLock struct {
 }
 
 // pythonCollect is how long after the end of its lease TTL may collect a record
-// that nobody renews any more: python_dynamodb_lock's own expiry period.
-const pythonCollect = time.Hour
+// that nobody renews any more. python_dynamodb_lock leaves an hour, and a holder
+// whose clock is slower than that may see its record collected while it renews.
+// An update cannot take the greater of two times, so ours leaves a week.
+const pythonCollect = 7 * 24 * time.Hour
 
 // Name returns "python-dynamodb-lock".
 func (PythonDynamoDBLock) Name() string { return "python-dynamodb-lock" }

@@ -265,26 +265,3 @@ func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
 		})
 	}
 }
-
-// Another library does not know our expiry. Java in its default mode writes
-// whole items and drops it; dynamolock carries it forward, and Java does when
-// it updates the record in place. That is why TTL stays off until none of them
-// is left.
-func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		ttlOn(t, w)
-		native, _ := w.client(locksOf("locks", layout.Native{}))
-		defer native.Close(t.Context())
-		w.release(w.acquire(native, "job"))
-		w.update("job", map[string]types.AttributeValue{ // dynamolock's grant
-			"ownerName": str("go-1"), "leaseDuration": str("20s"), "recordVersionNumber": str("1:v"), "isReleased": nil,
-		})
-		if w.item("job") == nil {
-			t.Fatal("the record is gone at once")
-		}
-		elapse(30 * 24 * time.Hour)
-		if w.item("job") != nil {
-			t.Error("the record is there: TTL could be on beside dynamolock, and docs/migrating says that it must not")
-		}
-	})
-}

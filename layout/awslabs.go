@@ -29,7 +29,7 @@ func (a AWSLabs) Capabilities() Capabilities { return peerOfJava(a.SortKey) }
 // Protocol is for package leasehold. The error lists the names that clash.
 func (a AWSLabs) Protocol() (protocol.Protocol, error) {
 	p, names := javaLike(a.Name(), a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
-	return p, errors.Join(names.errs...)
+	return peers{p, isMillis}, errors.Join(names.errs...)
 }
 
 // peerOfJava are the capabilities of the layouts with the Java client's

@@ -29,5 +29,5 @@ func (d Dynamolock) Capabilities() Capabilities { return peerOfJava(d.SortKey) }
 func (d Dynamolock) Protocol() (protocol.Protocol, error) {
 	spell := func(d time.Duration) types.AttributeValue { return text(d.String()) }
 	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, spell)
-	return p, errors.Join(names.errs...)
+	return peers{p, isDuration}, errors.Join(names.errs...)
 }

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -125,20 +123,9 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 	default:
 		fmt.Fprintf(a.Stderr, "The holder has not renewed for a lease (%s): it is dead, or stuck.\n", shortDuration(o.record.Lease))
 	}
-	fmt.Fprintf(a.Stderr, "Break the grant of %s? [y/N] ", printable(r.Key.String()))
-	answers := make(chan string, 1)
-	go func() { // a read cannot be interrupted; it ends with the process
-		line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case answer := <-answers:
-		if answer != "y" && answer != "yes" {
-			return o, exit(codeNo, errors.New("nothing was broken"))
-		}
-		return o, nil
-	case <-ctx.Done():
-		fmt.Fprintln(a.Stderr)
-		return o, context.Cause(ctx)
+	yes, err := a.ask(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())))
+	if err == nil && !yes {
+		err = exit(codeNo, errors.New("nothing was broken"))
 	}
+	return o, err
 }

@@ -34,7 +34,7 @@ func (a *app) newTable() *cobra.Command {
 			return usageOf(cmd, "there is no command %s", printable(args[0]))
 		},
 	}
-	cmd.AddCommand(a.newTableCreate(), a.newTableCheck(), a.newTablePolicy(), a.newTableTerraform(), a.newTableCloudFormation())
+	cmd.AddCommand(a.newTableCreate(), a.newTableCheck(), a.newTableRewrite(), a.newTablePolicy(), a.newTableTerraform(), a.newTableCloudFormation())
 	return cmd
 }
 

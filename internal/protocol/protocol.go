@@ -179,3 +179,12 @@ type Sharing interface {
 	// takes none over, and a release marks it dead for good.
 	Session() Protocol
 }
+
+// Rewriting is a protocol whose table other layouts write as well.
+type Rewriting interface {
+	Protocol
+
+	// Foreign says what in an item the layout's library cannot live with;
+	// empty: nothing.
+	Foreign(item Item) string
+}

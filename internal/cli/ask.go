@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+)
+
+// ask asks at the terminal, which only an end of ctx interrupts.
+func (a *app) ask(ctx context.Context, question string) (yes bool, err error) {
+	fmt.Fprint(a.Stderr, question)
+	answers := make(chan string, 1)
+	go func() { // a read cannot be interrupted; it ends with the process
+		line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case answer := <-answers:
+		return answer == "y" || answer == "yes", nil
+	case <-ctx.Done():
+		fmt.Fprintln(a.Stderr)
+		return false, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,135 @@
+package cli_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// dynamolockReads reads a lease as dynamolock does.
+func dynamolockReads(item map[string]types.AttributeValue) error {
+	lease, _ := item["leaseDuration"].(*types.AttributeValueMemberS)
+	_, err := time.ParseDuration(lease.Value)
+	return err
+}
+
+func TestEachIdleRecordOfNativeIsRewrittenForDynamolock(t *testing.T) {
+	db, env := served(t)
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
+		t.Fatal(err)
+	}
+	env = append(env, "LEASEHOLD_TABLE=locks")
+	native := func(args ...string) {
+		t.Helper()
+		if _, errs, code := said(t, env, args...); code != 0 {
+			t.Fatalf("%v: %s, exit code %d", args, errs, code)
+		}
+	}
+	item := func(key string) map[string]types.AttributeValue {
+		t.Helper()
+		out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": s(key)}, ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Item
+	}
+	native("run", "jobs/1", "--data", "step 1", "--", "true")
+	native("run", "jobs/2", "--", "true")
+	native("run", "others/1", "--", "true")
+	native("acquire", "jobs/held", "-l", "1h", "-f", t.TempDir()+"/grant")
+	theirs := map[string]types.AttributeValue{
+		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
+	}
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: theirs}); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamolockReads(item("jobs/1")); err == nil || !strings.Contains(err.Error(), "missing unit") {
+		t.Fatalf("dynamolock reads what native wrote: %v", err)
+	}
+	before := item("jobs/1")
+
+	lines := func(out string) []string { return strings.Split(strings.TrimSuffix(out, "\n"), "\n") }
+	rewrite := func(code int, args ...string) ([]string, string) {
+		t.Helper()
+		out, errs, got := said(t, env, append([]string{"table", "rewrite", "--layout", "dynamolock"}, args...)...)
+		if got != code {
+			t.Fatalf("rewrite %v: %q, %s, exit code %d", args, out, errs, got)
+		}
+		return lines(out), errs
+	}
+	if _, errs := rewrite(2); !strings.Contains(errs, "--dry-run") {
+		t.Errorf("without a terminal: %s", errs)
+	}
+	due, _ := rewrite(1, "jobs/", "--dry-run")
+	if len(due) != 3 || due[0] != "due\tjobs/1\tleaseDuration is 20000" || due[1] != "due\tjobs/2\tleaseDuration is 20000" ||
+		!strings.HasPrefix(due[2], "held\tjobs/held\tleaseDuration is 3600000\tby ") {
+		t.Errorf("in the way: %q", due)
+	}
+	if err := dynamolockReads(item("jobs/1")); err == nil {
+		t.Error("a dry run has written")
+	}
+	done, errs := rewrite(1, "jobs/", "--yes")
+	if len(done) != 3 || done[0] != "rewritten\tjobs/1\tleaseDuration is 20000" || !strings.HasPrefix(done[2], "held\tjobs/held\t") ||
+		!strings.Contains(errs, "rewrote 2 of 3 records, the others are held") {
+		t.Errorf("rewritten: %q, %s", done, errs)
+	}
+	for _, key := range []string{"jobs/1", "jobs/2"} {
+		now := item(key)
+		if err := dynamolockReads(now); err != nil || now["isReleased"] == nil || now["expiresAt"] != nil {
+			t.Errorf("%s: %v, %v", key, err, now)
+		}
+	}
+	if data, ok := item("jobs/1")["data"].(*types.AttributeValueMemberB); !ok || string(data.Value) != "step 1" {
+		t.Error("data is gone")
+	}
+	if token := func(i map[string]types.AttributeValue) string {
+		return i["fencingToken"].(*types.AttributeValueMemberN).Value
+	}; token(item("jobs/1")) <= token(before) {
+		t.Errorf("token %s after %s", token(item("jobs/1")), token(before))
+	}
+	if version, ok := item("jobs/theirs")["recordVersionNumber"].(*types.AttributeValueMemberS); !ok || version.Value != "1:v" {
+		t.Error("a record was written that dynamolock can read")
+	}
+	if err := dynamolockReads(item("others/1")); err == nil {
+		t.Error("a record was written whose key has not the prefix")
+	}
+	if all, _ := rewrite(1, "--yes", "--json"); len(all) != 2 || !strings.Contains(all[0], `"key":"jobs/held","result":"held"`) ||
+		all[1] != `{"table":"locks","key":"others/1","result":"rewritten","what":"leaseDuration is 20000"}` {
+		t.Errorf("the rest: %q", all)
+	}
+	native("break", "jobs/held", "--yes", "--token", tokenOf(t, env, "jobs/held"))
+	if rest, _ := rewrite(0, "--yes"); len(rest) != 1 || !strings.HasPrefix(rest[0], "rewritten\tjobs/held\t") {
+		t.Errorf("once it is free: %q", rest)
+	}
+	if none, errs := rewrite(0, "--yes"); !slices.Equal(none, []string{""}) || !strings.Contains(errs, "nothing to rewrite") {
+		t.Errorf("again: %q, %s", none, errs)
+	}
+}
+
+func tokenOf(t *testing.T, env []string, key string) string {
+	t.Helper()
+	out, _, _ := said(t, env, "get", key)
+	_, rest, _ := strings.Cut(out, "token\t")
+	token, _, _ := strings.Cut(rest, "\n")
+	return token
+}
+
+func TestALayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
+	_, env := served(t)
+	env = append(env, "LEASEHOLD_TABLE=locks")
+	for _, name := range []string{"native", "python-dynamodb-lock", "dynamo-dlm", "dyndb-mutex"} {
+		if _, errs, code := said(t, env, "table", "rewrite", "--layout", name, "--yes"); code != 2 || !strings.Contains(errs, "nothing to rewrite") {
+			t.Errorf("%s: %s, exit code %d", name, errs, code)
+		}
+	}
+}

@@ -1017,7 +1017,7 @@ func TestWhichObservationIsImported(t *testing.T) {
 	})
 }
 
-func TestAnObservationOfAnotherBootIsIgnoredWithoutASkew(t *testing.T) {
+func TestAnObservationOfAnotherBootIsNoOlderThanItsArrivalWithoutASkew(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, _ := w.client(config())
 		lock := w.acquire(a, "job", leasehold.WithoutRenewal())

@@ -133,6 +133,10 @@ func (p *picking) run() {
 	defer p.kill()
 	defer close(p.done)
 	for _, part := range p.parts {
+		p.c.seen.watch(part.want.key)
+		defer p.c.seen.unwatch(part.want.key)
+	}
+	for _, part := range p.parts {
 		p.c.lines.join(part.ticket)
 	}
 	h, err := p.pick()
@@ -400,7 +404,7 @@ func (p *picking) held(late bool) error {
 			if holder == nil {
 				holder = &Record{Key: part.want.key, Owner: p.c.owner}
 			}
-			return &HeldError{Key: part.want.key, Holder: *holder}
+			return &HeldError{Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)}
 		case part.lastErr.Load() != nil:
 			return p.gaveUp(part)
 		}

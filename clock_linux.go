@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,11 +20,46 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// bootID names this boot of this machine, by the kernel (random(4)).
-var bootID = sync.OnceValue(func() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
+// clockID names the clock that sinceBoot reads.
+var clockID = sync.OnceValue(func() string {
+	text := func(path string) string {
+		b, _ := os.ReadFile(path) // empty: cannot be told
+		return string(b)
 	}
-	return strings.TrimSpace(string(id))
+	link := func(path string) string {
+		to, _ := os.Readlink(path)
+		return to
+	}
+	return nameClock(text, link)
 })
+
+// nameClock names the boot clock of this process: two processes of one name read
+// one clock. That is this boot of this machine (random(4)) and, in a container
+// with a time namespace of its own, by how much the clock is set off there
+// (time_namespaces(7)). Empty: it cannot be told.
+func nameClock(text, link func(path string) string) string {
+	boot := strings.TrimSpace(text("/proc/sys/kernel/random/boot_id"))
+	if boot == "" || link("/proc/self/ns/mnt") == "" {
+		return "" // without a list of namespaces nothing says whether the clock has one
+	}
+	own := link("/proc/self/ns/time")
+	if own == "" {
+		return boot // this kernel has no time namespaces
+	}
+	if own != link("/proc/self/ns/time_for_children") {
+		return "" // the offsets that can be read are the children's
+	}
+	for line := range strings.Lines(text("/proc/self/timens_offsets")) {
+		// The name, or in Linux before 5.7 the number, of the clock; seconds;
+		// nanoseconds.
+		fields := strings.Fields(line)
+		if len(fields) != 3 || !slices.Contains([]string{"boottime", "7"}, fields[0]) {
+			continue
+		}
+		if fields[1] == "0" && fields[2] == "0" {
+			return boot
+		}
+		return boot + "/" + fields[1] + "/" + fields[2]
+	}
+	return ""
+}

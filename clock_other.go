@@ -8,5 +8,5 @@ import "time"
 // goes on while the machine is suspended.
 func sinceBoot() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// bootID is unknown: observations of other processes go by the wall clock.
-func bootID() string { return "" }
+// clockID is unknown: observations of other processes go by the wall clock.
+func clockID() string { return "" }

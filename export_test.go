@@ -26,7 +26,7 @@ func VirtualClocks(c *Client) {
 // BootObservation is an observation that another process of this boot of this
 // machine made that long ago by the clock of c.
 func BootObservation(c *Client, o Observation, ago time.Duration) Observation {
-	o.boot, o.sinceBoot = bootID(), c.now().Boot-ago
+	o.boot, o.sinceBoot = clockID(), c.now().Boot-ago
 	return o
 }
 

@@ -53,6 +53,10 @@ func (g *gathering) requests() int {
 func (g *gathering) run() {
 	defer g.kill()
 	defer close(g.done)
+	for _, part := range g.parts {
+		g.c.seen.watch(part.want.key)
+		defer g.c.seen.unwatch(part.want.key)
+	}
 	pause(g.life.Done(), g.skip)
 	held, err := g.gather()
 	if g.finish() || err != nil {

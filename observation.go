@@ -1,28 +1,26 @@
 package leasehold
 
 import (
-	"cmp"
-	"container/list"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Observation is a version and when this client first saw it. As JSON it can
 // outlive the process: {"key","sortKey","version","leaseMs","since"}, and
-// "boot" and "bootMs", the machine's boot and its clock then.
+// "boot" and "bootMs", the machine's clock since it booted and what that showed.
+// The zero Observation says nothing: that of a HeldError where nothing was
+// observed. It may be written, read and imported like any other.
 type Observation struct {
 	Key     Key
 	Version string
 	Lease   time.Duration
 	Since   time.Time // wall clock
 
-	boot      string        // id of the machine's boot; empty: unknown
-	sinceBoot time.Duration // by that boot's clock
+	boot      string        // names the clock; empty: unknown
+	sinceBoot time.Duration // by that clock
 }
 
 type observationJSON struct {
@@ -39,7 +37,8 @@ type observationJSON struct {
 func (o Observation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(observationJSON{
 		Key: o.Key.Partition, SortKey: o.Key.Sort, Version: o.Version, LeaseMs: o.Lease.Milliseconds(),
-		Since: formatTime(o.Since), Boot: o.boot, BootMs: o.sinceBoot.Milliseconds(),
+		Since: formatTime(o.Since), Boot: o.boot,
+		BootMs: (o.sinceBoot + time.Millisecond - 1).Milliseconds(), // rather younger than older
 	})
 }
 
@@ -48,6 +47,10 @@ func (o *Observation) UnmarshalJSON(b []byte) error {
 	var in observationJSON
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("leasehold: observation: %w", err)
+	}
+	if in == (observationJSON{}) {
+		*o = Observation{}
+		return nil
 	}
 	since, err := time.Parse(time.RFC3339, in.Since)
 	if err != nil {
@@ -60,131 +63,23 @@ func (o *Observation) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxObservations bounds what a client remembers.
-const maxObservations = 10_000
-
-// memory is what a client has observed: of each key the version seen last and
-// when it was first seen. It is safe for concurrent use.
-type memory struct {
-	mu    sync.Mutex
-	byKey map[Key]*list.Element // of *sighting
-	order *list.List            // newest first
-}
-
-// sighting is a version and when it was first seen, by every clock there is.
-type sighting struct {
-	key     Key
-	version string
-	grant   string // what stays the same while one grant is renewed
-	lease   time.Duration
-	since   decide.Instant // the version's first sight
-	granted time.Duration  // the grant's, monotonic
-	wall    time.Time
-}
-
-func newMemory() *memory { return &memory{byKey: map[Key]*list.Element{}, order: list.New()} }
-
-// note enters a record that a reply has shown at now, and returns what is
-// known of it. The first sight of a version starts its clock, a later one does
-// not start it again.
-func (m *memory) note(r Record, now decide.Instant) sighting {
-	s := sighting{
-		key: r.Key, version: r.Version, grant: grantOf(r), lease: r.Lease,
-		since: now, granted: now.Mono, wall: time.Now().Round(0),
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.byKey[r.Key]; ok {
-		before := e.Value.(*sighting)
-		if before.version == s.version {
-			s.since, s.wall = before.since, before.wall
-		}
-		if before.grant == s.grant || before.version == s.version {
-			s.granted = before.granted
-		}
-	}
-	m.put(&s)
-	return s
-}
-
-// grantOf identifies the grant. A foreign holder has its owner's name alone,
-// which may be empty, or where it never renews, a version that stays.
-func grantOf(r Record) string {
-	if r.Lease > 0 {
-		return cmp.Or(r.Grant, r.Owner)
-	}
-	return cmp.Or(r.Grant, r.Owner, r.Version)
-}
-
-// put makes s the newest. m.mu is held.
-func (m *memory) put(s *sighting) {
-	if e, ok := m.byKey[s.key]; ok {
-		e.Value = s
-		m.order.MoveToFront(e)
-		return
-	}
-	m.byKey[s.key] = m.order.PushFront(s)
-	if m.order.Len() > maxObservations {
-		oldest := m.order.Back()
-		m.order.Remove(oldest)
-		delete(m.byKey, oldest.Value.(*sighting).key)
-	}
-}
-
-// forget drops what is known of a key that was seen free or taken.
-func (m *memory) forget(key Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.byKey[key]; ok {
-		m.order.Remove(e)
-		delete(m.byKey, key)
-	}
-}
-
-// add enters an observation of another process, unless this one has watched
-// the same version for longer.
-func (m *memory) add(o Observation, since decide.Instant) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.byKey[o.Key]; ok {
-		before := e.Value.(*sighting)
-		if before.version != o.Version || before.since.Mono <= since.Mono {
-			return
-		}
-	}
-	m.put(&sighting{key: o.Key, version: o.Version, lease: o.Lease, since: since, granted: since.Mono, wall: o.Since})
-}
-
-func (m *memory) all() []Observation {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make([]Observation, 0, m.order.Len())
-	for e := m.order.Back(); e != nil; e = e.Prev() {
-		out = append(out, e.Value.(*sighting).observation())
-	}
-	return out
-}
-
-func (s sighting) observation() Observation {
-	return Observation{
-		Key: s.key, Version: s.version, Lease: s.lease, Since: s.wall,
-		boot: bootID(), sinceBoot: s.since.Boot,
-	}
-}
-
 // Observations returns what this client has observed: at most 10,000, newest
 // kept.
 func (c *Client) Observations() []Observation { return c.seen.all() }
 
-// ImportObservations adds observations of another process. Those of this
-// boot of this machine go by its boot clock. Others go by the wall clock,
-// made younger by maxSkew, the most by which the two clocks may differ;
-// they are ignored if maxSkew is 0. No wall clocks are compared anywhere else.
+// ImportObservations adds observations of another process. Those by the clock
+// of this machine since it booted go by that; a container whose time namespace
+// sets it off has another clock. Others go by the wall clock, made younger by
+// maxSkew, the most by which the two clocks may differ; they count from now if
+// maxSkew is 0. No wall clocks are compared anywhere else.
 func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) error {
 	if maxSkew < 0 {
 		return fmt.Errorf("leasehold: import observations: maxSkew is %v: negative", maxSkew)
 	}
 	for _, o := range obs {
+		if o == (Observation{}) {
+			continue
+		}
 		key, err := c.checkKey("import observation of", o.Key)
 		if err != nil {
 			return err
@@ -199,24 +94,14 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		now := c.now()
 		var age time.Duration
 		switch {
-		case o.boot != "" && o.boot == bootID():
+		case o.boot != "" && o.boot == clockID() && o.sinceBoot > 0:
 			age = now.Boot - o.sinceBoot
 		case maxSkew > 0:
 			age = time.Since(o.Since) - maxSkew
-		default:
-			continue
+		default: // but the version had been written by now
+			o.Since = time.Now().Round(0)
 		}
 		c.seen.add(o, now.Add(-max(age, 0)))
 	}
 	return nil
-}
-
-// observation returns what is known of a key, the zero Observation for nothing.
-func (m *memory) observation(key Key) Observation {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.byKey[key]; ok {
-		return e.Value.(*sighting).observation()
-	}
-	return Observation{}
 }

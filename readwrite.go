@@ -93,6 +93,7 @@ type crowd struct {
 	spent   []Record      // own attempts that have landed, to read, and are not worth having
 	intents []attempt     // posted, or without an answer; oldest first
 	due     time.Duration // monotonic: when the intent is posted or renewed
+	entries watching      // of all
 }
 
 // blocker is one of those who keep a grant from being made.
@@ -119,6 +120,7 @@ func (s *seeker) seeSide(item protocol.Item) error {
 	}
 	s.crowd.by = by
 	s.view.Grant = math.MaxInt64
+	var watched []Key
 	for _, r := range by.By {
 		if slices.Contains(versionsOf(s.crowd.intents), r.Version) {
 			continue
@@ -126,11 +128,13 @@ func (s *seeker) seeSide(item protocol.Item) error {
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
 		if b.ours = s.c.isOrphan(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
 			seen := s.c.noteEntry(b.Record, now)
+			watched = append(watched, seen.key)
 			b.dead = decide.DeadByVersion(seen.since.Mono, b.Lease)
 			s.view.Grant = min(s.view.Grant, seen.granted)
 		}
 		s.crowd.all = append(s.crowd.all, b)
 	}
+	s.crowd.entries.only(watched...)
 	last, first := s.crowd.lastToGo()
 	if last == nil {
 		return nil

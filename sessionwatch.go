@@ -218,12 +218,27 @@ func (s *seeker) endSession() (bool, answer, error) {
 }
 
 // observationOf is what is known of a record that is held: of the session's row
-// if that is renewed in its place.
+// if that is renewed in its place. Of a record that this client holds itself it
+// is that the record shows this version now.
 func (c *Client) observationOf(r Record) Observation {
-	if proto, ok := c.proto.(protocol.Sharing); ok && r.session != "" {
-		return c.seen.observation(Key(proto.SessionKey(r.session)))
+	if r.mode != protocol.ModePlain {
+		return Observation{} // each of its holders is watched by itself
 	}
-	return c.seen.observation(r.Key)
+	key := r.Key
+	if proto, ok := c.proto.(protocol.Sharing); ok && r.session != "" {
+		key = Key(proto.SessionKey(r.session))
+		if c.sharing != nil {
+			if own := c.sharing.get(); own != nil && own.id == r.session {
+				r = own.row.currentRecord()
+			}
+		}
+	}
+	o := c.seen.observation(key)
+	if o == (Observation{}) && r.Key == key && r.Version != "" {
+		return Observation{Key: key, Version: r.Version, Lease: r.Lease, Since: time.Now().Round(0),
+			boot: clockID(), sinceBoot: c.now().Boot}
+	}
+	return o
 }
 
 // isSession reports whether the row of key is a session's.

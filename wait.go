@@ -89,6 +89,10 @@ func (e *effort) finish() (abandoned bool) {
 func (s *seeker) run() {
 	defer s.kill()
 	defer close(s.done)
+	s.c.seen.watch(s.want.key)
+	defer s.c.seen.unwatch(s.want.key)
+	s.crowd.entries.m = s.c.entries
+	defer s.crowd.entries.only()
 	pause(s.life.Done(), s.skip)
 	h, err := s.seek()
 	abandoned := s.finish()

@@ -22,6 +22,8 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 		}
 		ctx, cancel := c.untilClosing(ctx)
 		defer cancel()
+		c.seen.watch(k)
+		defer c.seen.unwatch(k)
 		w := &recordWatch{c: c, key: k}
 		for failures := 0; ; {
 			sight, ans, err := w.look(ctx)
@@ -66,7 +68,6 @@ type recordWatch struct {
 	looked bool
 	held   bool
 	since  time.Duration // monotonic: the first sight of the grant, or of the free key
-	seen   sighting      // of the version shown last, if held
 
 	deadAt time.Duration // monotonic: when the holder is dead, if all stays as it is
 	dead   bool
@@ -88,13 +89,10 @@ func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
 		if !w.looked || w.held {
 			w.since = now.Mono
 		}
-		w.looked, w.held, w.seen = true, false, sighting{}
+		w.looked, w.held = true, false
 		return recipe.Sight{}, ans, nil
 	}
-	if w.held && w.seen.version == seen.version {
-		seen = w.seen // whatever that memory has forgotten in favour of other keys
-	}
-	w.looked, w.held, w.seen, w.since = true, true, seen, seen.granted
+	w.looked, w.held, w.since = true, true, seen.granted
 	w.deadAt = w.c.deadAt(*r, seen, asked, wall)
 	if proto, ok := w.c.proto.(protocol.Sharing); ok && r.session != "" {
 		until, ans, err := w.c.watchOf(proto, r.session).look(ctx, 0)

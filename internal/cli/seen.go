@@ -20,8 +20,8 @@ const mostSeen = 10_000
 // seenFile is seen.json, what short-lived processes have observed: a line of
 // cron that asks once a minute and never waits takes over a dead holder's lock
 // because an earlier run has seen the same version, a lease ago or more. It
-// holds for this machine until it boots again; other observations in it are
-// of no use.
+// holds until this machine boots again, and by the clock that saw it: a container
+// may have another. Other observations in the file count from when it is read.
 type seenFile struct {
 	path  string
 	store string

@@ -1,0 +1,158 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/rwlock"
+)
+
+// each calls fn for so many keys at once, and waits for all of them.
+func each(name string, n int, fn func(key string)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { fn(fmt.Sprint(name, i)) })
+	}
+	wg.Wait()
+}
+
+func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
+	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
+		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			return c.Acquire(ctx, key)
+		},
+		"AcquireAny": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			return c.AcquireAny(ctx, leasehold.Keys(key, key+"/second"))
+		},
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			g, err := c.AcquireAll(ctx, leasehold.Keys(key, key+"/second"))
+			if err != nil {
+				return nil, err
+			}
+			return g.Locks()[0], nil
+		},
+		"AcquireWrite": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			l, err := rwlock.New(c, key)
+			if err != nil {
+				return nil, err
+			}
+			return l.AcquireWrite(ctx)
+		},
+	}
+	const keys = 20
+	for name, acquire := range ways {
+		for kind, cfg := range map[string]leasehold.Config{"": config(), " of a shared lease": sharedConfig()} {
+			t.Run(name+kind, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					holder, wire := w.client(cfg)
+					each("key", keys, func(key string) {
+						if lock, err := acquire(t.Context(), holder, key); err != nil || lock == nil {
+							t.Error(err)
+						}
+						if name == "AcquireAny" {
+							w.acquire(holder, key+"/second")
+						}
+					})
+					wire.setFault(cut)
+					c, wire := w.client(config())
+					leasehold.RememberAtMost(c, 5)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					began := time.Now()
+					each("key", keys, func(key string) {
+						if _, err := acquire(ctx, c, key); err != nil {
+							t.Error(err)
+						} else if took := time.Since(began); took > 22*time.Second {
+							t.Errorf("%s taken over after %v, a lease is 20s", key, took)
+						}
+					})
+					// A waiter of one key looks about 25 times in a lease.
+					if sent := len(wire.sent()); sent > 40*2*keys {
+						t.Errorf("%d requests for %d keys", sent, keys)
+					}
+					_, _ = c.Close(t.Context()), holder.Close(t.Context())
+				})
+			})
+		}
+	}
+}
+
+func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
+	const keys = 20
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, wire := w.client(config())
+		each("key", keys, func(key string) { w.acquire(holder, key) })
+		wire.setFault(cut)
+		c, _ := w.client(config())
+		leasehold.RememberAtMost(c, 5)
+		began := time.Now()
+		each("key", keys, func(key string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for leader, err := range election.New(c, key).Observe(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
+				if leader.Token == 0 {
+					break
+				}
+			}
+			if took := time.Since(began); took > 22*time.Second {
+				t.Errorf("%s seen dead after %v, a lease is 20s", key, took)
+			}
+		})
+		_, _ = c.Close(t.Context()), holder.Close(t.Context())
+	})
+}
+
+func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		holder, _ := w.client(config())
+		c, _ := w.client(config())
+		leasehold.RememberAtMost(c, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		w.acquire(holder, "watched")
+		go func() { _, err := c.Acquire(ctx, "watched"); done <- err }()
+		elapse(time.Second)
+		for _, key := range []string{"a", "b", "c"} {
+			w.acquire(holder, key)
+			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		observed := func() (keys []string) {
+			for _, o := range c.Observations() {
+				keys = append(keys, o.Key.Partition)
+			}
+			return keys
+		}
+		if got := fmt.Sprint(observed()); got != "[b c]" {
+			t.Errorf("the newest two are %v", got)
+		}
+		elapse(5 * time.Second)
+		if got := fmt.Sprint(observed()); got != "[c watched]" {
+			t.Errorf("looked at since, the newest two are %v", got)
+		}
+		cancel()
+		<-done
+		for _, key := range []string{"a", "b"} {
+			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprint(observed()); got != "[a b]" {
+			t.Errorf("nobody watches, and the newest two are %v", got)
+		}
+		if n := leasehold.Remembered(c); n != 2 {
+			t.Errorf("%d keys are remembered, want 2", n)
+		}
+		_ = holder.Close(t.Context())
+	})
+}

@@ -35,7 +35,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 		if err := h.refuses(want); err != nil {
 			return nil, err
 		}
-		return h.share(ctx)
+		return h.share(ctx, want)
 	}
 	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
@@ -66,27 +66,6 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 		return &notRunError{err}
 	}
 	return lock.Do(ctx, fn)
-}
-
-// refuses says why a grant is not shared with a request that belongs to it.
-func (h *holding) refuses(want *request) error {
-	switch {
-	case !want.mayShare(h):
-		return fmt.Errorf("%w: %v: a read lock does not become a write lock, nor a plain one: release it first", ErrDeadlock, want.key)
-	case !want.reentrant:
-		return fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
-	}
-	return nil
-}
-
-// share makes another handle on the same grant.
-func (h *holding) share(ctx context.Context) (*Lock, error) {
-	l := h.newHandle(ctx)
-	if err := h.ended(); err != nil {
-		l.cancel(err)
-		return nil, err
-	}
-	return l, nil
 }
 
 // acquire takes a place in the local line, and then seeks the key. Who asks for

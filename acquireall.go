@@ -73,7 +73,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 			locks[i] = h.first
 			continue
 		}
-		if locks[i], err = shared[want.key].share(ctx); err != nil {
+		if locks[i], err = shared[want.key].share(ctx, want); err != nil {
 			gone = err
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		}
 		err := h.refuses(want)
 		if err == nil {
-			return h.share(ctx)
+			return h.share(ctx, want)
 		}
 		deadlock = errors.Join(deadlock, err)
 	}

@@ -58,13 +58,6 @@ type holding struct {
 	warnings  []*warning
 }
 
-// warning is a notice of one holding.
-type warning struct {
-	notice
-	timer *time.Timer
-	given bool // in this shortfall
-}
-
 // newHolding begins to hold what attempt a was granted, as item shows it, and
 // makes the first handle.
 func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
@@ -82,16 +75,10 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	}
 	h.until = h.trustedFrom(h.timing, a)
 	h.first = h.newHandle(ctx)
-	for _, n := range want.notices {
-		h.warnings = append(h.warnings, &warning{notice: n})
-	}
 	now := c.now()
 	h.mu.Lock()
-	remaining := h.remaining(now)
 	h.expiry = time.AfterFunc(max(now.Remaining(h.until), 0), h.look)
-	for _, w := range h.warnings {
-		w.timer = time.AfterFunc(max(remaining-w.left, 0), func() { h.warn(w) })
-	}
+	h.addNotices(h.first, want.notices)
 	if !want.manual {
 		h.renewal = c.renewals.Add(h.timing.times(), now.Remaining(h.until), h.renewDue)
 	}
@@ -272,36 +259,13 @@ func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.age()} }
 func tellOf(losses []loss) {
 	for _, l := range losses {
 		l.h.c.lines.pass(l.h.key, l.h)
-		for _, w := range l.h.warnings {
-			l.h.warn(w)
-		}
+		l.h.warnAll()
 	}
 	for _, l := range losses {
 		h := l.h
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
 			slog.Int64("token", h.token), slog.String("reason", string(l.err.Reason)), slog.Any("err", l.err.Err))
 		h.c.emit(h.ctx, Event{Kind: EventLost, Key: h.key, Token: h.token, Held: l.held, Err: l.err})
-	}
-}
-
-// warn gives a notice if it is due and has not been given in this shortfall.
-func (h *holding) warn(w *warning) {
-	h.mu.Lock()
-	lost := false
-	if _, ok := h.cause.(*LostError); ok { // set by lose, never wrapped
-		lost = true
-	}
-	remaining := h.remaining(h.c.now())
-	due := !w.given && (lost || h.cause == nil && remaining <= w.left)
-	if due {
-		w.given = true
-	} else if h.cause == nil && !w.given {
-		w.timer.Reset(remaining - w.left)
-	}
-	l := h.handles[0]
-	h.mu.Unlock()
-	if due {
-		go w.fn(l)
 	}
 }
 
@@ -399,18 +363,5 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 // rearm sets the timers by what is trusted now. h.mu is held, and trust lasts.
 func (h *holding) rearm(now decide.Instant) {
 	h.expiry.Reset(max(now.Remaining(h.until), 0))
-	h.rearmWarnings(now)
-}
-
-// rearmWarnings sets the timers of the notices. h.mu is held, and trust lasts.
-func (h *holding) rearmWarnings(now decide.Instant) {
-	remaining := h.remaining(now)
-	for _, w := range h.warnings {
-		if remaining > w.left {
-			w.given = false
-		}
-		if !w.given {
-			w.timer.Reset(max(remaining-w.left, 0))
-		}
-	}
+	h.rearmNotices(now)
 }

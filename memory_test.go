@@ -142,6 +142,7 @@ func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
 		}
 		cancel()
 		<-done
+		elapse(time.Second)
 		for _, key := range []string{"a", "b"} {
 			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
 				t.Fatal(err)

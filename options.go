@@ -57,6 +57,7 @@ type request struct {
 	reentrant bool
 	manual    bool // WithoutRenewal
 	policy    policy
+	asked     asked
 	notices   []notice
 	heads     *session // whose row this is for; nil: it is for a lock
 
@@ -67,6 +68,12 @@ type request struct {
 
 	oneOfSeveral bool // sought with others: never handed over
 	ordered      bool // by AcquireAll: its keys have an order
+}
+
+// asked is what a caller of Acquire has said, and not left to the configuration.
+type asked struct {
+	lease  time.Duration
+	policy policy
 }
 
 // renewal is what a caller of Renew asks for.
@@ -126,6 +133,8 @@ func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.noWait = t
 
 // Reentrant shares the grant if ctx belongs to a lock on the same key:
 // another handle on the same grant, which is released when its last handle is.
+// Each handle has its own notices. Nothing is sent: a lease, a release policy,
+// data or attributes that are not the grant's already are refused.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData sets the data if the record has none.
@@ -153,8 +162,11 @@ func WithSortKey(sort string) KeyOption { return sortKey(sort) }
 
 type leaseOption time.Duration
 
-func (d leaseOption) toAcquire(r *request) { r.timing = r.timing.scaled(time.Duration(d)) }
-func (d leaseOption) toRenew(r *renewal)   { r.lease = time.Duration(d) }
+func (d leaseOption) toAcquire(r *request) {
+	r.asked.lease = time.Duration(d)
+	r.timing = r.timing.scaled(r.asked.lease)
+}
+func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease; RenewEvery and Margin keep their ratio.
 func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
@@ -189,7 +201,7 @@ func WithoutAttributes() RecordOption {
 
 type releasePolicy policy
 
-func (p releasePolicy) toAcquire(r *request) { r.policy = policy(p) }
+func (p releasePolicy) toAcquire(r *request) { r.policy, r.asked.policy = policy(p), policy(p) }
 func (p releasePolicy) toRelease(e *ending)  { e.policy = policy(p) }
 
 // DeleteOnRelease deletes the record.

@@ -79,11 +79,20 @@ func (in inner) PermitOptions(opts any) (recipe.PermitOptions, error) {
 }
 
 // SharePermit returns another handle on one of the permits that ctx holds.
-func (in inner) SharePermit(ctx context.Context, keys []protocol.Key) (any, error) {
+func (in inner) SharePermit(ctx context.Context, keys []protocol.Key, opts any) (any, error) {
 	for _, key := range keys {
-		if h := heldKeysOf(ctx).find(in.c, Key(key)); h != nil && h.want.mode == protocol.ModePlain {
-			return h.share(ctx)
+		h := heldKeysOf(ctx).find(in.c, Key(key))
+		if h == nil || h.want.mode != protocol.ModePlain {
+			continue
 		}
+		wants, err := in.c.newRequests([]Key{Key(key)}, opts.([]AcquireOption))
+		if err == nil {
+			err = h.refuses(wants[0])
+		}
+		if err != nil {
+			return nil, err
+		}
+		return h.share(ctx, wants[0])
 	}
 	return nil, nil
 }

@@ -200,12 +200,9 @@ func (s *session) lossOf(h *holding) *LostError {
 // renewed lets the locks' notices begin again: the session is trusted longer.
 func (s *session) renewed(now decide.Instant) {
 	for _, h := range s.members() {
-		if len(h.warnings) == 0 {
-			continue
-		}
 		h.mu.Lock()
 		if h.cause == nil {
-			h.rearmWarnings(now)
+			h.rearmNotices(now)
 		}
 		h.mu.Unlock()
 	}

@@ -97,7 +97,7 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption
 		return nil, s.failed("acquire", context.Cause(ctx))
 	}
 	if want.Reentrant {
-		if lock, err := s.inner.SharePermit(ctx, s.all); lock != nil || err != nil {
+		if lock, err := s.inner.SharePermit(ctx, s.all, opts); lock != nil || err != nil {
 			lock, _ := lock.(*leasehold.Lock)
 			return lock, err
 		}

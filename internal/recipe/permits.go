@@ -19,8 +19,9 @@ type Permits interface {
 	PermitOptions(opts any) (PermitOptions, error)
 
 	// SharePermit returns another handle on one of the permits that ctx holds,
-	// a *leasehold.Lock; nil if it holds none.
-	SharePermit(ctx context.Context, keys []protocol.Key) (lock any, err error)
+	// a *leasehold.Lock; nil if it holds none. The error says what of opts, a
+	// []leasehold.AcquireOption, that permit is not.
+	SharePermit(ctx context.Context, keys []protocol.Key, opts any) (lock any, err error)
 
 	// CountsPermits reports whether the table says how many permits there are.
 	// What follows is of use only then.

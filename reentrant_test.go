@@ -1,0 +1,158 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/semaphore"
+)
+
+func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
+	attributes := func(name, value string) leasehold.AcquireOption {
+		return leasehold.WithAttributes(map[string]types.AttributeValue{name: str(value)})
+	}
+	none := leasehold.WithAttributes(map[string]types.AttributeValue{"none": nil})
+	for name, tc := range map[string]struct {
+		opt  leasehold.AcquireOption
+		want string // in the error; empty: none
+	}{
+		"nothing else":            {leasehold.Reentrant(), ""},
+		"no wait":                 {leasehold.NoWait(), ""},
+		"a record that is there":  {leasehold.IfExists(), ""},
+		"no renewal":              {leasehold.WithoutRenewal(), ""},
+		"the data it has":         {leasehold.WithData([]byte("data")), ""},
+		"data if there is none":   {leasehold.WithInitialData([]byte("other")), ""},
+		"an attribute it has":     {attributes("color", "red"), ""},
+		"no attribute it lacks":   {none, ""},
+		"its lease":               {leasehold.WithLease(30 * time.Second), ""},
+		"its release":             {leasehold.KeepOnRelease(), ""},
+		"other data":              {leasehold.WithData([]byte("other")), "other data or attributes: store them with Renew"},
+		"no data":                 {leasehold.WithData(nil), "other data or attributes"},
+		"another attribute":       {attributes("size", "10"), "other data or attributes"},
+		"another value":           {attributes("color", "blue"), "other data or attributes"},
+		"none of its attributes":  {leasehold.WithoutAttributes(), "other data or attributes"},
+		"no attribute it has":     {leasehold.WithAttributes(map[string]types.AttributeValue{"color": nil}), "other data or attributes"},
+		"a longer lease":          {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
+		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
+		"deletion":                {leasehold.DeleteOnRelease(), "what becomes of its record is settled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				lock := w.acquire(c, "job", leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
+				ctx := lock.Context()
+				wire.sent()
+				opts := []leasehold.AcquireOption{leasehold.Reentrant(), tc.opt}
+				_, one := c.Acquire(ctx, "job", opts...)
+				_, all := c.AcquireAll(ctx, leasehold.Keys("job"), opts...)
+				_, anyOf := c.AcquireAny(ctx, leasehold.Keys("job"), opts...)
+				do := c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { return nil }, opts...)
+				for call, err := range map[string]error{"Acquire": one, "AcquireAll": all, "AcquireAny": anyOf, "Do": do} {
+					if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+						t.Errorf("%s: error %v, want %q", call, err, tc.want)
+					}
+				}
+				if n := len(wire.sent()); n > 0 || lock.Err() != nil {
+					t.Errorf("%d requests, the lock: %v", n, lock.Err())
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestEachHandleOfASharedGrantHasItsOwnNotices(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		var mu sync.Mutex
+		noticed := map[string][]*leasehold.Lock{}
+		notice := func(name string) leasehold.AcquireOption {
+			return leasehold.WithNotice(5*time.Second, func(l *leasehold.Lock) {
+				mu.Lock()
+				defer mu.Unlock()
+				noticed[name] = append(noticed[name], l)
+			})
+		}
+		outer := w.acquire(c, "job", notice("outer"))
+		share := func(name string) *leasehold.Lock {
+			inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant(), notice(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return inner
+		}
+		inner, closed := share("inner"), share("closed")
+		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("job"), leasehold.Reentrant(), notice("group"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(closed)
+		wire.setFault(cut)
+		elapse(16 * time.Second)
+		late := share("late") // less is left than it wants to be told of
+		elapse(time.Second)
+		mu.Lock()
+		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
+		for name, locks := range want {
+			if !slices.Equal(noticed[name], locks) {
+				t.Errorf("%s: noticed %v, want %v", name, noticed[name], locks)
+			}
+		}
+		if n := len(noticed["closed"]); n > 0 {
+			t.Errorf("a handle that was released has had %d notices", n)
+		}
+		mu.Unlock()
+		elapse(5 * time.Second)
+		if err := inner.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("cut off: %v", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for name, locks := range noticed {
+			if len(locks) != 1 {
+				t.Errorf("%s: %d notices in one shortfall", name, len(locks))
+			}
+		}
+		_ = outer.Release(t.Context())
+	})
+}
+
+func TestASharedPermitHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		permits, err := semaphore.New(c, "jobs", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		permit, err := permits.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		noticed := make(chan *leasehold.Lock, 1)
+		inner, err := permits.Acquire(permit.Context(), leasehold.Reentrant(),
+			leasehold.WithNotice(time.Hour, func(l *leasehold.Lock) { noticed <- l }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := <-noticed; l != inner {
+			t.Errorf("noticed %v, want the handle that asked for it", l)
+		}
+		wire.sent()
+		_, err = permits.Acquire(permit.Context(), leasehold.Reentrant(), leasehold.WithLease(time.Minute))
+		if err == nil || !strings.Contains(err.Error(), "its lease is 20s, not 1m0s") {
+			t.Errorf("a longer lease: %v", err)
+		}
+		if n := len(wire.sent()); n > 0 {
+			t.Errorf("%d requests", n)
+		}
+		_ = c.Close(t.Context())
+	})
+}

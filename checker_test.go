@@ -29,6 +29,8 @@ type checker struct {
 	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
 	longest time.Duration   // lease of any client
+	holdsOn bool            // belief goes on in an outage: nobody promises that it ends with the lease
+	told    map[string]bool // versions that a process has heard of from another
 	broken  map[string]bool // grants that were freed by hand: nobody promises anything of a belief in them
 
 	table    *world                       // that the requests are applied to
@@ -86,7 +88,7 @@ func newChecker() *checker {
 		began: time.Now(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, broken: map[string]bool{},
+		sessions: map[string]*sessionState{}, broken: map[string]bool{}, told: map[string]bool{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
@@ -149,6 +151,17 @@ func (c *checker) sent(r *request) {
 			c.violated("6: process %d gives up grant %s while it is trusted", r.by.id, b.grant)
 		}
 	}
+}
+
+// newestBy is who believed in a grant last. c.mu is held.
+func (c *checker) newestBy(grant string) *simClient {
+	var by *simClient
+	for _, b := range c.beliefs {
+		if b.grant == grant {
+			by = b.by
+		}
+	}
+	return by
 }
 
 // believed returns what the process believes of the grants that the request's
@@ -279,6 +292,9 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before != nil && before.grant == now.grant {
+		if now.released && r.by.id == operator {
+			c.broken[now.grant] = true
+		}
 		return // a renewal or a release
 	}
 
@@ -302,8 +318,8 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
 		}
 	}
-	if before.owner == now.owner {
-		return // handed over, or an attempt of its own that nobody believed in
+	if before.owner == now.owner || c.newestBy(before.grant) == r.by {
+		return // handed over, or its own and believed in no more
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {
@@ -313,7 +329,11 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 	first, ok := c.seen[r.by.id][before.version]
 	// The observer's clock may run fast, within the margin.
-	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < before.lease-time.Microsecond {
+	rate := r.by.rate
+	if c.told[before.version] {
+		rate = max(rate, 1) // it was aged by the wall clock
+	}
+	if watched := time.Duration(float64(r.at.Sub(first)) * rate); !ok || watched < before.lease-time.Microsecond {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
 	}
 }
@@ -424,12 +444,12 @@ func (c *checker) finish() {
 		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
 			supported = s.trust
 		}
-		if b.end.After(supported.Add(b.by.lease / 20)) {
+		if b.end.After(supported.Add(b.by.lease/20)) && !c.holdsOn {
 			// A twentieth: the end is when a timer fired, of a clock that may run fast.
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {
-			if c.broken[o.grant] || c.broken[b.grant] {
+			if c.broken[o.grant] || c.broken[b.grant] || c.holdsOn {
 				continue
 			}
 			if o.lock.Key() == b.lock.Key() && (!o.shared || !b.shared) && o.began.Before(b.end) && b.began.Before(o.end) {

@@ -24,6 +24,7 @@ import (
 type commitCall struct {
 	key, value, grant string
 	token             int64
+	beside            []*leasehold.Lock // that guard it too
 	done              bool
 	err               error
 }
@@ -100,9 +101,20 @@ func (c *checker) appended(r *request, key string) {
 	switch {
 	case !c.stands(key, call.grant, call.token):
 		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v %+v", value, call.grant, call.token, key, c.records[key], c.rows[key])
+	case !c.allStand(call.beside):
+		c.note("4: %s, of grant %s, landed when a lock beside %s did not stand", value, call.grant, key)
 	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome):
 		c.note("8: %s landed after its commit had failed: %v", value, call.err)
 	}
+}
+
+func (c *checker) allStand(locks []*leasehold.Lock) bool {
+	for _, l := range locks {
+		if !c.stands(l.Key().Partition, l.Record().Grant, l.Token()) {
+			return false
+		}
+	}
+	return true
 }
 
 // stands reports whether the table shows a grant.

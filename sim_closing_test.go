@@ -9,14 +9,14 @@ import (
 // Clients with shared leases are closed while others of their goroutines wait,
 // hold and commit, and late copies of what they sent arrive afterwards. Nothing
 // is given up.
-func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, closing) }
+func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, in(closing)) }
 
-func closing(t *testing.T, seed uint64) {
-	simulate(t, seed, simPlan{
+func closing(seed uint64) simPlan {
+	return simPlan{
 		shared: seed%3 > 0,
 		net:    troubles{copies: 20 * time.Second},
 		work:   (*simClient).sectionBeforeClose,
-	})
+	}
 }
 
 // sectionBeforeClose is section, until somebody has closed the client.

@@ -71,6 +71,13 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"read/write":      simulateReadWrite,
 		"semaphores":      func(t *testing.T, seed uint64, plan simPlan) { simulateSemaphore(t, seed, plan, acquirePermit) },
 		"several at once": func(t *testing.T, seed uint64, plan simPlan) { plan.alone = true; dine(t, seed, plan, acquireAll) },
+		"odd networks":    again(oddNetworks),
+		"suspends":        again(suspends),
+		"closing":         again(closing),
+		"deletion":        again(deletion),
+		"passing on":      again(passingOn),
+		"groups":          again(groups),
+		"outages":         again(outages),
 	} {
 		t.Run(name, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64) {
@@ -87,6 +94,14 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func again(world func(uint64) simPlan) func(*testing.T, uint64, simPlan) {
+	return func(t *testing.T, seed uint64, asked simPlan) {
+		plan := world(seed)
+		plan.told = asked.told
+		simulate(t, seed, plan)
 	}
 }
 

@@ -98,11 +98,13 @@ func (c *simClient) fateOf(ctx context.Context, sent call) fate {
 	return fate{rng.IntN(100), rng.IntN(1000), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng}
 }
 
-// asks says what a request asks of which keys, without what is random in it.
+// asks says what a request asks of which keys, without what is random in it. Of
+// two at one instant the lengths tell which is which.
 func (c call) asks() string {
-	var manner string
+	manner := "is about"
 	switch {
 	case c.reads():
+		manner = "reads"
 	case c.commits():
 		manner = "commits"
 	case c.releases():
@@ -112,7 +114,7 @@ func (c call) asks() string {
 	case c.grants():
 		manner = "grants"
 	}
-	return strings.TrimSpace(c.op + " " + manner + " of " + strings.Join(c.keys(), ", "))
+	return fmt.Sprintf("%s that %s %s, in %d bytes", c.op, manner, strings.Join(c.keys(), ", "), len(c.body))
 }
 
 // keys are those that a request names, sessions without their ids.
@@ -177,7 +179,7 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 // fault is what the network does with one request.
 func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
-	dead, cutTil, asleepTil := c.dead, c.cutTil, c.asleepTil
+	dead, cutTil, asleepTil, outTil := c.dead, c.cutTil, c.asleepTil, c.outTil
 	c.mu.Unlock()
 	if sent.commits() {
 		f.late *= 3 // so that it outlives its grant now and then
@@ -195,6 +197,8 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 	switch p := f.percent; {
 	case dead, time.Now().Before(asleepTil), !mended && time.Now().Before(cutTil):
 		return hang(ctx)
+	case !mended && time.Now().Before(outTil):
+		return c.refuse(ctx, f, refusal(500, "InternalServerError"))
 	case c.plan.net.refusals && !mended && f.odd < 50:
 		return c.refuse(ctx, f, refusal(400, "AccessDeniedException"))
 	case c.plan.net.refusals && !mended && f.odd < 75 && !sent.commits(): // a copy before this one was not

@@ -76,16 +76,17 @@ func mustUint(t *testing.T, s string) uint64 {
 
 // simPlan is what tests of the simulation itself change.
 type simPlan struct {
-	shared bool            // clients renew one session for all their locks
-	alone  bool            // no two goroutines of a client want several keys
-	leases []time.Duration // of the clients by their ids; none: all simLease
-	net    troubles        // beside those that every network has
-	config func(*leasehold.Config, *rand.Rand)
-	work   func(*simClient, *worker)             // of each goroutine; nil: section
-	beside func(t *testing.T, s *sim, r *worker) // goes on beside the clients, until the network is mended
-	tamper func(*http.Request, []byte) []byte    // changes requests on their way
-	report func(problem string)                  // instead of failing the test
-	told   func(history []string)                // is given what happened
+	shared   bool            // clients renew one session for all their locks
+	alone    bool            // no two goroutines of a client want several keys
+	leases   []time.Duration // of the clients by their ids; none: all simLease
+	net      troubles        // beside those that every network has
+	believes bool            // beyond the lease, in an outage
+	config   func(*leasehold.Config, *rand.Rand)
+	work     func(*simClient, *worker)             // of each goroutine; nil: section
+	beside   func(t *testing.T, s *sim, r *worker) // goes on beside the clients, until the network is mended
+	tamper   func(*http.Request, []byte) []byte    // changes requests on their way
+	report   func(problem string)                  // instead of failing the test
+	told     func(history []string)                // is given what happened
 }
 
 const (
@@ -123,6 +124,7 @@ type simClient struct {
 	mu        sync.Mutex
 	cutTil    time.Time // partitioned until then, or until the network is mended
 	asleepTil time.Time
+	outTil    time.Time // DynamoDB answers that it cannot
 	dead      bool
 }
 
@@ -131,7 +133,7 @@ var damaged = map[string]types.AttributeValue{"key": str("damaged"), "ownerName"
 
 func newSim(t *testing.T, seed uint64, plan simPlan) *sim {
 	s := &sim{checker: newChecker(), w: newWorld(t).work(), seed: seed, plan: plan, quit: make(chan struct{})}
-	s.table = s.w
+	s.table, s.holdsOn = s.w, plan.believes
 	s.w.put(damaged)
 	return s
 }

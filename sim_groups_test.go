@@ -1,0 +1,143 @@
+package leasehold_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Clients want one of several keys, or all of them, and commit under several
+// locks; some enter a lock that they hold again, some ask only for what exists.
+// Nothing is given up.
+func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, in(groups)) }
+
+func groups(seed uint64) simPlan {
+	return simPlan{shared: seed%3 == 0, work: (*simClient).sectionOfGroups}
+}
+
+func (c *simClient) sectionOfGroups(r *worker) {
+	switch r.IntN(5) {
+	case 0:
+		c.oneOf(r)
+	case 1, 2:
+		c.allOf(r)
+	case 3:
+		c.twice(r)
+	default:
+		c.section(r)
+	}
+}
+
+// oneOf holds one of the keys for a while.
+func (c *simClient) oneOf(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	keys := leasehold.Keys(simKeys...)
+	if r.IntN(2) == 0 {
+		keys[0], keys[1] = keys[1], keys[0]
+	}
+	lock, err := c.client.AcquireAny(ctx, keys, c.manner(r)...)
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 3000)
+	c.commit(r, lock, 3*time.Second)
+	c.releases(r, lock)
+}
+
+// allOf holds all the keys for a while, and commits under all of them.
+func (c *simClient) allOf(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	g, err := c.client.AcquireAll(ctx, leasehold.Keys(simKeys...), c.manner(r)...)
+	if err != nil {
+		return
+	}
+	locks := g.Locks()
+	for _, lock := range locks {
+		c.believes(c, lock)
+	}
+	if c.isDead() {
+		return
+	}
+	for range r.IntN(3) {
+		c.rest(r, 3000)
+		limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
+		call, value := c.begin(locks[0])
+		call.beside = locks[1:]
+		c.end(call, g.Commit(limited, writes(note(call.key, value))))
+		cancel()
+	}
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
+	defer cancel()
+	if r.IntN(3) == 0 {
+		call, value := c.begin(locks[0])
+		err = g.CommitAndRelease(ctx, writes(note(call.key, value)))
+		c.end(call, err)
+	} else {
+		err = g.Release(ctx)
+	}
+	if err == nil {
+		for _, lock := range locks {
+			c.releasedForGood(lock)
+		}
+	}
+}
+
+// twice enters a lock that it holds already.
+func (c *simClient) twice(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	key := simKeys[r.IntN(len(simKeys))]
+	lock, err := c.client.Acquire(ctx, key, leasehold.IfExists())
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 2000)
+	again, err := c.client.Acquire(lock.Context(), key, leasehold.Reentrant())
+	if err != nil {
+		return // the lock was lost meanwhile: its lease frees it
+	}
+	if again.Token() != lock.Token() {
+		c.violated("of groups: process %d entered its lock with token %d, not %d", c.id, again.Token(), lock.Token())
+	}
+	if trusted := lock.Err() == nil; again.Release(ctx) == nil && trusted && c.isReleased(lock) {
+		c.violated("of groups: the first handle to be released released %v for both", lock.Key())
+	}
+	c.commit(r, lock, 3*time.Second)
+	c.releases(r, lock)
+}
+
+// isReleased reports whether the table shows the lock's grant released.
+func (c *simClient) isReleased(lock *leasehold.Lock) bool {
+	c.checker.mu.Lock()
+	defer c.checker.mu.Unlock()
+	s := c.records[lock.Key().Partition]
+	return s != nil && s.released && s.grant == lock.Record().Grant && s.token == lock.Token()
+}
+
+func (c *simClient) manner(r *worker) []leasehold.AcquireOption {
+	var opts []leasehold.AcquireOption
+	if r.IntN(4) == 0 {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if r.IntN(6) == 0 {
+		opts = append(opts, leasehold.IfExists())
+	}
+	return opts
+}
+
+func (c *simClient) releases(r *worker, lock *leasehold.Lock) {
+	if c.isDead() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
+	defer cancel()
+	if lock.Release(ctx) == nil {
+		c.releasedForGood(lock)
+	}
+}

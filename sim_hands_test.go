@@ -1,0 +1,83 @@
+package leasehold_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// operator is the id of who breaks locks.
+const operator = 50
+
+// An operator breaks locks, whoever holds them. That gives up promise 2 of the
+// grants that were broken; what is fenced is as safe as ever.
+func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, in(breaking)) }
+
+func breaking(_ uint64) simPlan {
+	return simPlan{beside: breakLocks}
+}
+
+func breakLocks(t *testing.T, s *sim, r *worker) {
+	c := s.newClient(t, operator, r.Rand)
+	defer func() { _ = c.client.Close(context.Background()) }()
+	for s.goesOn() {
+		c.rest(r, 3000)
+		ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
+		if record, err := c.client.Get(ctx, simKeys[r.IntN(len(simKeys))]); err == nil && !record.Released {
+			_ = c.client.Break(ctx, record)
+		}
+		cancel()
+	}
+}
+
+// Records are deleted: by hand whatever they show, which gives up promise 2 of
+// that grant, and by TTL once they are released and their time has come. Both
+// give up the order of tokens against copies of old requests, and nothing else.
+func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, in(deletion)) }
+
+func deletion(_ uint64) simPlan {
+	return simPlan{config: shortRetention, beside: deleteRecords}
+}
+
+func deleteRecords(_ *testing.T, s *sim, r *worker) {
+	s.mu.Lock()
+	s.deletes = true
+	s.mu.Unlock()
+	for s.goesOn() {
+		time.Sleep(upTo(r, 2*time.Second))
+		s.mu.Lock()
+		key := simKeys[r.IntN(len(simKeys))]
+		before, item := s.records[key], attributesOf(s.w.item(key))
+		due := item["expiresAt"] != nil && time.Unix(item.number("expiresAt"), 0).Before(time.Now())
+		if byHand := r.IntN(6) == 0; before != nil && (due || byHand) {
+			if !before.released {
+				s.broken[before.grant] = true
+			}
+			s.history.enter("%s is deleted, by hand: %v", key, byHand)
+			s.deleteNow(key)
+			delete(s.records, key)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// deleteNow deletes a record, at the instant of the look at it.
+func (s *sim) deleteNow(key string) {
+	_, err := s.w.db.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: keyItem(key)})
+	if err != nil {
+		s.note("0: %v", err)
+	}
+}
+
+// goesOn reports whether the network still has faults.
+func (s *sim) goesOn() bool {
+	select {
+	case <-s.quit:
+		return false
+	default:
+		return true
+	}
+}

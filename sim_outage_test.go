@@ -1,0 +1,35 @@
+package leasehold_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Clients hold on to their locks through outages. That gives up promise 2 while
+// DynamoDB answers that it cannot, and belief says nothing of leases; what is
+// fenced is as safe as ever.
+func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, in(outages)) }
+
+func outages(_ uint64) simPlan {
+	return simPlan{
+		config:   func(cfg *leasehold.Config, rng *rand.Rand) { cfg.HoldThroughOutage = rng.IntN(3) > 0 },
+		believes: true,
+		beside: func(_ *testing.T, s *sim, r *worker) {
+			for s.goesOn() {
+				time.Sleep(upTo(r, 4*time.Second))
+				for _, c := range s.clients {
+					if r.IntN(3) > 0 {
+						c.mu.Lock()
+						c.outTil = time.Now().Add(upTo(r, 2*simLease))
+						c.mu.Unlock()
+					}
+				}
+			}
+		},
+	}
+}
+
+func shortRetention(cfg *leasehold.Config, _ *rand.Rand) { cfg.Retention = time.Second }

@@ -1,0 +1,128 @@
+package leasehold_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Grants are laid down by one process and taken up by others, two at once, and
+// processes tell each other what they have observed. Nothing is given up.
+func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, in(passingOn)) }
+
+func passingOn(_ uint64) simPlan {
+	return simPlan{work: (*simClient).sectionPassedOn}
+}
+
+// sectionPassedOn is a grant that others take up, section, or a look at what
+// another process has observed.
+func (c *simClient) sectionPassedOn(r *worker) {
+	switch r.IntN(4) {
+	case 0:
+		c.learn(r)
+	case 1:
+		c.passOn(r)
+	default:
+		c.section(r)
+	}
+}
+
+func (c *simClient) passOn(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))])
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 2000)
+	g, err := lock.Detach()
+	if err != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	first := r.IntN(len(c.clients))
+	for i := range 1 + r.IntN(2) {
+		heir := c.clients[(first+i)%len(c.clients)]
+		theirs := newWorker(c.seed, r.name, "heir", i, g.Token)
+		wg.Go(func() { heir.takeUp(theirs, g) })
+	}
+	wg.Wait()
+}
+
+// takeUp resumes a grant, works under it and releases it.
+func (c *simClient) takeUp(r *worker, g leasehold.Grant) {
+	c.rest(r, 200)
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
+	defer cancel()
+	lock, err := c.client.Resume(ctx, g)
+	if err != nil || c.isDead() {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 3000)
+	c.commit(r, lock, 3*time.Second)
+	if lock.Release(ctx) == nil {
+		c.releasedForGood(lock)
+	}
+}
+
+// learn imports what another process has observed, as one of another host. Its
+// clock differs by less than is declared.
+func (c *simClient) learn(r *worker) {
+	from := c.clients[r.IntN(len(c.clients))]
+	var told []leasehold.Observation
+	for _, o := range from.client.Observations() {
+		told = append(told, ofAnotherHost(o))
+	}
+	for i := range told {
+		told[i].Since = told[i].Since.Add(from.wallAhead() - c.wallAhead())
+	}
+	c.checker.mu.Lock()
+	if c.seen[c.id] == nil {
+		c.seen[c.id] = map[string]time.Time{}
+	}
+	for _, o := range told {
+		first, ok := c.seen[from.id][o.Version]
+		if mine, knows := c.seen[c.id][o.Version]; ok && (!knows || first.Before(mine)) {
+			c.seen[c.id][o.Version] = first
+			c.told[o.Version] = true
+		}
+	}
+	c.checker.mu.Unlock()
+	if err := c.client.ImportObservations(simSkew, told...); err != nil {
+		c.violated("0: process %d imports observations: %v", c.id, err)
+	}
+}
+
+// simSkew is the most by which the wall clocks of two processes differ.
+const simSkew = 100 * time.Millisecond
+
+// wallAhead is by how much the process's wall clock is ahead.
+func (c *simClient) wallAhead() time.Duration {
+	return upTo(drawn(c.seed, "wall", c.id), simSkew*9/10).Truncate(time.Millisecond)
+}
+
+func ofAnotherHost(o leasehold.Observation) leasehold.Observation {
+	var fields map[string]any
+	text, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	delete(fields, "boot")
+	if err == nil {
+		text, err = json.Marshal(fields)
+	}
+	var out leasehold.Observation
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return out
+}

@@ -56,7 +56,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 	proto := c.protoOfRecord(r)
 	for n := 0; ; n++ {
 		version := protocol.NewVersion()
-		w := proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)), b.unrenewed)
+		w := proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)))
 		ans := c.write(ctx, w, attemptLimit)
 		switch {
 		case ans.Effect == decide.Applied:
@@ -85,11 +85,11 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 				return nil
 			case now.Released && now.Version == "" && len(unanswered) > 0:
 				return nil // free records of this layout do not say whose write freed them
-			case c.caps.Expiry == layout.Observed && r.Grant == "" && now.Grant == "" && now.Owner == r.Owner && r.Owner != "" && !now.Released && !b.unrenewed:
-				// A foreign holder has no grant id: its owner, if it has a
-				// name, is what stays the same while it renews. In layouts that go by the clock
-				// it does not renew: another version is another grant.
+			case !b.unrenewed && !now.Released && c.sameGrant(r, now) && ctx.Err() == nil:
+				// Renewed since it was looked at: what it carries by now says
+				// whether TTL may collect it.
 				r = now
+				continue
 			default:
 				return &ChangedError{Now: now}
 			}
@@ -101,6 +101,14 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 			return c.breakFailed(r.Key, unanswered, errors.Join(context.Cause(ctx), ans.err))
 		}
 	}
+}
+
+// sameGrant reports whether two records of a key show one grant. A foreign holder
+// has no grant id: its owner, if it has a name, is what stays the same while it
+// renews. In layouts that go by the clock it does not renew: another version is
+// another grant.
+func (c *Client) sameGrant(a, b Record) bool {
+	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.caps.Expiry == layout.Observed)
 }
 
 // breakFailed is the error of a Break that gives up.

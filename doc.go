@@ -101,7 +101,10 @@
 //	           has not shown the grant gone can be released again, and this client
 //	           may take it over at once. Under a session, whose renewals would keep
 //	           the key, the client repeats it by itself.
-//	break      applied: free. A condition that failed shows our own break, or that
+//	break      applied: free. It names the version that was looked at, so that
+//	           what it frees is what it knows: data keeps a record from TTL. A
+//	           condition that failed shows our own break; or the same grant,
+//	           renewed since, and the break is repeated on what it shows; or that
 //	           the grant has changed, which is left alone.
 //
 // # Fenced work

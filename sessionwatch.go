@@ -154,7 +154,7 @@ func (w *sessionWatch) kill(ctx context.Context) (bool, answer, error) {
 		return true, answer{}, nil
 	}
 	version := protocol.NewVersion()
-	ans := w.c.write(ctx, w.proto.Session().Break(w.record.protocol(), version, w.c.expires(false), true), attemptLimit)
+	ans := w.c.write(ctx, w.proto.Session().Break(w.record.protocol(), version, w.c.expires(false)), attemptLimit)
 	if ans.Effect == decide.Applied {
 		w.died()
 		return true, answer{}, nil

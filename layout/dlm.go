@@ -117,13 +117,9 @@ func (p dlm) Guard(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-func (p dlm) Break(r protocol.Record, _ string, _ time.Time, unrenewed bool) *protocol.Write {
+func (p dlm) Break(r protocol.Record, _ string, _ time.Time) *protocol.Write {
 	w := protocol.NewDelete(p.mustKey(r.Key))
-	if r.Grant == "" || unrenewed {
-		w.Where(p.isRecord(w, r))
-	} else {
-		w.Where(w.In(attrGrant, []string{r.Grant}))
-	}
+	w.Where(p.isRecord(w, r))
 	return w
 }
 

@@ -396,7 +396,7 @@ func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
 			}
 		}
 		if r.State == held {
-			if !r.lands(r.Break(r.record(), v9, granted.Add(time.Hour), false)) {
+			if !r.lands(r.Break(r.record(), v9, granted.Add(time.Hour))) {
 				t.Fatal("a peer's record is not broken")
 			}
 			left(r.item())

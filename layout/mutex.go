@@ -146,14 +146,10 @@ func (p mutex) Guard(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-func (p mutex) Break(r protocol.Record, _ string, expires time.Time, unrenewed bool) *protocol.Write {
+func (p mutex) Break(r protocol.Record, _ string, expires time.Time) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(r.Key))
 	p.setReleased(w, expires)
-	if r.Grant == "" || unrenewed {
-		w.Where(p.isRecord(w, r))
-	} else {
-		w.Where(w.In(attrGrant, []string{r.Grant}) + " AND " + p.isHeld(w))
-	}
+	w.Where(p.isRecord(w, r))
 	return w
 }
 

@@ -269,7 +269,7 @@ func (p readWrite) Guard(h protocol.Hold) *protocol.Write {
 }
 
 // Break removes the entry that r shows.
-func (p readWrite) Break(r protocol.Record, version string, expires time.Time, unrenewed bool) *protocol.Write {
+func (p readWrite) Break(r protocol.Record, version string, expires time.Time) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(r.Key))
 	p.mode = r.Mode
 	if p.mode == protocol.ModeRead {
@@ -277,11 +277,8 @@ func (p readWrite) Break(r protocol.Record, version string, expires time.Time, u
 	} else {
 		p.setLeft(w, r.Grant, protocol.Release{Version: version, Expires: expires})
 	}
-	condition := p.stands(w, r.Grant, protocol.Hold{Owner: r.Owner, Token: r.Token})
-	if unrenewed {
-		condition += " AND " + w.PathIn(w.Path(append(p.place(r.Grant), p.version)...), []string{r.Version})
-	}
-	w.Where(condition)
+	w.Where(p.stands(w, r.Grant, protocol.Hold{Owner: r.Owner, Token: r.Token}) +
+		" AND " + w.PathIn(w.Path(append(p.place(r.Grant), p.version)...), []string{r.Version}))
 	return w
 }
 

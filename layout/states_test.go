@@ -127,9 +127,7 @@ func TestABreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
 		_, held := b.hold()
 		r := b.record()
 		whatever := []string{same, token, kind, spent, expired}
-		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, v3, granted, false) },
-			b.where(append(whatever, version), "dyndb-mutex", holder)...)
-		b.landsIn("break if unrenewed", held, func() *protocol.Write { return b.Break(r, v3, granted, true) }, append(whatever, grant)...)
+		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, v3, granted) }, append(whatever, grant)...)
 	})
 }
 

@@ -145,17 +145,13 @@ func (p versioned) Guard(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-func (p versioned) Break(r protocol.Record, version string, expires time.Time, unrenewed bool) *protocol.Write {
+func (p versioned) Break(r protocol.Record, version string, expires time.Time) *protocol.Write {
 	w := protocol.NewDelete(p.mustKey(r.Key))
 	if p.released != "" {
 		w = protocol.NewUpdate(p.mustKey(r.Key))
 		p.setReleased(w, version, expires)
 	}
-	attribute, shown := attrGrant, r.Grant
-	if r.Grant == "" || unrenewed {
-		attribute, shown = p.version, r.Version
-	}
-	w.Where(strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(r.Owner), w.In(attribute, []string{shown})), " AND "))
+	w.Where(strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(r.Owner), w.In(p.version, []string{r.Version})), " AND "))
 	return w
 }
 

@@ -162,9 +162,9 @@ type Protocol interface {
 	// Guard holds while the grant stands, renewed or not, and changes nothing.
 	Guard(h Hold) *Write
 
-	// Break frees the grant that r shows, whoever holds it. With unrenewed
-	// the record must still show r's version.
-	Break(r Record, version string, expires time.Time, unrenewed bool) *Write
+	// Break frees the record while it is as r shows it: its grant, whoever
+	// holds it, and not renewed since.
+	Break(r Record, version string, expires time.Time) *Write
 }
 
 // Sharing is a protocol whose records may belong to a session.

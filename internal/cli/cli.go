@@ -17,7 +17,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,6 +73,9 @@ func Main(env Env) int {
 	if err == nil {
 		return 0
 	}
+	if readerGone(err, env.Stdout) {
+		return codeSignal + int(syscall.SIGPIPE) // as if the signal had ended it, and as silent
+	}
 	// Flags that could not be parsed leave --json unread.
 	a.say.configure(a.flags)
 	a.report(err)
@@ -79,6 +84,14 @@ func Main(env Env) int {
 		return code.code
 	}
 	return a.troubleCode(cmd)
+}
+
+// readerGone reports whether err is that nobody reads standard output any more,
+// as after head(1) has seen enough.
+func readerGone(err error, stdout io.Writer) bool {
+	f, ok := stdout.(*os.File)
+	var in *fs.PathError
+	return ok && errors.As(err, &in) && in.Path == f.Name() && errors.Is(in.Err, syscall.EPIPE)
 }
 
 // isTerminal reports whether a stream is a terminal.

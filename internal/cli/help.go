@@ -107,7 +107,7 @@ Exit codes of all other commands, as those of grep(1):
   0         yes, or done
   1         no: held, lost, not found, changed, does not fit
   2         trouble: usage, AWS, network
-  128+N     a wait was ended by signal N`,
+  128+N     a wait was ended by signal N; 141: nobody reads the output any more`,
 	}
 }
 

@@ -1,0 +1,46 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// withoutReader runs a command whose output goes to nobody.
+func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	var said bytes.Buffer
+	cmd := exec.Command("leasehold", args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, w, &said
+	code = exitCode(cmd.Run())
+	return said.String(), code
+}
+
+func TestTableAReaderThatHasSeenEnoughIsNoTrouble(t *testing.T) {
+	dir, env := tableEnv(t)
+	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
+	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"get", "k"}, {"get", "k", "--json"}, {"help"}} {
+		if said, code := withoutReader(t, dir, env, args...); said != "" || code != 141 && code != 0 && code != -1 {
+			t.Errorf("%v: exit code %d: %s", args, code, said)
+		}
+	}
+}
+
+func TestTableAGrantThatNobodyReadsIsReleased(t *testing.T) {
+	dir, env := tableEnv(t)
+	said, code := withoutReader(t, dir, env, "acquire", "k")
+	if code != 2 || !strings.Contains(said, "cannot write the grant to standard output: broken pipe; k was released again") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	start(t, dir, env, "acquire", "-n", "k").ends(0)
+}

@@ -39,7 +39,7 @@ the grant cannot be written, KEY is released again.`,
 				return err
 			}
 			lockKey := completeKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			to, err := a.openGrantFile(cmd.Context(), path, wanted.table, lockKey)
+			to, err := a.openGrantFile(cmd.Context(), path, wanted, lockKey)
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 	if err != nil {
 		return err
 	}
-	err = to.write(grant)
+	err = to.write(s.placed(grant))
 	if err == nil {
 		return nil
 	}

@@ -19,8 +19,8 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 }
 
 // readGrant reads a grant from a file or from standard input.
-func (a *app) readGrant(path string) (leasehold.Grant, error) {
-	var g leasehold.Grant
+func (a *app) readGrant(path string) (placedGrant, error) {
+	var g placedGrant
 	var b []byte
 	var err error
 	from := path
@@ -41,9 +41,9 @@ func (a *app) readGrant(path string) (leasehold.Grant, error) {
 }
 
 // grantOfFile reads the grant that renew and release are about.
-func (a *app) grantOfFile(cmd *cobra.Command, path string) (leasehold.Grant, error) {
+func (a *app) grantOfFile(cmd *cobra.Command, path string) (placedGrant, error) {
 	if path == standardStream && isTerminal(a.Stdin) {
-		return leasehold.Grant{}, usageOf(cmd, "name the FILE with the grant: -f FILE")
+		return placedGrant{}, usageOf(cmd, "name the FILE with the grant: -f FILE")
 	}
 	return a.readGrant(path)
 }
@@ -51,6 +51,7 @@ func (a *app) grantOfFile(cmd *cobra.Command, path string) (leasehold.Grant, err
 // resumed is what renew and release share: a grant taken up again. ctx ends
 // with a signal.
 type resumed struct {
+	store *store
 	lock  *leasehold.Lock
 	ctx   context.Context
 	close func()
@@ -67,7 +68,10 @@ const mostRenewals = 5
 // Whoever is to release a grant may have it as it was before a renewal, say if
 // the output of that was lost: by grant, token and owner it is the same. To
 // renew that would let two processes believe in one grant.
-func (a *app) resume(cmd *cobra.Command, g leasehold.Grant, toRelease, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
+func (a *app) resume(cmd *cobra.Command, g placedGrant, toRelease, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
+	if err := a.goWhere(g); err != nil {
+		return nil, err
+	}
 	s, err := a.open(cmd, g.Table)
 	if err != nil {
 		return nil, err
@@ -87,15 +91,15 @@ func (a *app) resume(cmd *cobra.Command, g leasehold.Grant, toRelease, data bool
 	}
 	signals := catchSignals()
 	ctx, cancel := signals.bind(cmd.Context())
-	r := &resumed{ctx: ctx, close: func() {
+	r := &resumed{store: s, ctx: ctx, close: func() {
 		cancel()
 		signals.release()
 		closeLocks(locks)
 		s.close()
 	}}
 	for n := 0; ; n++ {
-		r.lock, err = locks.Resume(ctx, g, opts...)
-		since := renewedSince(g, err)
+		r.lock, err = locks.Resume(ctx, g.Grant, opts...)
+		since := renewedSince(g.Grant, err)
 		if since == nil {
 			break
 		}

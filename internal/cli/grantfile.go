@@ -37,7 +37,7 @@ type grantFile struct {
 
 // openGrantFile settles where a grant of key in a table is to go, and refuses
 // what must not be overwritten. Nothing has been sent by then.
-func (a *app) openGrantFile(ctx context.Context, path, table string, key leasehold.Key) (*grantFile, error) {
+func (a *app) openGrantFile(ctx context.Context, path string, in place, key leasehold.Key) (*grantFile, error) {
 	if path == standardStream {
 		return &grantFile{path: path, stream: a.Stdout}, nil
 	}
@@ -63,7 +63,7 @@ func (a *app) openGrantFile(ctx context.Context, path, table string, key leaseho
 	} else if err != nil {
 		return nil, unusable(path, err)
 	}
-	if err := g.mayBeReplaced(a.Now(), table, key); err != nil {
+	if err := g.mayBeReplaced(a.Now(), in, key); err != nil {
 		return nil, err
 	}
 	return g, g.probe()
@@ -88,7 +88,7 @@ func mustBeAFile(path string) error {
 
 // grantFileOf is the file that grant was read from, to be replaced by the
 // renewed grant.
-func (a *app) grantFileOf(path string, grant leasehold.Grant) (*grantFile, error) {
+func (a *app) grantFileOf(path string, grant placedGrant) (*grantFile, error) {
 	if path == standardStream {
 		return &grantFile{path: path, stream: a.Stdout}, nil
 	}
@@ -123,7 +123,7 @@ func pathless(err error) error {
 
 // mayBeReplaced says why a file that is there must stay. A grant of the very
 // lock that is wanted need not: once that is granted again, it is over.
-func (g *grantFile) mayBeReplaced(now time.Time, table string, key leasehold.Key) error {
+func (g *grantFile) mayBeReplaced(now time.Time, wanted place, key leasehold.Key) error {
 	if len(bytes.TrimSpace(g.was)) == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (g *grantFile) mayBeReplaced(now time.Time, table string, key leasehold.Key
 	if !ok {
 		return usagef("--grant %s: the file holds something else than a grant, which would be lost: name another file", g.path)
 	}
-	if in.Table == table && in.Key == key {
+	if in.Table == wanted.table && in.at.File == wanted.file && in.Key == key {
 		return nil
 	}
 	if end := leaseEnds(in); now.Before(end) {
@@ -142,10 +142,9 @@ func (g *grantFile) mayBeReplaced(now time.Time, table string, key leasehold.Key
 	return nil
 }
 
-// leaseEnds is when the lease of a grant has surely run out, by this machine's
-// clock: after trust by the margin, a tenth of the lease, and in layouts that
-// go by the wall clock by what clocks may differ. A quarter is more than that.
-func leaseEnds(g leasehold.Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 4) }
+// leaseEnds is when the lease of a grant has run out by this machine's clock: it
+// outlasts trust by the margin, a tenth of it.
+func leaseEnds(g placedGrant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // probe makes sure that a file can be made beside the grant's.
 func (g *grantFile) probe() error {
@@ -183,7 +182,7 @@ func (a *app) openStream(ctx context.Context, g *grantFile) (*grantFile, error) 
 // write puts a grant where it goes, readable by its owner alone. A regular
 // file is replaced as a whole or not at all, and not if another process has
 // put something there meanwhile.
-func (g *grantFile) write(grant leasehold.Grant) error {
+func (g *grantFile) write(grant placedGrant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
 		return err
@@ -286,8 +285,8 @@ func removeGrant(path, id string) error {
 }
 
 // parseGrant reads a grant as leasehold acquire writes it.
-func parseGrant(b []byte) (leasehold.Grant, bool) {
-	var g leasehold.Grant
+func parseGrant(b []byte) (placedGrant, bool) {
+	var g placedGrant
 	err := json.Unmarshal(b, &g)
 	return g, err == nil && g.ID != "" && g.Table != ""
 }

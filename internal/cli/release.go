@@ -46,7 +46,7 @@ A grant from before a renewal does as well: the output of that may be lost.`,
 	return cmd
 }
 
-func (a *app) release(cmd *cobra.Command, g leasehold.Grant, opts []leasehold.ReleaseOption) error {
+func (a *app) release(cmd *cobra.Command, g placedGrant, opts []leasehold.ReleaseOption) error {
 	r, err := a.resume(cmd, g, true, len(opts) > 0)
 	if err != nil {
 		return err

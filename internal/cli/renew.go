@@ -51,7 +51,7 @@ The new one replaces the old, which renews nothing any more.`,
 			if err != nil {
 				return no(err)
 			}
-			if err := to.write(grant); err != nil {
+			if err := to.write(r.store.placed(grant)); err != nil {
 				return usagef("%s is renewed until %s, but the new grant could not be written to %s: %v; the old one still does for leasehold release",
 					printable(grant.Key.String()), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), pathless(err))
 			}

@@ -153,7 +153,7 @@ func isStopped(pid int) bool {
 func TestTableOnATerminalAListingIsAligned(t *testing.T) {
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
-	start(t, dir, env, "acquire", "a/much/longer/key", "-l", "90s", "-f", "grant").ends(0)
+	start(t, dir, env, "acquire", "a/much/longer/key", "-l", "90s", "-f", "other").ends(0)
 	s := onTerminal(t, dir, env, "ls")
 	s.ends(0)
 	s.shows(`^KEY                OWNER +HELD  LEASE  TOKEN\r\n` +

@@ -22,7 +22,7 @@ type seat struct {
 // A holder is dead once its record has stood still for its lease, by this
 // process's monotonic clock; with Config.SharedLease it is the holder's session
 // that is watched, and where records say when they expire, that time. A change
-// shows within two longest polls (Config.PollMax); changes that follow each
+// shows within one longest poll, twice Config.PollMax; changes that follow each
 // other faster may be seen as one. One that was found dead and renews after
 // all, because clocks run apart, is yielded again.
 //

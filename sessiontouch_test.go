@@ -160,3 +160,21 @@ func TestAnAttemptGivenUpUnderASessionThatLandsLateIsUndone(t *testing.T) {
 		})
 	}
 }
+
+func TestALeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		e, _, wire := w.elects(sharedConfig())
+		watching, _, _ := w.elects(patient(config()))
+		term := w.campaign(e, "a")
+		o := observe(t, watching)
+		o.shows(leaderOf(term, "a"))
+		wire.setFault(noTouch)
+		elapse(3 * time.Hour)
+		o.shows()
+		if err := term.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = o.end()
+		w.release(term)
+	})
+}

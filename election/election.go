@@ -8,7 +8,7 @@
 // At most one process believes that it leads. A leader that died is replaced
 // within its lease and one longest poll of a candidate. What a leader writes
 // elsewhere is fenced by the term only if it goes through Commit, or carries
-// the term's Guard or number.
+// the term's Guards or number.
 package election
 
 import (

@@ -80,7 +80,7 @@ func inRange(n int) error {
 }
 
 // Acquire waits for a permit. Its token grows per slot, not over all N: fence
-// with Commit or Guard, not by comparing tokens. So do data and attributes
+// with Commit or Guards, not by comparing tokens. So do data and attributes
 // belong to the slot.
 //
 // When ctx ends while all permits are held, the error matches

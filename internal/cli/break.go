@@ -116,12 +116,14 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 		return o, fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(r.Key.String()), s.table)
 	case o.record.Released, grantOf(o.record) != grantOf(r):
 		return o, &leasehold.ChangedError{Now: o.record}
+	case o.found == live && o.by.shared:
+		fmt.Fprintln(a.Stderr, "The holder lives: it has just renewed its shared lease, and may work on for up to twenty minutes after a break.")
 	case o.found == live:
 		fmt.Fprintln(a.Stderr, "The holder lives: it has just renewed, and may work on for some seconds after a break.")
 	case by.expiry == layout.WallClock:
 		fmt.Fprintf(a.Stderr, "The record has expired (%s): its holder is dead, or stuck.\n", leaseText(o.record, a.Now()))
 	default:
-		fmt.Fprintf(a.Stderr, "The holder has not renewed for a lease (%s): it is dead, or stuck.\n", shortDuration(o.record.Lease))
+		fmt.Fprintf(a.Stderr, "The holder has not renewed for a lease (%s): it is dead, or stuck.\n", shortDuration(o.by.lease))
 	}
 	yes, err := a.ask(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())))
 	if err == nil && !yes {

@@ -21,7 +21,8 @@ const (
 type observation struct {
 	record leasehold.Record
 	found  liveness
-	gone   bool // there is no record any more
+	by     watched // by what that was found
+	gone   bool    // there is no record any more
 	err    error
 }
 
@@ -97,16 +98,16 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 		case r.Released:
 			return observation{record: r}
 		case w.dead:
-			return observation{record: r, found: dead}
+			return observation{record: r, found: dead, by: w}
 		case since.IsZero():
 			// What a listing showed may be old: the lease counts from here.
 			seen, since = w, now
 		case w.version != seen.version:
-			return observation{record: r, found: live}
+			return observation{record: r, found: live, by: w}
 		}
 		left := o.deadIn(leasehold.Record{Lease: w.lease, ExpiresAt: r.ExpiresAt}, now.Sub(since))
 		if left <= 0 {
-			return observation{record: r, found: dead}
+			return observation{record: r, found: dead, by: w}
 		}
 		if every == 0 {
 			every = min(left/looksPerLease, longestLookAway)

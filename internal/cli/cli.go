@@ -3,11 +3,14 @@
 //
 //	root.go       flags of all commands, and their order in the help
 //	settings.go   flag, LEASEHOLD_*, AWS chain, default: where the locks are
+//	              (defaultstore.go: where nobody names one); held.go what is
+//	              held above this process
 //	connect.go    the SDK's client for that, and a lock client on it
 //	messages.go   what is said on stderr, in text or JSON
 //	errors.go     what an error means: exit code, kind, words
 //	waiting.go    who is waited for
-//	grantfile.go  where a grant goes, and what must not be overwritten
+//	grantfile.go  where a grant goes, and what must not be overwritten;
+//	              grantstore.go the store that a grant is of
 //	supervise.go  CMD under the lock; child*.go its process group; watchdog.go
 //	              the second process that stops it when trust ends; gate*.go
 //	              what CMD waits at until that process knows of it

@@ -104,7 +104,14 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
 	t := c.lines.enter(ctx, want)
 	if holder := c.lines.holder(want.key); holder != nil {
+		told := false
+		defer func() {
+			if !told { // OnEvent has panicked: nobody will take the turn
+				c.detach(func() { c.leaveLine(want, t) })
+			}
+		}()
 		c.emit(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder})
+		told = true
 	}
 	var ended error
 	var late <-chan time.Time
@@ -143,6 +150,13 @@ func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
 		return context.Cause(ctx)
 	case <-c.closing:
 		return ErrClosed
+	}
+}
+
+// leaveLine takes a ticket out of its line, and passes on the turn it may have.
+func (c *Client) leaveLine(want *request, t *ticket) {
+	if given, had := c.lines.leave(t); had {
+		c.refuse(want, given)
 	}
 }
 
@@ -192,8 +206,15 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 		c.detach(h.abandon)
 		return nil, ErrClosed
 	}
+	told := false
+	defer func() {
+		if !told { // OnEvent has panicked: nobody will have the handle
+			c.detach(h.abandon)
+		}
+	}()
 	c.emit(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
 		Requests: requests, TookOver: h.took != nil, Local: local})
+	told = true
 	return h.first, nil
 }
 

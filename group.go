@@ -94,13 +94,18 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 			return &notRunError{err}
 		}
 	}
+	returned := false
 	defer func() {
+		within := ctx
+		if !returned { // a panic is not held up for longer than the release may take
+			within = endedContext()
+		}
 		var lost error
 		for _, l := range g.locks {
 			lost = errors.Join(lost, l.lostCause())
 			l.done()
 		}
-		if released := g.Release(ctx); lost == nil && errors.Is(released, ErrLost) {
+		if released := g.Release(within); lost == nil && errors.Is(released, ErrLost) {
 			lost = released
 		}
 		if lost != nil && !errors.Is(err, ErrLost) {
@@ -109,7 +114,9 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	}()
 	bound, cancel := g.Bind(ctx)
 	defer cancel()
-	return fn(bound, g)
+	err = fn(bound, g)
+	returned = true
+	return err
 }
 
 // Release frees all keys, in one transaction for up to 100; where that is

@@ -70,6 +70,7 @@ func (l *Lock) TrustedUntil() time.Time {
 }
 
 // Do calls fn with Bind(ctx), and releases when fn returns, panics or exits.
+// A panic goes on once the release is answered, or Config.ReleaseGrace has passed.
 // Nil means: fn returned nil and the lock was ours until then. If the lock
 // was lost the error matches ErrLost, and fn's error as well. A release that
 // failed, without an answer or refused, is logged and reported as an event, not
@@ -79,12 +80,17 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	if err := l.begin(); err != nil {
 		return &notRunError{err}
 	}
+	returned := false
 	defer func() {
+		within := ctx
+		if !returned { // a panic is not held up for longer than the release may take
+			within = endedContext()
+		}
 		// Lost before fn returned is what counts; the release that follows
 		// can only add that somebody else's grant was there already.
 		lost := l.lostCause()
 		l.done()
-		if released := l.Release(ctx); lost == nil && errors.Is(released, ErrLost) {
+		if released := l.Release(within); lost == nil && errors.Is(released, ErrLost) {
 			lost = released
 		}
 		if lost != nil && !errors.Is(err, ErrLost) {
@@ -93,7 +99,9 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	}()
 	bound, cancel := l.Bind(ctx)
 	defer cancel()
-	return fn(bound, l)
+	err = fn(bound, l)
+	returned = true
+	return err
 }
 
 // begin enters a function in Do.

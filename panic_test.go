@@ -1,0 +1,118 @@
+package leasehold_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// panicOf returns what a function panics with.
+func panicOf(fn func()) (value any) {
+	defer func() { value = recover() }()
+	fn()
+	return nil
+}
+
+func TestAnOnEventThatPanicsLeavesNoLockWithoutAHandle(t *testing.T) {
+	for name, acquire := range map[string]func(context.Context, *leasehold.Client) error{
+		"Acquire": func(ctx context.Context, c *leasehold.Client) error { _, err := c.Acquire(ctx, "job"); return err },
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
+			_, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
+			return err
+		},
+		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
+			_, err := c.AcquireAny(ctx, leasehold.Keys("job", "other"))
+			return err
+		},
+	} {
+		for _, kind := range []leasehold.EventKind{leasehold.EventGranted, leasehold.EventWaiting} {
+			if kind == leasehold.EventWaiting && name != "Acquire" {
+				continue // told on a goroutine of its own, whose panic ends the process
+			}
+			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					var on leasehold.EventKind
+					cfg := config()
+					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+						if e.Kind == on {
+							panic("on event")
+						}
+					}
+					c, _ := w.client(cfg)
+					var held *leasehold.Lock
+					if kind == leasehold.EventWaiting {
+						held = w.acquire(c, "job")
+					}
+					on = kind
+					if p := panicOf(func() { _ = acquire(t.Context(), c) }); p != "on event" {
+						t.Errorf("panic %v", p)
+					}
+					on = ""
+					if held != nil {
+						w.release(held)
+					}
+					elapse(time.Second)
+					if n := len(c.Held()); n != 0 {
+						t.Errorf("%d locks held that nobody has", n)
+					}
+					lock, err := c.TryAcquire(t.Context(), "job")
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.release(lock)
+					if err := c.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAPanicInDoIsNotHeldUpByANetworkThatHangs(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *leasehold.Client, func()) error{
+		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
+			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })
+		},
+		"a group": func(ctx context.Context, c *leasehold.Client, work func()) error {
+			g, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
+			if err != nil {
+				return err
+			}
+			return g.Do(ctx, func(context.Context, *leasehold.Group) error { work(); return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.client(config())
+				var panicked time.Time
+				p := panicOf(func() {
+					_ = do(t.Context(), c, func() {
+						wire.setFault(cut)
+						panicked = time.Now()
+						panic("work")
+					})
+				})
+				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // Config.ReleaseGrace
+					t.Errorf("panic %v after %v", p, took)
+				}
+				elapse(5 * time.Second)
+			})
+		})
+	}
+}
+
+func TestAPanicInDoReleases(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		p := panicOf(func() {
+			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("work") })
+		})
+		if p != "work" || !w.released("job") {
+			t.Errorf("panic %v, record %v", p, w.item("job"))
+		}
+	})
+}

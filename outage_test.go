@@ -211,3 +211,33 @@ func TestALockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 		})
 	}
 }
+
+func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
+	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
+		"all is throttled": throttled,
+		"errors are slow": func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return out(ctx, c, next)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				cfg := config()
+				cfg.HoldThroughOutage = true
+				c, wire := w.client(cfg)
+				locks := w.acquireMany(c, "job", 1000)
+				wire.setFault(fault)
+				elapse(time.Minute)
+				if n := lost(locks); n > 0 {
+					t.Errorf("%d of %d locks lost", n, len(locks))
+				}
+				wire.setFault(nil)
+				elapse(10 * time.Second)
+				if s := c.Stats(); s.Held != len(locks) || s.MinRemaining < 10*time.Second {
+					t.Errorf("after the outage: %+v", s)
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}

@@ -207,7 +207,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 		h.until = h.until.Earlier(until)
 		h.rearm(now)
 		if h.renewal != nil {
-			h.c.renewals.Shortened(h.renewal, now.Remaining(h.until))
+			h.c.renewals.Lasts(h.renewal, now.Remaining(h.until))
 		}
 	}
 	remaining := h.remaining(now)
@@ -255,6 +255,10 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 	h.mu.Lock()
 	h.lastErr = ans.err
 	h.heard(ans)
+	if h.outage != nil && h.c.cfg.HoldThroughOutage && h.renewal != nil {
+		// It has been heard of for now: it is another's turn.
+		h.c.renewals.Lasts(h.renewal, h.timing.lease)
+	}
 	remaining = h.remaining(h.c.now())
 	h.mu.Unlock()
 	h.c.failing.add(h, ans.err)

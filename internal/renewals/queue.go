@@ -83,8 +83,9 @@ func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	})
 }
 
-// Shortened says that less trust is left of a lease than it seemed.
-func (q *Queue) Shortened(l *Lease, left time.Duration) {
+// Lasts says how much trust is left of a lease, if that is less than it seemed,
+// or more though no renewal has landed.
+func (q *Queue) Lasts(l *Lease, left time.Duration) {
 	q.change(l, l.times, left, func(now time.Time) {
 		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
 			l.due = due

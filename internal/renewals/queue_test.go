@@ -156,12 +156,12 @@ func TestALeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // after 3 s
 		elapse(time.Second)
-		b.q.Shortened(l, 300*time.Millisecond)
+		b.q.Lasts(l, 300*time.Millisecond)
 		elapse(time.Second)
 		if b.at["lock"] != 1100*time.Millisecond {
 			t.Errorf("sent after %v", b.at["lock"])
 		}
-		b.q.Shortened(l, time.Hour) // which makes none later
+		b.q.Lasts(l, time.Hour) // which makes none later
 		elapse(5 * time.Second)
 		if b.at["lock"] != 3100*time.Millisecond {
 			t.Errorf("sent after %v", b.at["lock"])

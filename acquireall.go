@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
@@ -150,26 +149,17 @@ func (e *orderError) Error() string {
 
 func (e *orderError) Is(target error) bool { return target == ErrDeadlock }
 
-// acquireAll takes a place in every local line, one after the other, and then
-// gathers the keys. wants are in order.
+// acquireAll gathers the keys. wants are in order.
 func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, error) {
-	began := c.now()
-	var skip time.Duration
-	for i, want := range wants {
-		given, err := c.awaitTurn(ctx, want)
-		if err == nil && given.granted != nil { // a single key, handed over
-			return c.gathered(ctx, []*holding{given.granted}, began, 0, true)
-		}
+	if len(wants) == 1 {
+		lock, err := c.acquire(ctx, wants[0])
 		if err != nil {
-			for _, had := range wants[:i] {
-				c.lines.pass(had.key, nil)
-			}
-			c.gaveUp(ctx, want.key, began, 0, err)
 			return nil, err
 		}
-		skip = max(skip, given.skip)
+		return []*holding{lock.h}, nil
 	}
-	g := newGathering(ctx, c, wants, skip)
+	began := c.now()
+	g := newGathering(ctx, c, wants)
 	c.detach(g.run)
 	if ended := c.await(ctx, g.done); ended != nil && g.abandon() {
 		given := make(chan struct{})

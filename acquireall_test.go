@@ -423,9 +423,10 @@ func TestATryBehindAWaiterForSeveralKeysIsAnsweredAtOnce(t *testing.T) {
 		go func() { _, err := b.AcquireAll(ctx, leasehold.Keys("a", "b")); done <- err }()
 		elapse(time.Second)
 		began := time.Now()
-		if _, err := b.TryAcquire(t.Context(), "a"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
+		if _, err := b.TryAcquire(t.Context(), "b"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
+		w.release(w.acquire(b, "a", leasehold.NoWait())) // which is free
 		cancel()
 		<-done
 		w.release(other)

@@ -207,9 +207,11 @@
 //
 // # Several keys
 //
-// AcquireAll sorts its keys and takes its turn in the local line of each, in
-// that order. Then it is in one of three states, and holds something only in
-// the last two:
+// AcquireAll sorts its keys and is in one of three states, and holds something
+// only in the last two. To ask it takes its turn in the local lines of all keys
+// at once, and while it waits it has that of the key for which it waits: the
+// others are free for the other goroutines of its client. That one of them has
+// a key by then counts as a refusal.
 //
 //	       ┌──────── a key is held ────────┐
 //	       ▼                               │
@@ -231,8 +233,8 @@
 //	           versions without an answer, and with an idempotency token of its
 //	           own: it grants or replaces, and a late copy of the first meets
 //	           versions that are gone.
-//	waiting    watches the first key that is held, as a waiter for one key does,
-//	           then the next, and holds nothing meanwhile.
+//	waiting    watches the first key that is held, or waits in its line, as a
+//	           waiter for one key does, then the next, and holds nothing meanwhile.
 //	in order   takes key after key like Acquire and renews what it has. Everybody
 //	           goes by one order, so that nobody who holds a key waits for one who
 //	           waits for it. If a key is lost on the way, all are given back and

@@ -22,10 +22,10 @@ const maxRefusals = 5
 // goroutine of its own.
 type gathering struct {
 	c     *Client
-	parts []*seeker // in order of their keys
-	skip  time.Duration
+	parts []*seeker              // in order of their keys
 	sent  int                    // requests of all parts together
 	at    atomic.Pointer[seeker] // the part that is waited for, for the caller
+	turns map[*seeker]bool       // the parts that have the turn of their local line
 
 	*effort
 	inHand  []*holding // taken one by one so far; effort.mu guards it
@@ -33,8 +33,8 @@ type gathering struct {
 	err     error      // once the effort is done
 }
 
-func newGathering(ctx context.Context, c *Client, wants []*request, skip time.Duration) *gathering {
-	g := &gathering{c: c, skip: skip, effort: newEffort(ctx)}
+func newGathering(ctx context.Context, c *Client, wants []*request) *gathering {
+	g := &gathering{c: c, effort: newEffort(ctx), turns: map[*seeker]bool{}}
 	for _, want := range wants {
 		g.parts = append(g.parts, &seeker{c: c, want: want, effort: g.effort})
 	}
@@ -57,15 +57,12 @@ func (g *gathering) run() {
 		g.c.seen.watch(part.want.key)
 		defer g.c.seen.unwatch(part.want.key)
 	}
-	pause(g.life.Done(), g.skip)
 	held, err := g.gather()
 	if g.finish() || err != nil {
 		g.err = err
 		g.c.giveBack(held)
 		g.disown()
-		for _, s := range g.parts {
-			g.c.lines.pass(s.want.key, nil)
-		}
+		g.passTurns()
 		return
 	}
 	for i, s := range g.parts {
@@ -87,6 +84,12 @@ func (g *gathering) gather() ([]*holding, error) {
 	for refusals, failures := 0, 0; together && refusals < maxRefusals; {
 		if err := g.awaitFree(began); err != nil {
 			return nil, err
+		}
+		if all, err := g.takeTurns(); err != nil {
+			return nil, err
+		} else if !all { // somebody else's by now
+			refusals++
+			continue
 		}
 		held, t, err := g.take()
 		switch {
@@ -155,8 +158,10 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 		}
 		if waitsFor != s {
 			waitsFor = s
-			g.at.Store(s)
-			g.reserve(s)
+			if err := g.waitFor(s); err != nil {
+				return err
+			}
+			continue // it may have been free meanwhile
 		}
 		pause(g.life.Done(), wait)
 		if g.life.Err() != nil || move == decide.TakeOver {
@@ -209,16 +214,6 @@ func (g *gathering) blocked() (*seeker, decide.Move, time.Duration) {
 		}
 	}
 	return nil, decide.Take, 0
-}
-
-// reserve tells the local lines of the other keys that they are spoken for:
-// those who do not want to wait there need not.
-func (g *gathering) reserve(waitsFor *seeker) {
-	for _, s := range g.parts {
-		if s != waitsFor {
-			g.c.lines.sight(s.want.key, &Record{Key: s.want.key, Owner: g.c.owner})
-		}
-	}
 }
 
 // take sends one transaction of grants. Holdings or an error end the gathering.
@@ -404,10 +399,14 @@ func (g *gathering) inOrder() ([]*holding, error) {
 // takeInOrder takes one key after the other, until one is refused or lost.
 func (g *gathering) takeInOrder() ([]*holding, error) {
 	var held []*holding
-	for _, s := range g.parts {
+	for i, s := range g.parts {
 		g.takes(held)
-		g.at.Store(s)
-		g.reserve(s)
+		for _, later := range g.parts[i+1:] {
+			g.passTurn(later)
+		}
+		if err := g.takeTurn(s); err != nil {
+			return held, err
+		}
 		manual := s.want.manual
 		s.want.manual = false
 		h, err := s.seek()
@@ -419,6 +418,8 @@ func (g *gathering) takeInOrder() ([]*holding, error) {
 		// found again as an attempt that landed.
 		s.tried = without(s.tried, h.grant)
 		held = append(held, h)
+		r := h.currentRecord()
+		g.c.lines.sight(s.want.key, &r) // those who do not want to wait need not
 		if slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
 			break
 		}

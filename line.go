@@ -81,6 +81,22 @@ func (l *lines) join(t *ticket) {
 	ln.queue = append(ln.queue, t)
 }
 
+// takeAll takes the turn of every key at once, if nobody has one of them. Else
+// it takes none, and returns the first that somebody has.
+func (l *lines) takeAll(wants []*request) *request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, want := range wants {
+		if l.byKey[want.key] != nil {
+			return want
+		}
+	}
+	for _, want := range wants {
+		l.byKey[want.key] = &line{}
+	}
+	return nil
+}
+
 func (ln *line) knownHolder() *Record {
 	if ln.holder != nil {
 		r := ln.holder.currentRecord()

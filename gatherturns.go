@@ -1,0 +1,74 @@
+package leasehold
+
+// A gathering takes the turns of its local lines all at once, and while it
+// waits it has that of the one key for which it waits: the others are free for
+// other goroutines of its client, as they are for other processes.
+
+// takeTurns takes the turns that it has not. False: another goroutine has one of
+// them; its line was waited in, and only its turn is taken now.
+func (g *gathering) takeTurns() (bool, error) {
+	var missing []*request
+	for _, s := range g.parts {
+		if !g.turns[s] {
+			missing = append(missing, s.want)
+		}
+	}
+	busy := g.c.lines.takeAll(missing)
+	for _, s := range g.parts {
+		if busy == s.want {
+			return false, g.waitFor(s)
+		}
+	}
+	for _, s := range g.parts {
+		g.turns[s] = true
+	}
+	return true, nil
+}
+
+// waitFor takes the turn of s, and has no other while it waits.
+func (g *gathering) waitFor(s *seeker) error {
+	for _, other := range g.parts {
+		if other != s {
+			g.passTurn(other)
+		}
+	}
+	return g.takeTurn(s)
+}
+
+// takeTurn waits for the turn of s, and lets other processes have theirs first.
+func (g *gathering) takeTurn(s *seeker) error {
+	g.at.Store(s)
+	if g.turns[s] {
+		return nil
+	}
+	given, err := g.c.awaitTurn(g.life, s.want)
+	if err != nil {
+		return err
+	}
+	g.turns[s] = true
+	pause(g.life.Done(), given.skip)
+	return nil
+}
+
+func (g *gathering) passTurns() {
+	for _, s := range g.parts {
+		g.passTurn(s)
+	}
+}
+
+func (g *gathering) passTurn(s *seeker) {
+	if g.turns[s] {
+		delete(g.turns, s)
+		g.c.lines.pass(s.want.key, nil)
+	}
+}
+
+// waitsFor returns the part that is waited for, and who holds its key: another
+// goroutine, or somebody elsewhere; nil: that is not known.
+func (g *gathering) waitsFor() (*seeker, *Record) {
+	at := g.at.Load()
+	if r := g.c.lines.holder(at.want.key); r != nil {
+		return at, r
+	}
+	return at, at.holder.Load()
+}

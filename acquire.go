@@ -29,7 +29,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 // acquireOne is Acquire of a request that is in order.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire %v: %w", want.key, context.Cause(ctx))
+		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", want.key, c.cfg.Table, context.Cause(ctx))
 	}
 	if h := heldKeysOf(ctx).find(c, want.key); h != nil {
 		if err := h.refuses(want); err != nil {
@@ -89,6 +89,9 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	if ended := c.await(ctx, s.done); ended != nil && s.abandon() {
 		c.cleanUp(want, s.done)
 		err := c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
+		if held, ok := err.(*HeldError); ok { // made just now, never wrapped
+			held.others = int(s.others.Load())
+		}
 		c.gaveUp(ctx, want.key, began, 0, err)
 		return nil, err
 	}
@@ -124,7 +127,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
 	case given := <-t.turn:
 		return given, nil
 	case holder := <-t.known:
-		return turn{}, &HeldError{Key: want.key, Holder: *holder, Observation: c.observationOf(*holder)}
+		return turn{}, &HeldError{Table: c.cfg.Table, Key: want.key, Holder: *holder, Observation: c.observationOf(*holder)}
 	case <-ctx.Done():
 		ended = context.Cause(ctx)
 	case <-c.closing:
@@ -191,12 +194,12 @@ func (c *Client) awaitGrace(done <-chan struct{}) {
 // waitEnded is the error of a wait that was ended from outside.
 func (c *Client) waitEnded(want *request, holder *Record, ended error, last *error) error {
 	if holder != nil {
-		return &HeldError{Key: want.key, Holder: *holder, Observation: c.observationOf(*holder), Err: ended}
+		return &HeldError{Table: c.cfg.Table, Key: want.key, Holder: *holder, Observation: c.observationOf(*holder), Err: ended}
 	}
 	if last != nil {
 		return &OpError{Op: "acquire", Table: c.cfg.Table, Key: want.key, Err: errors.Join(ended, *last)}
 	}
-	return fmt.Errorf("leasehold: acquire %v: %w", want.key, ended)
+	return fmt.Errorf("leasehold: acquire %v in table %s: %w", want.key, c.cfg.Table, ended)
 }
 
 // granted ends an Acquire that was granted h. A grant that Close may have come

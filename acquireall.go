@@ -30,7 +30,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire %v: %w", wants[0].key, context.Cause(ctx))
+		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", wants[0].key, c.cfg.Table, context.Cause(ctx))
 	}
 	shared := map[Key]*holding{}
 	var seek []*request

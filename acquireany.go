@@ -404,7 +404,7 @@ func (p *picking) held(late bool) error {
 			if holder == nil {
 				holder = &Record{Key: part.want.key, Owner: p.c.owner}
 			}
-			return &HeldError{Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)}
+			return &HeldError{Table: p.c.cfg.Table, Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)}
 		case part.lastErr.Load() != nil:
 			return p.gaveUp(part)
 		}

@@ -80,7 +80,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 			now := recordOf(stored)
 			switch {
 			case err != nil:
-				return recordError(r.Key, item, err)
+				return c.recordError(r.Key, item, err)
 			case now.Released && slices.Contains(append(unanswered, version), now.Version):
 				return nil
 			case now.Released && now.Version == "" && len(unanswered) > 0:
@@ -91,7 +91,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 				r = now
 				continue
 			default:
-				return &ChangedError{Now: now}
+				return &ChangedError{Table: c.cfg.Table, Now: now}
 			}
 		}
 		if len(unanswered) < manyTried {

@@ -179,17 +179,17 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		bad("Retention is %v: negative, and not Forever", cfg.Retention)
 	}
 	if caps := cfg.Layout.Capabilities(); cfg.Retention != 0 && (!caps.KeepOnRelease || !caps.TTL) {
-		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "Retention"})
+		problems = append(problems, cfg.unsupported("Retention"))
 	}
 	cfg.ReleaseGrace = cmp.Or(cfg.ReleaseGrace, 2*time.Second)
 	if cfg.ReleaseGrace < 0 {
 		bad("ReleaseGrace is %v: negative", cfg.ReleaseGrace)
 	}
 	if cfg.DeleteOnRelease && !cfg.Layout.Capabilities().DeleteOnRelease {
-		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "DeleteOnRelease"})
+		problems = append(problems, cfg.unsupported("DeleteOnRelease"))
 	}
 	if _, ok := proto.(protocol.Sharing); cfg.SharedLease && proto != nil && !ok {
-		problems = append(problems, &UnsupportedError{Layout: cfg.Layout.Name(), Feature: "SharedLease"})
+		problems = append(problems, cfg.unsupported("SharedLease"))
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

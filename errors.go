@@ -34,10 +34,13 @@ var (
 // HeldError says who holds the key. Is ErrHeld; unwraps to what ended the
 // wait.
 type HeldError struct {
+	Table       string
 	Key         Key
 	Holder      Record      // as last seen
 	Observation Observation // carry it to the next attempt (Lambda)
 	Err         error       // context.Cause of the ended wait; nil from TryAcquire
+
+	others int // readers beside Holder that leave no room for another; 0: not known, or there is room
 }
 
 func (e *HeldError) Error() string {
@@ -50,14 +53,29 @@ func (e *HeldError) Error() string {
 		}
 		fmt.Fprintf(&b, " since %s", at.Local().Format(format))
 	}
+	b.WriteString(inTable(e.Table))
 	if e.Holder.Token != 0 {
 		fmt.Fprintf(&b, " (token %d)", e.Holder.Token)
 	}
+	if e.others > 0 {
+		fmt.Fprintf(&b, " and %d other readers, and more there cannot be", e.others)
+	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+		fmt.Fprintf(&b, ": %s", oneLine(e.Err))
 	}
 	return b.String()
 }
+
+// inTable names the table of an error that has one.
+func inTable(table string) string {
+	if table == "" {
+		return ""
+	}
+	return " in table " + table
+}
+
+// oneLine is an error's text on one line: errors.Join makes one of each error.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // holderName is a record's owner for people; some layouts name none, and a
 // peer's may look like one of ours.
@@ -86,6 +104,7 @@ const (
 
 // LostError says how and when a lock was lost. Is ErrLost.
 type LostError struct {
+	Table  string
 	Key    Key
 	Token  int64
 	Reason LostReason
@@ -96,7 +115,7 @@ type LostError struct {
 
 func (e *LostError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: lost %v (token %d) at %s: ", e.Key, e.Token, e.At.Local().Format("15:04:05.000"))
+	fmt.Fprintf(&b, "leasehold: lost %v%s (token %d) at %s: ", e.Key, inTable(e.Table), e.Token, e.At.Local().Format("15:04:05.000"))
 	switch e.Reason {
 	case LostPaused:
 		b.WriteString("the process stood still past the lease")
@@ -115,7 +134,7 @@ func (e *LostError) Error() string {
 		b.WriteString("no renewal got through in time")
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+		fmt.Fprintf(&b, ": %s", oneLine(e.Err))
 	}
 	return b.String()
 }
@@ -131,6 +150,7 @@ func (e *LostError) seenGone() bool { return e.Reason == LostReplaced || e.Reaso
 // CommitError says which of the caller's writes cancelled a Commit. Reasons[i]
 // belongs to writes[i]; the guard's own reason is left off.
 type CommitError struct {
+	Table   string // of the lock
 	Key     Key
 	Reasons []types.CancellationReason
 	Err     error // *types.TransactionCanceledException
@@ -138,7 +158,7 @@ type CommitError struct {
 
 func (e *CommitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: commit under %v: nothing was written:", e.Key)
+	fmt.Fprintf(&b, "leasehold: commit under %v%s: nothing was written:", e.Key, inTable(e.Table))
 	for i, r := range e.Reasons {
 		code := aws.ToString(r.Code)
 		if code == "" || code == "None" {
@@ -156,14 +176,17 @@ func (e *CommitError) Error() string {
 func (e *CommitError) Unwrap() error { return e.Err }
 
 // ChangedError has the record that Break met. Is ErrChanged.
-type ChangedError struct{ Now Record }
+type ChangedError struct {
+	Table string
+	Now   Record
+}
 
 func (e *ChangedError) Error() string {
 	if e.Now.Released {
-		return fmt.Sprintf("leasehold: %v was released meanwhile: nothing to break", e.Now.Key)
+		return fmt.Sprintf("leasehold: %v%s was released meanwhile: nothing to break", e.Now.Key, inTable(e.Table))
 	}
-	return fmt.Sprintf("leasehold: %v has changed: now held by %s: look again before breaking it",
-		e.Now.Key, holderName(e.Now))
+	return fmt.Sprintf("leasehold: %v%s has changed: now held by %s: look again before breaking it",
+		e.Now.Key, inTable(e.Table), holderName(e.Now))
 }
 
 // Is reports whether target is ErrChanged.
@@ -172,15 +195,21 @@ func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
 // RecordError is an item that does not read as a lock of the layout. Such an
 // item is never taken for free. Is ErrBadRecord.
 type RecordError struct {
+	Table     string
 	Key       Key
 	Attribute string
 	Problem   string
 	Item      map[string]types.AttributeValue
+
+	is string // what else it is, where it is nothing damaged, and what to do
 }
 
 func (e *RecordError) Error() string {
-	return fmt.Sprintf("leasehold: the record of %v is not a lock of this layout: %s %s: mend or delete it by hand, or use the layout that wrote it",
-		e.Key, e.Attribute, e.Problem)
+	if e.is != "" {
+		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.is)
+	}
+	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: mend or delete it by hand, or use the layout that wrote it",
+		e.Key, inTable(e.Table), e.Attribute, e.Problem)
 }
 
 // Is reports whether target is ErrBadRecord.
@@ -192,6 +221,12 @@ type UnsupportedError struct{ Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("leasehold: layout %s, as configured, has no %s", e.Layout, e.Feature)
+}
+
+func (c *Client) unsupported(feature string) error { return c.cfg.unsupported(feature) }
+
+func (cfg *Config) unsupported(feature string) error {
+	return &UnsupportedError{Layout: cfg.Layout.Name(), Feature: feature}
 }
 
 // Is reports whether target is errors.ErrUnsupported.
@@ -215,7 +250,7 @@ func (e *OpError) Error() string {
 	if advice := advise(e.Err); advice != "" {
 		fmt.Fprintf(&b, "%s: ", advice)
 	}
-	fmt.Fprintf(&b, "%v", e.Err)
+	b.WriteString(oneLine(e.Err))
 	return b.String()
 }
 
@@ -278,10 +313,39 @@ func (e *notRunError) Error() string        { return e.err.Error() }
 func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
 func (e *notRunError) Unwrap() error        { return e.err }
 
-func recordError(key Key, item protocol.Item, err error) error {
-	bad := &RecordError{Key: key, Item: item, Attribute: "item", Problem: err.Error()}
+// recordError says of an item why it is not what it was read as.
+func (c *Client) recordError(key Key, item protocol.Item, err error) error {
+	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}
 	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
 		bad.Attribute, bad.Problem = d.Attribute, d.Problem
 	}
 	return bad
+}
+
+// otherKind says what an item is that was read as a record of another kind, and
+// what to do; "" if it is damaged, or another layout's.
+func (c *Client) otherKind(item protocol.Item) string {
+	if rw, ok := c.proto.(protocol.ReadWriting); ok && protocol.IsReadWrite(item) {
+		if entries, err := rw.Entries(item); err == nil {
+			return held(entries[0].Released) + " as a read/write lock: acquire it with package rwlock, or choose another key"
+		}
+		return ""
+	}
+	if c.isPermits(item) {
+		return "the number of a semaphore's permits: use package semaphore, or choose another key"
+	}
+	if c.permitRows() == nil { // of a layout that has one kind alone
+		return ""
+	}
+	if r, err := c.proto.Decode(item); err == nil {
+		return held(r.Released) + " as a plain lock: acquire it with Acquire, or choose another key"
+	}
+	return ""
+}
+
+func held(released bool) string {
+	if released {
+		return "kept, and free now,"
+	}
+	return "held"
 }

@@ -273,5 +273,5 @@ func (f *freeing) settle(ans answer, p policy) error {
 }
 
 func (f *freeing) lost(reason LostReason, by *Record) error {
-	return &LostError{Key: f.h.key, Token: f.h.token, Reason: reason, By: by, At: time.Now().Round(0)}
+	return &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: reason, By: by, At: time.Now().Round(0)}
 }

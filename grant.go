@@ -77,10 +77,10 @@ func (l *Lock) Detach() (Grant, error) {
 	shared := len(h.handles) > 1
 	h.mu.Unlock()
 	if h.session != nil {
-		return Grant{}, &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "Detach together with SharedLease"}
+		return Grant{}, h.c.unsupported("Detach together with SharedLease")
 	}
 	if h.want.mode != protocol.ModePlain {
-		return Grant{}, &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "Detach of a read/write lock"}
+		return Grant{}, h.c.unsupported("Detach of a read/write lock")
 	}
 	if shared {
 		return Grant{}, fmt.Errorf("leasehold: detach %v: other handles share the grant: release them first", h.key)
@@ -265,7 +265,7 @@ func (c *Client) resumed(ctx context.Context, want *request, a attempt, item pro
 // resumedUnseen tells an attempt that landed without our knowing from a grant
 // that is gone.
 func (c *Client) resumedUnseen(ctx context.Context, g Grant, want *request, tried []attempt, item protocol.Item) (*holding, error) {
-	lost := &LostError{Key: want.key, Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
+	lost := &LostError{Table: c.cfg.Table, Key: want.key, Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
 	if item == nil {
 		return nil, lost
 	}

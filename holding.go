@@ -120,7 +120,7 @@ func (h *holding) remaining(now decide.Instant) time.Duration { return now.Remai
 func (h *holding) decode(item protocol.Item) (Record, error) {
 	r, err := h.proto.Decode(item)
 	if err != nil {
-		return Record{}, recordError(h.key, item, err)
+		return Record{}, h.c.recordError(h.key, item, err)
 	}
 	return recordOf(r), nil
 }
@@ -230,7 +230,7 @@ func (h *holding) lose(reason LostReason, by *Record, err error) {
 
 // lostError says that the lock is lost since now, or since its trust ran out.
 func (h *holding) lostError(reason LostReason, by *Record, err error) *LostError {
-	return &LostError{Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
+	return &LostError{Table: h.c.cfg.Table, Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
 		At: time.Now().Add(min(h.c.now().Remaining(h.trustedUntil()), 0)).Round(0)}
 }
 

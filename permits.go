@@ -45,7 +45,7 @@ func (in inner) PermitKeys(key string, n int) ([]protocol.Key, error) {
 	c := in.c
 	proto, ok := c.proto.(protocol.Counting)
 	if !ok {
-		return nil, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "semaphores"}
+		return nil, c.unsupported("semaphores")
 	}
 	if key == "" || c.isSession(Key{Partition: key}) {
 		return nil, fmt.Errorf("leasehold: semaphore %q in table %s: the key is empty, or a session's: choose another", key, c.cfg.Table)
@@ -75,7 +75,7 @@ func (in inner) PermitOptions(opts any) (recipe.PermitOptions, error) {
 	default:
 		return recipe.PermitOptions{NoWait: want.noWait, Reentrant: want.reentrant, Manual: want.manual}, nil
 	}
-	return recipe.PermitOptions{}, &UnsupportedError{Layout: in.c.cfg.Layout.Name(), Feature: feature + " together with a semaphore"}
+	return recipe.PermitOptions{}, in.c.unsupported(feature + " together with a semaphore")
 }
 
 // SharePermit returns another handle on one of the permits that ctx holds.
@@ -147,7 +147,7 @@ func (c *Client) decodePermits(at Key, item protocol.Item) (protocol.Permits, er
 	}
 	p, err := c.permitRows().Decode(item)
 	if err != nil {
-		return p, recordError(at, item, err)
+		return p, c.recordError(at, item, err)
 	}
 	return p, nil
 }
@@ -164,7 +164,7 @@ func (in inner) CreatePermits(ctx context.Context, key string, n int, manual boo
 func (in inner) ResizePermits(ctx context.Context, key string, n int) (protocol.Permits, error) {
 	c, rows := in.c, in.c.permitRows()
 	if rows == nil {
-		return protocol.Permits{}, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "Resize"}
+		return protocol.Permits{}, c.unsupported("Resize")
 	}
 	s := &counting{c: c, op: "resize", at: Key(rows.Key(key))}
 	p, _, err := s.finish(ctx, false, func(ctx context.Context) (protocol.Permits, error) { return s.resize(ctx, n) })

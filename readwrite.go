@@ -41,7 +41,7 @@ func (i inner) AcquireReadWrite(ctx context.Context, key string, write bool, opt
 func (c *Client) newSideRequest(key string, mode protocol.Mode, opts []AcquireOption) (request, error) {
 	rw, ok := c.proto.(protocol.ReadWriting)
 	if !ok {
-		return request{}, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "read/write locks"}
+		return request{}, c.unsupported("read/write locks")
 	}
 	r, err := c.completeRequest(request{key: Key{Partition: key}, timing: c.timing, mode: mode}, opts)
 	r.side = rw.ReadWrite(mode, r.noWait)
@@ -54,9 +54,9 @@ func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
 	case r.mode == protocol.ModePlain:
 		return nil
 	case !ch.none():
-		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "data or attributes of a read/write lock"}
+		return c.unsupported("data or attributes of a read/write lock")
 	case p == deleteRecord:
-		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "DeleteOnRelease of a read/write lock"}
+		return c.unsupported("DeleteOnRelease of a read/write lock")
 	}
 	return nil
 }
@@ -116,9 +116,13 @@ func (s *seeker) seeSide(item protocol.Item) error {
 	}
 	by, err := s.want.side.Blockers(item, time.Now())
 	if err != nil {
-		return recordError(s.want.key, item, err)
+		return s.c.recordError(s.want.key, item, err)
 	}
 	s.crowd.by = by
+	s.others.Store(0)
+	if by.Any {
+		s.others.Store(int32(len(by.By) - 1))
+	}
 	s.view.Grant = math.MaxInt64
 	var watched []Key
 	for _, r := range by.By {
@@ -316,7 +320,7 @@ func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
 	}
 	entries, err := rw.Entries(item)
 	if err != nil {
-		return []Record{{Key: key}}, recordError(key, item, err)
+		return []Record{{Key: key}}, c.recordError(key, item, err)
 	}
 	records := make([]Record, len(entries))
 	for i, e := range entries {

@@ -3,7 +3,11 @@ package leasehold
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -22,13 +26,25 @@ func Keys(partitions ...string) []Key {
 	return keys
 }
 
-// String returns the partition key, and the sort key in parentheses if any.
-// It is for people: never compare or parse it.
+// String returns the partition key, and the sort key in parentheses if any. One
+// that would be misread in a line of text, such as an empty one or one with a
+// space, is quoted. It is for people: never compare or parse it.
 func (k Key) String() string {
 	if k.Sort == "" {
-		return k.Partition
+		return quoted(k.Partition)
 	}
-	return k.Partition + " (" + k.Sort + ")"
+	return quoted(k.Partition) + " (" + quoted(k.Sort) + ")"
+}
+
+// quoted is s, in quotes if it is not plain letters, digits and signs.
+func quoted(s string) string {
+	odd := func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsPrint(r) || unicode.IsSpace(r) || strings.ContainsRune("\"'`\\", r)
+	}
+	if s == "" || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // Record is a lock as stored. Its JSON is that of the command's get and ls.

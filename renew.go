@@ -38,7 +38,7 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	}
 	if r.lease != 0 {
 		if h.session != nil {
-			return &UnsupportedError{Layout: h.c.cfg.Layout.Name(), Feature: "WithLease together with SharedLease"}
+			return h.c.unsupported("WithLease together with SharedLease")
 		}
 		if err := h.c.checkLease(h.key, r.lease); err != nil {
 			return err

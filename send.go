@@ -149,7 +149,7 @@ func (c *Client) unknownOutcome(op string, key Key, err error) error {
 func (c *Client) decode(key Key, item protocol.Item) (Record, error) {
 	r, err := c.proto.Decode(item)
 	if err != nil {
-		return Record{}, recordError(key, item, err)
+		return Record{}, c.recordError(key, item, err)
 	}
 	return recordOf(r), nil
 }

@@ -110,7 +110,7 @@ func (c *Client) beginSession(ctx context.Context) (*session, answer) {
 			c.sharing.mu.Unlock()
 			return s, answer{}
 		}
-		ans = answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: recordError(want.key, ans.item, err)}
+		ans = answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: c.recordError(want.key, ans.item, err)}
 	}
 	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{a.version}, Versions: []string{a.version}}
 	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold), attemptLimit) })

@@ -114,7 +114,7 @@ func (w *sessionWatch) see(item protocol.Item) (time.Duration, answer, error) {
 	if item != nil {
 		r, err := w.proto.Session().Decode(item)
 		if err != nil {
-			return 0, answer{}, recordError(w.key, item, err)
+			return 0, answer{}, w.c.recordError(w.key, item, err)
 		}
 		w.record = recordOf(r)
 	}

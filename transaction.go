@@ -97,7 +97,7 @@ func (t *transaction) next(failed *error) (decide.Step, error) {
 		last = err
 		t.open = t.open || reply.Effect == decide.Unknown
 		if reply.Cause == decide.WriteFailed {
-			*failed = &CommitError{Key: t.holds[0].key, Reasons: reply.Reasons[:t.writes], Err: err}
+			*failed = &CommitError{Table: t.c.cfg.Table, Key: t.holds[0].key, Reasons: reply.Reasons[:t.writes], Err: err}
 		}
 		if reply.Cause == decide.Busy || reply.Cause == decide.Unreachable {
 			pause(t.ctx.Done(), t.c.backoff(n, time.Second))

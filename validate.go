@@ -26,10 +26,10 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	var err error
 	if c.sharing != nil && r.mode == protocol.ModePlain {
 		if r.timing != c.timing {
-			return r, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "WithLease together with SharedLease"}
+			return r, c.unsupported("WithLease together with SharedLease")
 		}
 		if r.manual {
-			return r, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "WithoutRenewal together with SharedLease"}
+			return r, c.unsupported("WithoutRenewal together with SharedLease")
 		}
 		r.timing = timing{lease: lockLease, margin: c.timing.margin, every: touchEvery}
 	}
@@ -77,11 +77,11 @@ func (c *Client) newEnding(h *holding, opts []ReleaseOption) (ending, error) {
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {
 	if key.Sort != "" && !c.caps.SortKey {
-		return key, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "sort key"}
+		return key, c.unsupported("sort key")
 	}
 	key = Key(c.proto.Complete(protocol.Key(key)))
 	if _, err := c.proto.Key(protocol.Key(key)); err != nil {
-		return key, fmt.Errorf("leasehold: %s %q in table %s: %w", op, key.String(), c.cfg.Table, err)
+		return key, fmt.Errorf("leasehold: %s %v in table %s: %w", op, key, c.cfg.Table, err)
 	}
 	return key, nil
 }
@@ -107,19 +107,19 @@ func (c *Client) checkPolicy(p policy) (policy, error) {
 	}
 	switch {
 	case p == keepRecord && !c.caps.KeepOnRelease:
-		return p, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "KeepOnRelease"}
+		return p, c.unsupported("KeepOnRelease")
 	case p == deleteRecord && !c.caps.DeleteOnRelease:
-		return p, &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "DeleteOnRelease"}
+		return p, c.unsupported("DeleteOnRelease")
 	}
 	return p, nil
 }
 
 func (c *Client) checkChanges(key Key, ch *changes) error {
 	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
-		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "data"}
+		return c.unsupported("data")
 	}
 	if (len(ch.Attributes) > 0 || ch.replaceAttributes) && !c.caps.Attributes {
-		return &UnsupportedError{Layout: c.cfg.Layout.Name(), Feature: "attributes"}
+		return c.unsupported("attributes")
 	}
 	size := c.overhead + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))
 	for name, v := range ch.Attributes {

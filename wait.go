@@ -35,6 +35,7 @@ type seeker struct {
 	session *session // to be granted under, nil for none
 
 	holder  atomic.Pointer[Record] // seen, for the caller
+	others  atomic.Int32           // readers beside holder, if they leave no room
 	lastErr atomic.Pointer[error]
 
 	*effort
@@ -207,7 +208,7 @@ func (s *seeker) fails(err error) {
 }
 
 func (s *seeker) held() error {
-	return &HeldError{Key: s.want.key, Holder: *s.seen, Observation: s.c.observationOf(*s.seen)}
+	return &HeldError{Table: s.c.cfg.Table, Key: s.want.key, Holder: *s.seen, Observation: s.c.observationOf(*s.seen), others: int(s.others.Load())}
 }
 
 // look reads the record once.
@@ -224,7 +225,7 @@ func (s *seeker) look() (answer, error) {
 func (s *seeker) decode(grant string, item protocol.Item) (Record, error) {
 	r, err := s.want.protoOf(s.c, grant).Decode(item)
 	if err != nil {
-		return Record{}, recordError(s.want.key, item, err)
+		return Record{}, s.c.recordError(s.want.key, item, err)
 	}
 	return recordOf(r), nil
 }

@@ -197,8 +197,26 @@ func words(err error, where string) string {
 	return oneLine(trim(err))
 }
 
-// trim is an error's text without leasehold's own name.
-func trim(err error) string { return strings.TrimPrefix(err.Error(), "leasehold: ") }
+// trim is an error's text without leasehold's own name, and without the table's
+// where it is that of a lock: the caller has named one.
+func trim(err error) string {
+	text := strings.TrimPrefix(err.Error(), "leasehold: ")
+	var held *leasehold.HeldError
+	var lost *leasehold.LostError
+	var changed *leasehold.ChangedError
+	var record *leasehold.RecordError
+	switch {
+	case errors.As(err, &held):
+		return strings.Replace(text, " in table "+held.Table, "", 1)
+	case errors.As(err, &lost):
+		return strings.Replace(text, " in table "+lost.Table, "", 1)
+	case errors.As(err, &changed):
+		return strings.Replace(text, " in table "+changed.Table, "", 1)
+	case errors.As(err, &record):
+		return strings.Replace(text, " in table "+record.Table, "", 1)
+	}
+	return text
+}
 
 // reason is what to do about a failed request, and what was answered.
 func reason(err error) string {

@@ -30,20 +30,21 @@ type Client struct {
 	now      clock
 	chance   func() float64 // in [0, 1): of pauses, so that clients do not meet
 
-	lines     *lines
-	seen      *memory
-	entries   *memory          // of read/write locks, each holder by itself
-	orphans   attempts[Key]    // to be granted: nobody believes in them
-	resumes   attempts[string] // to resume a grant, by its id
-	sharing   *sharing         // with Config.SharedLease
-	watches   watches
-	waitFails waitFails
-	sweeping  chan struct{} // one place: who removes dead readers
-	answered  atomic.Bool   // by DynamoDB, at least once
-	renewals  *renewals.Queue
-	failing   failing
-	renewing  atomic.Int64
-	waiting   atomic.Int64
+	lines       *lines
+	seen        *memory
+	entries     *memory          // of read/write locks, each holder by itself
+	orphans     attempts[Key]    // to be granted: nobody believes in them
+	resumes     attempts[string] // to resume a grant, by its id
+	sharing     *sharing         // with Config.SharedLease
+	watches     watches
+	waitFails   waitFails
+	connections connections
+	sweeping    chan struct{} // one place: who removes dead readers
+	answered    atomic.Bool   // by DynamoDB, at least once
+	renewals    *renewals.Queue
+	failing     failing
+	renewing    atomic.Int64
+	waiting     atomic.Int64
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	held    map[*holding]int
@@ -71,9 +72,6 @@ func New(db DB, cfg Config) (*Client, error) {
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err
 	}
-	if concurrency != 0 {
-		warnOfFewConnections(db, concurrency, cfg.Logger)
-	}
 	owner := protocol.NewOwner(cfg.Owner)
 	c := &Client{
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
@@ -83,6 +81,8 @@ func New(db DB, cfg Config) (*Client, error) {
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.renewals = renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() })
+	c.connections.idle = idleConnections(db)
+	c.connections.check(concurrency, 0, cfg.Logger)
 	if cfg.SharedLease {
 		c.sharing = &sharing{proto: proto.(protocol.Sharing), place: make(chan struct{}, 1)}
 	}
@@ -117,10 +117,14 @@ func (c *Client) holdings() []*holding {
 
 func (c *Client) keep(h *holding) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !h.isOver() && h.heads == nil {
 		c.grants++
 		c.held[h] = c.grants
+	}
+	held := len(c.held)
+	c.mu.Unlock()
+	if h.session == nil && held/locksPerConnection > c.connections.idle {
+		c.connections.check(c.cfg.RenewConcurrency, held, c.log)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -73,8 +75,10 @@ type Config struct {
 
 	// RenewConcurrency is the most renewals in flight, at least 16. Default
 	// 128. The lock with the least trust left goes first. A renewal that hangs
-	// for a quarter of its deadline lets another be sent beside it. The SDK's HTTP client keeps 10 idle connections: with thousands of
-	// locks, raise its MaxIdleConnsPerHost to this number.
+	// for a quarter of its deadline lets another be sent beside it. The SDK's
+	// HTTP client keeps 10 idle connections: with hundreds of locks, raise its
+	// MaxIdleConnsPerHost to this number. A warning says so once there are more
+	// than ten locks to a connection.
 	RenewConcurrency int
 
 	// DeleteOnRelease deletes the record on release. By default it stays,
@@ -138,6 +142,17 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		host, _ := os.Hostname()
 		cfg.Owner = fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"Lease", cfg.Lease}, {"RenewEvery", cfg.RenewEvery}, {"Margin", cfg.Margin}, {"PollMin", cfg.PollMin},
+		{"PollMax", cfg.PollMax}, {"Retention", cfg.Retention}, {"ReleaseGrace", cfg.ReleaseGrace},
+	} {
+		if d.value > 0 && d.value < time.Millisecond {
+			bad("%s is %v: a number without its unit is nanoseconds: %s?", d.field, d.value, withUnit(d.value))
+		}
+	}
 	cfg.Lease = cmp.Or(cfg.Lease, 20*time.Second)
 	if cfg.Lease < minLease {
 		bad("Lease is %v: at least %v", cfg.Lease, minLease)
@@ -148,7 +163,9 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		skew = proto.Skew()
 	}
 	trust := cfg.Lease - cfg.Margin - skew
+	every := cfg.RenewEvery
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
+	trusted := false
 	switch {
 	case cfg.Margin < 0:
 		bad("Margin is %v: negative", cfg.Margin)
@@ -157,9 +174,15 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	case skew > 0 && trust < minLease/2:
 		bad("Lease is %v: Margin, %v, and the layout's clock skew, %v, leave %v of it to be trusted: at least %v",
 			cfg.Lease, cfg.Margin, skew, trust, minLease/2)
-	case cfg.RenewEvery < 0:
+	case cfg.Lease >= minLease && trust < minLease/2:
+		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, minLease/2)
+	default:
+		trusted = true
+	}
+	switch {
+	case every < 0:
 		bad("RenewEvery is %v: negative", cfg.RenewEvery)
-	case cfg.RenewEvery > trust/3:
+	case trusted && cfg.RenewEvery > trust/3:
 		bad("RenewEvery is %v: at most a third of Lease - Margin - clock skew, %v", cfg.RenewEvery, trust/3)
 	}
 	if cfg.PollMin < 0 || cfg.PollMax < 0 {
@@ -197,6 +220,15 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	return cfg, errors.Join(problems...)
 }
 
+// withUnit is what was probably meant by a number of nanoseconds.
+func withUnit(d time.Duration) string {
+	unit := "time.Second"
+	if d >= 1000 {
+		unit = "time.Millisecond"
+	}
+	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
+}
+
 // checkDB refuses a client that could never answer.
 func checkDB(db DB) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
@@ -205,20 +237,34 @@ func checkDB(db DB) error {
 	return nil
 }
 
-// warnOfFewConnections says that renewals would be slowed down by new
-// connections: what does not fit the idle pool of the SDK's HTTP client is
-// closed after each request.
-func warnOfFewConnections(db DB, concurrency int, log *slog.Logger) {
-	sdk, ok := db.(*dynamodb.Client)
-	if !ok {
+// connections is the idle pool of the SDK's HTTP client: what does not fit it is
+// closed after each request, and renewals are slowed down by new connections.
+type connections struct {
+	idle int // math.MaxInt: not known
+	said sync.Once
+}
+
+// locksPerConnection is how many locks one idle connection is enough for: after
+// a pause all of them are renewed at once.
+const locksPerConnection = 10
+
+func idleConnections(db DB) int {
+	if sdk, ok := db.(*dynamodb.Client); ok {
+		if pool, ok := sdk.Options().HTTPClient.(interface{ GetTransport() *http.Transport }); ok {
+			return pool.GetTransport().MaxIdleConnsPerHost
+		}
+	}
+	return math.MaxInt
+}
+
+// check warns, once, if there are fewer than renewals at a time: of those that
+// Config asks for, or, with locks, once there are that many of these.
+func (c *connections) check(renewals, locks int, log *slog.Logger) {
+	if c.idle >= renewals {
 		return
 	}
-	pool, ok := sdk.Options().HTTPClient.(interface{ GetTransport() *http.Transport })
-	if !ok {
-		return
-	}
-	if idle := pool.GetTransport().MaxIdleConnsPerHost; idle < concurrency {
+	c.said.Do(func() {
 		log.Warn("leasehold: the HTTP client keeps fewer idle connections than RenewConcurrency: raise MaxIdleConnsPerHost",
-			"MaxIdleConnsPerHost", idle, "RenewConcurrency", concurrency)
-	}
+			"MaxIdleConnsPerHost", c.idle, "RenewConcurrency", renewals, "locks", locks)
+	})
 }

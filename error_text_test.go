@@ -103,7 +103,7 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 			"held as a read/write lock": func() error { _, err := p.c.TryAcquire(t.Context(), "set"); return err },
 			"held as a plain lock":      func() error { _, err := w.readWriter("plain").l.AcquireRead(t.Context()); return err },
 			"held as a plain lock: ":    func() error { _, err := w.readWriter("plain").l.AcquireWrite(t.Context()); return err },
-			"a semaphore's permits":     func() error { _, err := p.c.Acquire(t.Context(), "slots"); return err },
+			"the key has permits":       func() error { _, err := p.c.Acquire(t.Context(), "slots"); return err },
 		}
 		tries["held as a plain lock: acquire"] = func() error {
 			s, err := semaphore.New(p.c, "plain", 2)

@@ -201,15 +201,16 @@ type RecordError struct {
 	Problem   string
 	Item      map[string]types.AttributeValue
 
-	is string // what else it is, where it is nothing damaged, and what to do
+	is     string // what else it is, where it is nothing damaged, and what to do
+	advice string // what to do; "" if it is damaged
 }
 
 func (e *RecordError) Error() string {
 	if e.is != "" {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.is)
 	}
-	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: mend or delete it by hand, or use the layout that wrote it",
-		e.Key, inTable(e.Table), e.Attribute, e.Problem)
+	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: %s",
+		e.Key, inTable(e.Table), e.Attribute, e.Problem, cmp.Or(e.advice, "mend or delete it by hand, or use the layout that wrote it"))
 }
 
 // Is reports whether target is ErrBadRecord.
@@ -316,6 +317,9 @@ func (e *notRunError) Unwrap() error        { return e.err }
 // recordError says of an item why it is not what it was read as.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}
+	if c.isPermits(item) {
+		bad.advice = "use package semaphore, or choose another key"
+	}
 	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
 		bad.Attribute, bad.Problem = d.Attribute, d.Problem
 	}
@@ -330,9 +334,6 @@ func (c *Client) otherKind(item protocol.Item) string {
 			return held(entries[0].Released) + " as a read/write lock: acquire it with package rwlock, or choose another key"
 		}
 		return ""
-	}
-	if c.isPermits(item) {
-		return "the number of a semaphore's permits: use package semaphore, or choose another key"
 	}
 	if c.permitRows() == nil { // of a layout that has one kind alone
 		return ""

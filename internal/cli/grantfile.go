@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,7 +149,7 @@ func leaseEnds(g placedGrant) time.Time { return g.TrustedUntil.Add(g.Lease / 10
 
 // probe makes sure that a file can be made beside the grant's.
 func (g *grantFile) probe() error {
-	tmp, err := os.CreateTemp(filepath.Dir(g.file), temporary(g.file))
+	tmp, err := os.CreateTemp(dirOf(g.file), temporary(g.file))
 	if err != nil {
 		return unusable(g.path, err)
 	}
@@ -202,7 +203,7 @@ func (g *grantFile) write(grant placedGrant) error {
 }
 
 func (g *grantFile) replace(b []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(g.file), temporary(g.file)) // mode 0600
+	tmp, err := os.CreateTemp(dirOf(g.file), temporary(g.file)) // mode 0600
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (g *grantFile) replace(b []byte) error {
 		case errors.Is(err, fs.ErrExist):
 			return errChangedMeanwhile
 		case err == nil:
-			syncDir(filepath.Dir(g.file))
+			syncDir(dirOf(g.file))
 			return nil
 		}
 		// Not every file system has links.
@@ -233,7 +234,7 @@ func (g *grantFile) replace(b []byte) error {
 	if err := os.Rename(tmp.Name(), g.file); err != nil {
 		return err
 	}
-	syncDir(filepath.Dir(g.file))
+	syncDir(dirOf(g.file))
 	return nil
 }
 
@@ -317,11 +318,18 @@ func resolve(path string) (string, error) {
 			return "", err
 		}
 		if !filepath.IsAbs(next) {
-			next = filepath.Join(filepath.Dir(path), next)
+			next = dirOf(path) + string(filepath.Separator) + next
 		}
 		path = next
 	}
 	return "", errors.New("too many symbolic links")
+}
+
+// dirOf is the directory in which a file is made. It is not shortened as by
+// package filepath: of a/../b, where a is a link, only the kernel knows the way.
+func dirOf(path string) string {
+	dir, _ := filepath.Split(path)
+	return cmp.Or(strings.TrimSuffix(dir, string(filepath.Separator)), dir, ".")
 }
 
 // isStream reports whether a name stands for what a process has open: the file

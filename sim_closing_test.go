@@ -21,13 +21,13 @@ func closing(seed uint64) simPlan {
 
 // sectionBeforeClose is section, until somebody has closed the client.
 func (c *simClient) sectionBeforeClose(r *worker) {
-	if r.IntN(8) > 0 {
+	if r.IntN(4) > 0 {
 		c.section(r)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
-	if r.IntN(2) == 0 {
+	if r.IntN(4) > 0 {
 		if lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))]); err == nil {
 			c.believes(c, lock)
 			c.commit(r, lock, time.Second) // it may be left on its way

@@ -71,6 +71,10 @@ func (c *simClient) allOf(r *worker) {
 		c.end(call, g.Commit(limited, writes(note(call.key, value))))
 		cancel()
 	}
+	if r.IntN(3) == 0 { // what is on its way must not land without it
+		c.releases(r, locks[len(locks)-1])
+		c.rest(r, 8000)
+	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
 	if r.IntN(3) == 0 {

@@ -73,6 +73,7 @@ type troubles struct {
 	refusals bool          // some requests are not allowed, whether or not they have landed
 	noOld    bool          // a failed condition does not show what it met
 	copies   time.Duration // how late the latest copies of requests are
+	keys     bool          // writes of single keys are throttled for seconds, and those of no other
 }
 
 // fate is what the network does with one request.
@@ -199,6 +200,8 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 		return hang(ctx)
 	case !mended && time.Now().Before(outTil):
 		return c.refuse(ctx, f, refusal(500, "InternalServerError"))
+	case c.plan.net.keys && !mended && c.throttled(sent):
+		return c.refuse(ctx, f, refusal(400, "ThrottlingException"))
 	case c.plan.net.refusals && !mended && f.odd < 50:
 		return c.refuse(ctx, f, refusal(400, "AccessDeniedException"))
 	case c.plan.net.refusals && !mended && f.odd < 75 && !sent.commits(): // a copy before this one was not
@@ -233,6 +236,17 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 		_, _ = pass(f.there, f.back)
 		return refusal(503, "ServiceUnavailable"), nil
 	}
+}
+
+// throttled reports whether the key of a write is too hot just now.
+func (c *simClient) throttled(sent call) bool {
+	keys := sent.keys()
+	if sent.reads() || len(keys) == 0 || !slices.Contains(simKeys, keys[0]) {
+		return false
+	}
+	const window = 5 * time.Second
+	at := time.Since(c.began)
+	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
 // copied delivers a request once more.

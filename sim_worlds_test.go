@@ -30,6 +30,14 @@ func oddNetworks(seed uint64) simPlan {
 	}
 }
 
+// The writes of single keys are throttled, while those of sessions and of other
+// keys get through. Nothing is given up.
+func TestSimulationOfFailingKeys(t *testing.T) { forSeeds(t, worldSeeds, in(failingKeys)) }
+
+func failingKeys(seed uint64) simPlan {
+	return simPlan{shared: seed%3 > 0, net: troubles{keys: true}}
+}
+
 // Machines are suspended for longer than a lease, and for longer than DynamoDB
 // remembers the token of a transaction. Nothing is given up.
 func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, in(suspends)) }

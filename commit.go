@@ -55,21 +55,31 @@ func (c *Client) commit(ctx context.Context, holds []*holding, writes []types.Tr
 	return t.left(ctx, done)
 }
 
-// commit takes the turn of every lock, one after the other, and runs t.
+// commit takes the turn of every lock, one after the other, and runs t. The
+// turns end before anybody is told, who may commit or release the locks.
 func (t *transaction) commit() error {
+	ran, err := t.inTurn()
+	if ran {
+		t.report(err)
+	}
+	return err
+}
+
+// inTurn runs t in the turn of every lock, and says whether it came to that.
+func (t *transaction) inTurn() (ran bool, err error) {
 	defer t.stop()
 	for _, h := range t.holds {
 		select {
 		case h.committing <- struct{}{}:
 			defer func() { <-h.committing }()
 		case <-t.ctx.Done():
-			return notSent(h, context.Cause(t.ctx))
+			return false, notSent(h, context.Cause(t.ctx))
 		case <-h.over:
-			return h.ended()
+			return false, h.ended()
 		}
 	}
-	_, err := t.run()
-	return err
+	_, err = t.run()
+	return true, err
 }
 
 // CommitAndRelease is Commit that frees the key in the same transaction.
@@ -164,6 +174,7 @@ func (h *holding) runAndFree(ctx context.Context, op *releasing, writes []types.
 	t := newTransaction(ctx, []*holding{h}, writes, []types.TransactWriteItem{f.releaseOf(a, e).TransactItem(h.c.cfg.Table)})
 	t.gaveUp = true
 	step, err := t.run()
+	t.report(err)
 	switch step {
 	case decide.Landed:
 		h.reportRelease(started, 0, nil) // the commit's event has the requests

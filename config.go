@@ -117,7 +117,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, on the goroutine it happens on, with
-	// no mutex held. It must not block. The context is the caller's.
+	// no mutex held. It must not block: a Release of the lock whose release it
+	// is told of would wait for itself. The context is the caller's.
 	OnEvent func(context.Context, Event)
 }
 

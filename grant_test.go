@@ -568,3 +568,27 @@ func TestWhichContextsHoldAKey(t *testing.T) {
 		w.release(inner)
 	})
 }
+
+func TestADetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, wire := w.client(config())
+		b, _ := w.client(config())
+		lock := w.acquire(a, "deploy", leasehold.WithoutRenewal())
+		wire.setFault(once(call.renews, slow(time.Second))) // it lands, and the caller leaves before its reply
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("renewal: %v", err)
+		}
+		g, err := lock.Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := b.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatalf("resume behind a renewal that landed unseen: %v", err)
+		}
+		w.release(next)
+		elapse(3 * time.Second)
+	})
+}

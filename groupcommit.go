@@ -139,6 +139,7 @@ func (c *Client) commitTogether(ctx, limit context.Context, ps []*parting, write
 	t := newTransaction(ctx, holds, writes, ends)
 	t.gaveUp = true
 	step, err := t.run()
+	t.report(err)
 	if step == decide.Doubtful {
 		for i, p := range ps {
 			p.f.unknown = true

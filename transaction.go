@@ -42,6 +42,7 @@ type transaction struct {
 	gaveUp bool  // trust was ended to release: its former end counts
 
 	began decide.Instant
+	took  time.Duration // once it has been run
 	sent  int
 	open  bool // some request has had no answer
 
@@ -76,11 +77,16 @@ func (t *transaction) run() (decide.Step, error) {
 	t.began = t.c.now()
 	var failed error // what the writes were cancelled by
 	step, err := t.next(&failed)
+	t.took = t.c.now().Mono - t.began.Mono
+	return step, err
+}
+
+// report tells how it ended.
+func (t *transaction) report(err error) {
 	t.c.emit(context.WithoutCancel(t.caller), Event{
 		Kind: EventCommitted, Key: t.holds[0].key, Token: t.holds[0].token,
-		Took: t.c.now().Mono - t.began.Mono, Requests: t.sent, Err: err,
+		Took: t.took, Requests: t.sent, Err: err,
 	})
-	return step, err
 }
 
 func (t *transaction) next(failed *error) (decide.Step, error) {

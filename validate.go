@@ -2,6 +2,10 @@ package leasehold
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -129,6 +133,11 @@ func (c *Client) checkChanges(key Key, ch *changes) error {
 		case c.proto.Reserved(name):
 			return fmt.Errorf("leasehold: %v: attribute %q is part of the lock record itself: choose another name", key, name)
 		}
+		if v != nil { // which removes one
+			if where := emptyIn(v); where != "" {
+				return fmt.Errorf("leasehold: %v: attribute %q%s is a nil value: give it one, or leave it out", key, name, where)
+			}
+		}
 		size += len(name) + valueBytes(v)
 	}
 	if size > maxItemBytes {
@@ -136,6 +145,36 @@ func (c *Client) checkChanges(key Key, ch *changes) error {
 			key, size, maxItemBytes)
 	}
 	return nil
+}
+
+// emptyIn says where in a value there is nil in the place of one, "" if nowhere:
+// the SDK would panic, or leave it out.
+func emptyIn(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberL:
+		if v == nil {
+			return " itself"
+		}
+		for i, e := range v.Value {
+			if where := emptyIn(e); where != "" {
+				return fmt.Sprintf("[%d]%s", i, strings.TrimPrefix(where, " itself"))
+			}
+		}
+	case *types.AttributeValueMemberM:
+		if v == nil {
+			return " itself"
+		}
+		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
+			if where := emptyIn(v.Value[name]); where != "" {
+				return fmt.Sprintf(".%s%s", quoted(name), strings.TrimPrefix(where, " itself"))
+			}
+		}
+	default:
+		if r := reflect.ValueOf(v); !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil() {
+			return " itself"
+		}
+	}
+	return ""
 }
 
 // recordOverhead is what a record of this client has besides key, data and

@@ -232,7 +232,7 @@ func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 					t.Errorf("%d of %d locks lost", n, len(locks))
 				}
 				wire.setFault(nil)
-				elapse(10 * time.Second)
+				elapse(20 * time.Second) // the pace recovers
 				if s := c.Stats(); s.Held != len(locks) || s.MinRemaining < 10*time.Second {
 					t.Errorf("after the outage: %+v", s)
 				}

@@ -243,6 +243,29 @@ func TestATableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *te
 	}
 }
 
+func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		var locks []*leasehold.Lock
+		for i := range 40 {
+			w.acquireMany(c, fmt.Sprint("hot/", i), 10)
+			locks = append(locks, w.acquireMany(c, fmt.Sprint("job/", i), 10)...)
+		}
+		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			if bytes.Contains(c.body, []byte(`"S":"hot/`)) {
+				return refusal(400, "ProvisionedThroughputExceededException"), nil
+			}
+			return next()
+		})
+		elapse(30 * time.Second)
+		if n := lost(locks); n > 0 {
+			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(locks))
+		}
+		wire.setFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestTheFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())

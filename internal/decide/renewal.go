@@ -79,12 +79,12 @@ type Pace struct {
 
 // How the pace changes. It falls once for the replies of a short time: a table
 // that refuses one request refuses those beside it. It never falls below what
-// keeps every lease trusted, with a quarter to spare for refused ones.
+// keeps every lease trusted, with half of that to spare for refused ones.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
 	paceGrowth  = 0.05 // of the usual demand, a second
-	paceReserve = 1.25
+	paceReserve = 1.5
 	paceLeast   = 5.0
 	paceFree    = 1.5 // of the usual demand: no pace is needed
 )

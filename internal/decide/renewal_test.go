@@ -97,8 +97,8 @@ func TestThePaceFallsWhenThrottledAndRecovers(t *testing.T) {
 		{"not by what came before a lull", false, 60 * s, 60 * s, 143},
 		{"never below what keeps all trusted", true, 61 * s, 61 * s, 114.4},
 		{"", true, 62 * s, 62 * s, 91.52},
-		{"", true, 63 * s, 63 * s, 73.216},
-		{"", true, 64 * s, 64 * s, 1000. / 18 * 1.25},
+		{"", true, 63 * s, 63 * s, 1000. / 18 * 1.5},
+		{"", true, 64 * s, 64 * s, 1000. / 18 * 1.5},
 	} {
 		if step.throttled {
 			p = p.Throttled(d, step.sent, step.now)

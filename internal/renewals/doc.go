@@ -18,5 +18,7 @@
 //
 // A table that throttles is sent to at a pace that follows what it takes: who
 // is sent then is decided by the trust left, and none is lost as long as the
-// table takes one renewal of each within its trust.
+// table takes one renewal of each within its trust. Those whose last
+// attempt was throttled, as every one is of a hot partition, have a fifth of
+// the pace while others are due.
 package renewals

@@ -17,7 +17,7 @@ type Lease struct {
 	index  int       // in the line it stands in
 
 	failures  int       // in a row
-	silent    bool      // the last attempt had no answer
+	doubtful  bool      // the last attempt had no answer or was throttled
 	displaced bool      // it is not in its place of the period
 	ready     time.Time // when it was found to be due
 	sent      time.Time // the attempt under way
@@ -57,7 +57,7 @@ type place int
 const (
 	none     place = iota // nothing: it waits for a write of its own lock
 	ordinary              // one of the places
-	doubtful              // one of those for leases whose last attempt had no answer
+	unsure                // one of those for doubtful leases
 	hanging               // none of the places any more, but one of all that are in flight
 )
 

@@ -17,8 +17,9 @@ type Queue struct {
 
 	mu       sync.Mutex // guards what follows
 	later    line       // not due yet
-	answered line       // due
-	silent   line       // due, but the last attempt had no answer
+	sure     line       // due
+	doubtful line       // due, but doubtful
+	others   int        // sent since the last of the doubtful
 	taken    [hanging + 1]int
 	added    int
 	demand   decide.Demand
@@ -34,12 +35,15 @@ const burst = 50 * time.Millisecond
 // out of its place: those that come less late are no more than fit there.
 const late = 50
 
+// othersFirst is how many leases are sent at a pace before a doubtful one.
+const othersFirst = 4
+
 // New returns a queue that sends at most that many attempts at a time, each in
 // a goroutine begun by run.
 func New(most int, run func(func()), chance func() float64) *Queue {
 	return &Queue{
 		most: most, run: run, chance: chance, origin: time.Now(),
-		later: line{before: byDue}, answered: line{before: byTrust}, silent: line{before: byTrust},
+		later: line{before: byDue}, sure: line{before: byTrust}, doubtful: line{before: byTrust},
 	}
 }
 
@@ -79,7 +83,7 @@ func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
 		l.displaced = l.displaced || l.state == sending && l.sent.Sub(l.due) > t.Every/late
 		l.due = now.Add(decide.NextRenewal(t.Every, took, left, l.displaced, q.chance()))
-		l.displaced, l.silent, l.failures = false, false, 0
+		l.displaced, l.doubtful, l.failures = false, false, 0
 	})
 }
 
@@ -129,10 +133,10 @@ func (q *Queue) putLater(l *Lease) {
 // due is the line of a lease that is due. It does not change while the lease
 // stands in it.
 func (q *Queue) due(l *Lease) *line {
-	if l.silent {
-		return &q.silent
+	if l.doubtful {
+		return &q.doubtful
 	}
-	return &q.answered
+	return &q.sure
 }
 
 // Waited reports whether the lease has been due and others were sent before it.
@@ -170,18 +174,22 @@ func (q *Queue) turn(now time.Time) {
 // choose returns the lease that is to be sent next, nil if there is none or no
 // place for it.
 func (q *Queue) choose() *Lease {
-	inPlaces := q.taken[ordinary] + q.taken[doubtful]
+	inPlaces := q.taken[ordinary] + q.taken[unsure]
 	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {
 		return nil
 	}
-	answered, silent := q.answered.first(), q.silent.first()
+	sure, doubtful := q.sure.first(), q.doubtful.first()
 	switch {
-	case silent == nil || q.taken[doubtful] >= q.most/2:
-		return answered
-	case answered == nil || byTrust(silent, answered):
-		return silent
+	case doubtful == nil || q.taken[unsure] >= q.most/2:
+		return sure
+	case sure == nil:
+		return doubtful
+	case q.pace != decide.Pace{} && q.others < othersFirst: // it is the pace that is scarce
+		return sure
+	case byTrust(doubtful, sure):
+		return doubtful
 	}
-	return answered
+	return sure
 }
 
 // begin sends a lease's attempt. q.mu is held.
@@ -189,8 +197,10 @@ func (q *Queue) begin(l *Lease, now time.Time) {
 	q.due(l).remove(l)
 	l.state, l.sent = sending, now
 	l.place = ordinary
-	if l.silent {
-		l.place = doubtful
+	q.others++
+	if l.doubtful {
+		l.place = unsure
+		q.others = 0
 	}
 	q.taken[l.place]++
 	if gap := q.pace.Gap(); gap > 0 {
@@ -204,7 +214,7 @@ func (q *Queue) begin(l *Lease, now time.Time) {
 	l.hang = time.AfterFunc(keeps, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if l.sent.Equal(sent) && (l.place == ordinary || l.place == doubtful) {
+		if l.sent.Equal(sent) && (l.place == ordinary || l.place == unsure) {
 			q.vacate(l, hanging)
 			q.turn(time.Now())
 		}
@@ -240,7 +250,8 @@ func (q *Queue) ended(l *Lease, out Outcome) {
 		}
 		if out != Renewed {
 			l.due = now.Add(q.retryAfter(l, out, now))
-			l.silent, l.displaced = out == Silent, true
+			l.doubtful = out == Silent || out == Throttled
+			l.displaced = true
 			l.failures++
 		}
 		q.putLater(l)

@@ -52,6 +52,7 @@ func (c *simClient) end(call *commitCall, err error) {
 func (c *simClient) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
+	defer c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
 	call, value := c.begin(lock)
 	write := note(call.key, value)
 	if how := r.IntN(4); how < 2 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -60,7 +61,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		at, holder := p.waitsFor()
 		if p.abandon() {
 			c.cleanUp(seek[0], p.done)
-			err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
+			err := p.besides(c.waitEnded(at.want, holder, ended, at.lastErr.Load()))
 			c.gaveUp(ctx, at.want.key, began, 0, err)
 			return nil, err
 		}
@@ -76,10 +77,11 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 // picking seeks one of several keys on behalf of one AcquireAny call. Like
 // seeker it runs on a goroutine of its own.
 type picking struct {
-	c     *Client
-	parts []*choice // in the order given
-	turns chan turn
-	reads int
+	inTheWay atomic.Pointer[RecordError] // of one of the keys, which cannot be had for it
+	c        *Client
+	parts    []*choice // in the order given
+	turns    chan turn
+	reads    int
 
 	*effort
 	granted *holding // or
@@ -374,7 +376,21 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 // drop leaves a key out that cannot be had.
 func (p *picking) drop(part *choice, err error) {
 	part.err, part.ready = err, false
+	if bad := (*RecordError)(nil); errors.As(err, &bad) {
+		p.inTheWay.Store(bad)
+		p.c.waitFails.warn(p.life, p.c, part.want.key, err)
+		p.c.emit(p.life, Event{Kind: EventWaitError, Key: part.want.key, Err: err})
+	}
 	p.c.lines.pass(part.want.key, nil)
+}
+
+// besides has the error of a wait say which record is in the way of another key.
+func (p *picking) besides(err error) error {
+	held, ok := err.(*HeldError) // made just now, never wrapped
+	if bad := p.inTheWay.Load(); ok && bad != nil {
+		held.Err = errors.Join(held.Err, bad)
+	}
+	return err
 }
 
 // hopeless returns why none of the keys can be had, nil while one may.
@@ -398,13 +414,13 @@ func (p *picking) held(late bool) error {
 		case part.err != nil:
 			continue
 		case part.seen != nil:
-			return part.held()
+			return p.besides(part.held())
 		case !part.ready || !late: // another goroutine's of this client, or other processes' turn
 			holder := p.c.lines.holder(part.want.key)
 			if holder == nil {
 				holder = &Record{Key: part.want.key, Owner: p.c.owner}
 			}
-			return &HeldError{Table: p.c.cfg.Table, Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)}
+			return p.besides(&HeldError{Table: p.c.cfg.Table, Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)})
 		case part.lastErr.Load() != nil:
 			return p.gaveUp(part)
 		}

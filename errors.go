@@ -38,7 +38,7 @@ type HeldError struct {
 	Key         Key
 	Holder      Record      // as last seen
 	Observation Observation // carry it to the next attempt (Lambda)
-	Err         error       // context.Cause of the ended wait; nil from TryAcquire
+	Err         error       // context.Cause of the ended wait; of several keys, a *RecordError in the way as well; nil from TryAcquire else
 
 	others int // readers beside Holder that leave no room for another; 0: not known, or there is room
 }

@@ -104,6 +104,14 @@ func (a *attempts[K]) has(k K, version string, now time.Duration) bool {
 	return ok
 }
 
+// any reports whether some version was tried for k.
+func (a *attempts[K]) any(k K, now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(now)
+	return len(a.byOf[k]) > 0
+}
+
 // drop forgets a version of k that turned out to have landed, and is held.
 func (a *attempts[K]) drop(k K, version string) {
 	a.mu.Lock()
@@ -118,6 +126,9 @@ func (c *Client) orphan(key Key, versions []string) { c.orphans.add(key, version
 func (c *Client) isOrphan(key Key, version string) bool {
 	return c.orphans.has(key, version, c.now().Mono)
 }
+
+// hasOrphans reports whether any attempt for the key is remembered.
+func (c *Client) hasOrphans(key Key) bool { return c.orphans.any(key, c.now().Mono) }
 
 // releaseOrphans frees the key if one of the attempts holds it. It is tried
 // once: one that lands later blocks this client not at all, others for one

@@ -2,23 +2,25 @@ package leasehold
 
 import (
 	"context"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// stray is what became of a call that was given up under a session: attempts
-// that may have landed, or may yet. No lease frees what they hold while the
-// session goes on being renewed, so this client looks after the key for as long
-// as a request may be on its way.
+// stray is a key for which attempts were given up under a session: they may have
+// landed, or may yet. No lease frees what they hold while the session goes on
+// being renewed, so this client looks after the key for as long as it remembers
+// one of them. However many there are, a key has one.
 type stray struct {
-	c        *Client
-	s        *session
-	key      Key
-	versions []string
-	since    decide.Instant // given up
+	c   *Client
+	s   *session
+	key Key
+
+	mu    sync.Mutex // guards what follows; never held across I/O
+	pause time.Duration
+	timer *time.Timer
 }
 
 // Pauses between two looks at a key: at first as a waiter would have it, then
@@ -36,24 +38,60 @@ func (c *Client) giveUp(key Key, versions []string) {
 		return
 	}
 	if s := c.sharing.get(); s != nil {
-		st := &stray{c: c, s: s, key: key, versions: slices.Clone(versions), since: c.now()}
-		st.after(strayFirst)
+		c.strayOf(s, key).soon()
 	}
 }
 
-// after looks at the key after a pause, and again until nothing can be late any
-// more. What is left when the session ends is free with all its locks.
-func (st *stray) after(d time.Duration) {
-	time.AfterFunc(d, func() {
-		if st.s.row.ended() != nil || !st.c.enter() {
-			return
-		}
-		defer st.c.leave()
-		late := st.c.now().Since(st.since) > rememberFor
-		if free := st.look(); !free || !late {
-			st.after(min(2*d, strayMost))
-		}
-	})
+// strayOf returns the one of a key under the session.
+func (c *Client) strayOf(s *session, key Key) *stray {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.strays[key]
+	if st == nil {
+		st = &stray{c: c, s: s, key: key}
+		s.strays[key] = st
+	}
+	return st
+}
+
+// soon has the key looked at soon, and then more and more rarely.
+func (st *stray) soon() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.pause = strayFirst
+	if st.timer == nil {
+		st.timer = time.AfterFunc(st.pause, st.due)
+	} else {
+		st.timer.Reset(st.pause)
+	}
+}
+
+// due looks at the key, and makes the next look due until nothing can be late
+// any more. What is left when the session ends is free with all its locks.
+func (st *stray) due() {
+	if st.s.row.ended() != nil || !st.c.enter() {
+		return
+	}
+	defer st.c.leave()
+	if free := st.look(); free && st.isOver() {
+		return
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.pause = min(2*st.pause, strayMost)
+	st.timer.Reset(st.pause)
+}
+
+// isOver reports whether no attempt for the key is remembered any more, and
+// forgets the stray then.
+func (st *stray) isOver() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.c.hasOrphans(st.key) {
+		return false
+	}
+	delete(st.s.strays, st.key)
+	return true
 }
 
 // look frees the key if one of the attempts holds it, and reports whether none
@@ -64,7 +102,7 @@ func (st *stray) look() (free bool) {
 		return false
 	}
 	r, err := st.c.decode(st.key, ans.item)
-	if ans.item == nil || err != nil || r.Released || r.Owner != st.s.owner || !slices.Contains(st.versions, r.Version) {
+	if ans.item == nil || err != nil || r.Released || r.Owner != st.s.owner || !st.c.isOrphan(st.key, r.Version) {
 		return true
 	}
 	hold := protocol.Hold{Key: protocol.Key(st.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}

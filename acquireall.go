@@ -169,8 +169,8 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 			<-g.done
 		})
 		c.awaitGrace(given)
-		at := g.at.Load()
-		err := c.waitEnded(at.want, at.holder.Load(), ended, at.lastErr.Load())
+		at, holder := g.waitsFor()
+		err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
 		c.gaveUp(ctx, at.want.key, began, 0, err)
 		return nil, err
 	}

@@ -99,3 +99,18 @@ func TestAWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoGivesUpOnSeveralKeysIsToldWhichGoroutineHeldOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, _ := w.client(config())
+		lock := w.acquire(c, "b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Token != lock.Token() {
+			t.Errorf("gave up with %v", err)
+		}
+		w.release(lock)
+	})
+}

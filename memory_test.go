@@ -47,8 +47,8 @@ func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
 	}
 	const keys = 20
 	for name, acquire := range ways {
-		for kind, cfg := range map[string]leasehold.Config{"": config(), " of a shared lease": sharedConfig()} {
-			t.Run(name+kind, func(t *testing.T) {
+		for kind, cfg := range map[string]leasehold.Config{"own lease": config(), "shared lease": sharedConfig()} {
+			t.Run(name+", "+kind, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
 					holder, wire := w.client(cfg)
 					each("key", keys, func(key string) {

@@ -249,7 +249,7 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 				work := errors.New("work")
 				for _, want := range []error{nil, work} {
 					err := c.Do(t.Context(), fmt.Sprint("job/", want), func(context.Context, *leasehold.Lock) error { return want })
-					if err != want { // as it is: a caller repeats what it takes for failed
+					if err != want { //nolint:errorlint // as it is: a caller repeats what it takes for failed
 						t.Errorf("work returned %v, Do %v", want, err)
 					}
 					if failed == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -164,7 +165,7 @@ func TestTheSessionOfAGroupIsCheckedOnce(t *testing.T) {
 			t.Errorf("96 writes: %v", err)
 		}
 		wire.sent()
-		if err := group.Commit(t.Context(), append(most, note("a", "1"))); err == nil || !strings.Contains(err.Error(), "at most 96") {
+		if err := group.Commit(t.Context(), slices.Concat(most, writes(note("a", "1")))); err == nil || !strings.Contains(err.Error(), "at most 96") {
 			t.Errorf("97 writes: %v", err)
 		}
 		lock := group.Locks()[0]
@@ -204,7 +205,7 @@ func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
 		if err == nil {
 			t.Fatal("the guards hold although the session is dead")
 		}
-		if told := lock.GuardError(err, 0); told != err || lock.Err() != nil {
+		if told := lock.GuardError(err, 0); told != err || lock.Err() != nil { //nolint:errorlint // it is the error itself
 			t.Errorf("told of the guard that held: %v", told)
 		}
 		var lost *leasehold.LostError
@@ -225,7 +226,7 @@ func TestTheGuardOfAnotherLockEndsNone(t *testing.T) {
 		lock, other := w.acquire(c, "job"), w.acquire(c, "other")
 		w.steal("other")
 		err := w.transact(lock.Guard(), other.Guard())
-		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil {
+		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // as above
 			t.Errorf("an index that is not its own ended the lock: %v", told)
 		}
 		if told := other.GuardError(err, 1); !errors.Is(told, leasehold.ErrLost) {

@@ -159,7 +159,7 @@ func (p *pseudonyms) of(s string) string {
 	if owner, id, ok := strings.Cut(s, "/"); ok && anOwner.MatchString(s) {
 		return owner + "/" + p.of(id)
 	}
-	kind := ""
+	var kind string
 	switch {
 	case aVersion.MatchString(s):
 		kind = "version"

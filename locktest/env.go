@@ -138,8 +138,8 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 		e.t.Fatalf("locktest: %v", err)
 	}
 	recipe.Of(client).SetClocks(func() (mono, boot time.Duration) {
-		since := time.Since(e.began)
-		return since, since
+		up := time.Hour + time.Since(e.began) // of the machine: no observation is of its first instant
+		return up, up
 	})
 	e.mu.Lock()
 	p.client = client

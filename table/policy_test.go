@@ -295,6 +295,12 @@ var calls = map[table.Access]map[string]func(a *account){
 				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), l.Guard())})
 			a.must(l.GuardError(err, 1), l.Release(a.Context()))
 		},
+		"Lock.Guards": func(a *account) {
+			l := a.lock(a.first, "k")
+			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
+				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), l.Guards()...)})
+			a.must(l.GuardError(err, 1), l.Release(a.Context()))
+		},
 		"Lock.Read": func(a *account) {
 			l := a.lock(a.first, "k")
 			_, err := l.Read(a.Context(), []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("books"),

@@ -148,6 +148,9 @@ func simulateSemaphore(t *testing.T, seed uint64, plan simPlan, take permitManne
 		var wg sync.WaitGroup
 		for _, p := range sharers {
 			workers := 1 + rng.IntN(2)
+			if plan.alone {
+				workers = 1
+			}
 			p.alone = workers == 1
 			for i := range workers {
 				r := newWorker(seed, p.id, i)

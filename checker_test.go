@@ -282,6 +282,9 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	if _, ok := item["expiresAt"]; ok && !now.released {
 		c.note("10: %s is held and may be collected by TTL", key)
 	}
+	if now.session != "" && !now.released && now.lease != time.Hour {
+		c.note("10: %s is under a shared lease, and tells those who know none that its lease is %v", key, now.lease)
+	}
 	if !now.released {
 		lease := time.Duration(float64(now.lease-time.Duration(float64(now.lease)*float64(simMargin)/float64(simLease))) / r.by.rate)
 		if until := r.at.Add(lease); until.After(c.trusts[now.grant]) {

@@ -81,6 +81,7 @@ type simPlan struct {
 	leases   []time.Duration // of the clients by their ids; none: all simLease
 	net      troubles        // beside those that every network has
 	believes bool            // beyond the lease, in an outage
+	forgets  bool            // clients observe what they watch, and remember nothing else
 	config   func(*leasehold.Config, *rand.Rand)
 	work     func(*simClient, *worker)             // of each goroutine; nil: section
 	beside   func(t *testing.T, s *sim, r *worker) // goes on beside the clients, until the network is mended
@@ -237,6 +238,9 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 		t.Fatal(err)
 	}
 	c.client = client
+	if s.plan.forgets {
+		leasehold.RememberAtMost(client, 0)
+	}
 	leasehold.SetChance(client, c.chance)
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08

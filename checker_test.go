@@ -41,6 +41,7 @@ type checker struct {
 	terms    map[[2]string]int            // by owner and token, ever installed: the process
 	trusts   map[string]time.Time         // by grant: the latest instant that any installed attempt supports
 	seen     map[int]map[string]time.Time // by process and version: the first reply that showed it
+	arrived  map[string]time.Time         // by record: the last write of a process of the run
 	sessions map[string]*sessionState     // by id
 	beliefs  []*belief
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
@@ -56,6 +57,7 @@ type state struct {
 	lease                 time.Duration
 	released              bool
 	session               string // as far as the owner's name confirms it
+	by                    int    // who wrote it
 }
 
 // sessionState is a shared lease as the table has it.
@@ -88,7 +90,7 @@ func newChecker() *checker {
 		began: time.Now(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, broken: map[string]bool{}, told: map[string]bool{},
+		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, told: map[string]bool{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
@@ -232,7 +234,7 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 	}
 	now := &state{
 		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
-		token: item.number("fencingToken"), released: item.text("isReleased") == "1",
+		token: item.number("fencingToken"), released: item.text("isReleased") == "1", by: r.by.id,
 	}
 	ms, _ := strconv.ParseInt(item.text("leaseDuration"), 10, 64)
 	now.lease = time.Duration(ms) * time.Millisecond
@@ -257,6 +259,9 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 }
 
 func (c *checker) applies(r *request, key, what string) {
+	if r.by.id != lastClient {
+		c.arrived[key] = time.Now()
+	}
 	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
 }
 
@@ -321,7 +326,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
 		}
 	}
-	if before.owner == now.owner || c.newestBy(before.grant) == r.by {
+	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by {
 		return // handed over, or its own and believed in no more
 	}
 	if s := c.sessions[before.session]; s != nil {

@@ -138,10 +138,10 @@
 // Five minutes after the first request, by the clock that says more, no other is
 // sent: DynamoDB keeps a token for ten, and takes no request signed five minutes
 // ago. The last look is behind the signing, whose time DynamoDB goes by: a
-// process that stood still before it sends nothing under an old token. A network that repeats
-// a request after its refusal was delivered can land it yet, while the grant
-// stands and if its own conditions have come true: conditions on values that
-// never come back are proof against that too.
+// process that stood still before it sends nothing under an old token. A network
+// that repeats a request after its refusal was delivered can land it yet, while
+// the grant stands and if its own conditions have come true: conditions on values
+// that never come back are proof against that too.
 //
 // CommitAndRelease has the conditional release in the guard's place. Trust ends
 // before it is sent. Where the writes have not landed a plain release follows;

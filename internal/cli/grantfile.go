@@ -130,7 +130,7 @@ func (g *grantFile) mayBeReplaced(now time.Time, wanted place, key leasehold.Key
 	}
 	in, ok := parseGrant(g.was)
 	if !ok {
-		return usagef("--grant %s: the file holds something else than a grant, which would be lost: name another file", g.path)
+		return usagef("--grant %s: the file holds something other than a grant, which would be lost: name another file", g.path)
 	}
 	if in.Table == wanted.table && in.at.File == wanted.file && in.Key == key {
 		return nil

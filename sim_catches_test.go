@@ -18,6 +18,7 @@ func TestTheSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
 	}{
 		"a new token for every request, in suspends":     {suspends, newTokenEveryTime, "invariant 8"},
 		"a guard on the owner alone, where locks break":  {breaking, guardOnOwnerAlone, "invariant 4"},
+		"a guard of one lock of several, where they do":  {breaking, guardedByOne, "invariant 4"},
 		"commits that look at no session, while closing": {closing, guardedByNoSession, "invariant 4"},
 		"a grant that is resumed whatever it shows":      {passingOn, renewedWhateverItShows, "invariant"},
 	} {
@@ -39,6 +40,12 @@ func TestTheSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
 			t.Log(found)
 		})
 	}
+}
+
+// guardedByOne leaves one check in a transaction.
+func guardedByOne(r *http.Request, body []byte) []byte {
+	checks := 0
+	return checking(r, body, func(string) bool { checks++; return checks == 1 })
 }
 
 func guardedByNoSession(r *http.Request, body []byte) []byte {

@@ -116,12 +116,13 @@ func (c *simClient) twice(r *worker) {
 	c.releases(r, lock)
 }
 
-// isReleased reports whether the table shows the lock's grant released.
+// isReleased reports whether the table shows the lock's grant released, by who had
+// it.
 func (c *simClient) isReleased(lock *leasehold.Lock) bool {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	s := c.records[lock.Key().Partition]
-	return s != nil && s.released && s.grant == lock.Record().Grant && s.token == lock.Token()
+	return s != nil && s.released && s.grant == lock.Record().Grant && s.token == lock.Token() && !c.broken[s.grant]
 }
 
 func (c *simClient) manner(r *worker) []leasehold.AcquireOption {

@@ -24,7 +24,7 @@ check: lint ## Lint and test every module, with the race detector and the real s
 	LEASEHOLD_SEEDS=5000 go test -timeout 60m -run '^TestSimulation$$' .
 	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' .
 	LEASEHOLD_SEEDS=2000 go test -timeout 60m -run '^TestSimulationOf(Elections|Semaphores|ReadWriteLocks)$$' .
-	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOf(OddNetworks|FailingKeys|Suspends|Closing|Breaking|Deletion|PassingOn|Groups|Outages)$$' .
+	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOf(OddNetworks|FailingKeys|Suspends|Closing|Breaking|Deletion|PassingOn|Groups|Outages|LayoutsByTheClock)$$' .
 	LEASEHOLD_SEEDS=60 go test -timeout 60m -run '^TestSimulationOfLoad$$' .
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done

@@ -275,7 +275,7 @@ func (c *simClient) work(r *worker, section func(*worker)) {
 			c.mu.Unlock()
 		case p < 8:
 			c.clocks.jump(upTo(r, 6*time.Second))
-		case p < 12:
+		case p < 12 && !c.clocked:
 			if _, err := c.client.TryAcquire(context.Background(), "damaged"); err == nil {
 				c.violated("10: a damaged record was granted")
 			}

@@ -1,0 +1,125 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// wallSkew is by how much the clients' wall clocks may differ, as they believe.
+const wallSkew = 300 * time.Millisecond
+
+// The records of the layouts that go by the wall clock, on networks as bad as
+// every other's. Nobody believes beyond what the record says, less the skew that
+// was declared, and no two at a time; free and dead locks are had in time.
+func TestSimulationOfLayoutsByTheClock(t *testing.T) {
+	forSeeds(t, worldSeeds, func(t *testing.T, seed uint64) { simulateByTheClock(t, seed, simPlan{}) })
+}
+
+func simulateByTheClock(t *testing.T, seed uint64, plan simPlan) {
+	var by layout.Layout = layout.DyndbMutex{MaxSkew: wallSkew}
+	step := time.Millisecond
+	if seed%2 == 0 {
+		by, step = layout.DynamoDLM{NoSlots: seed%4 == 0, MaxSkew: wallSkew}, time.Second
+	}
+	plan.config = func(cfg *leasehold.Config, _ *rand.Rand) {
+		cfg.Table, cfg.Layout, cfg.DeleteOnRelease = "clocked", by, false
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(t, seed, plan)
+		s.clocked = true
+		if err := table.Create(t.Context(), s.w.db, table.Spec{Name: "clocked", Layout: by}); err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(seed, 5))
+		for id := range 2 + rng.IntN(2) {
+			s.clients = append(s.clients, s.newClient(t, id, rng))
+		}
+		var wg sync.WaitGroup
+		for _, c := range s.clients {
+			for i := range 1 + rng.IntN(2) {
+				r := newWorker(seed, c.id, i)
+				wg.Go(func() { c.work(r, c.sectionByTheClock) })
+			}
+		}
+		time.Sleep(simFaults)
+		close(s.quit)
+		wg.Wait()
+		time.Sleep(20 * time.Second) // late copies arrive
+		late := s.newClient(t, lastClient, rng)
+		for _, key := range simKeys {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			lock, err := late.client.Acquire(ctx, key)
+			cancel()
+			if most := simLease + wallSkew + step + 2*time.Second + 100*time.Millisecond; err != nil || time.Since(began) > most {
+				s.violated("12: %s was granted after %v (at most %v): %v", key, time.Since(began), most, err)
+			}
+			if err == nil {
+				s.believes(late, lock)
+				_ = lock.Release(t.Context())
+			}
+		}
+		for _, c := range append(s.clients, late) {
+			_ = c.client.Close(t.Context())
+		}
+		time.Sleep(20 * time.Second)
+		s.finish()
+		s.report(t, seed, "TestSimulationOfLayoutsByTheClock")
+	})
+}
+
+// sectionByTheClock holds a lock for a while, and renews it by hand now and then.
+func (c *simClient) sectionByTheClock(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	var opts []leasehold.AcquireOption
+	if r.IntN(4) == 0 {
+		opts = append(opts, leasehold.NoWait())
+	}
+	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))], opts...)
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	if c.isDead() {
+		return
+	}
+	c.rest(r, 6000)
+	if r.IntN(3) == 0 {
+		_ = lock.Renew(ctx, leasehold.WithLease(2*time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
+		c.rest(r, 3000)
+	}
+	if err := lock.Release(ctx); err == nil {
+		c.releasedForGood(lock)
+	} else if !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, leasehold.ErrUnknownOutcome) && ctx.Err() == nil {
+		c.violated("0: release: %v", err)
+	}
+}
+
+// changesByTheClock enters until when a record supports the belief in its grant.
+// c.mu is held.
+func (c *checker) changesByTheClock(r *request, res *http.Response) {
+	item := attributes(res)
+	if r.op != "UpdateItem" || item == nil {
+		return
+	}
+	expires := time.Unix(item.number("expires"), 0)
+	if item["expire_ts"] != nil {
+		expires = time.UnixMilli(item.number("expire_ts"))
+	}
+	grant := item.text("grantId")
+	c.history.enter("process %d, sent at %v: grant %s until %v", r.by.id, r.at.Sub(c.began), grant, expires.Sub(c.began))
+	if until := expires.Add(-wallSkew); until.After(c.trusts[grant]) {
+		c.trusts[grant] = until
+	}
+}

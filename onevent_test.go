@@ -24,17 +24,18 @@ func TestALockCanBeUsedWhereItsOwnEventIsTold(t *testing.T) {
 		} {
 			t.Run(string(kind)+", "+name, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
-					var lock *leasehold.Lock
+					var held atomic.Pointer[leasehold.Lock]
 					var told atomic.Bool
 					used := make(chan error, 1)
 					cfg := config()
 					cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
-						if e.Kind == kind && lock != nil && !told.Swap(true) {
+						if lock := held.Load(); e.Kind == kind && lock != nil && !told.Swap(true) {
 							used <- use(ctx, lock)
 						}
 					}
 					c, wire := w.work().client(cfg)
-					lock = w.acquire(c, "job")
+					lock := w.acquire(c, "job")
+					held.Store(lock)
 					switch kind {
 					case leasehold.EventRenewError:
 						wire.setFault(refuse)

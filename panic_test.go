@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,10 +35,11 @@ func TestAnOnEventThatPanicsLeavesNoLockWithoutAHandle(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
-					var on leasehold.EventKind
+					var on atomic.Value
+					on.Store(leasehold.EventKind(""))
 					cfg := config()
 					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-						if e.Kind == on {
+						if e.Kind == on.Load() {
 							panic("on event")
 						}
 					}
@@ -46,11 +48,11 @@ func TestAnOnEventThatPanicsLeavesNoLockWithoutAHandle(t *testing.T) {
 					if kind == leasehold.EventWaiting {
 						held = w.acquire(c, "job")
 					}
-					on = kind
+					on.Store(kind)
 					if p := panicOf(func() { _ = acquire(t.Context(), c) }); p != "on event" {
 						t.Errorf("panic %v", p)
 					}
-					on = ""
+					on.Store(leasehold.EventKind(""))
 					if held != nil {
 						w.release(held)
 					}

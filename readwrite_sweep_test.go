@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,16 +92,16 @@ func TestAReaderThatRenewsIsNeverRemovedByThoseWhoPass(t *testing.T) {
 		slow, p := w.readWriter("set"), w.readWriter("set")
 		lock := slow.read()
 		// Its renewals land, but for those of more than half of each minute.
-		var until time.Time
+		var until atomic.Int64
 		slow.wire.setFault(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			if time.Now().Before(until) {
+			if time.Now().UnixNano() < until.Load() {
 				return hang(ctx)
 			}
 			return next()
 		})
 		passing := p.read()
 		for range 20 {
-			until = time.Now().Add(12 * time.Second)
+			until.Store(time.Now().Add(12 * time.Second).UnixNano())
 			elapse(25 * time.Second)
 		}
 		if err := lock.Err(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,16 +30,15 @@ func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
 		} {
 			t.Run(name+", "+string(kind), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
-					var lock *leasehold.Lock
-					told := false
+					var held atomic.Pointer[leasehold.Lock]
+					var told atomic.Bool
 					cfg := config()
 					cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
-						if e.Kind != kind || told {
+						if e.Kind != kind || told.Swap(true) {
 							return
 						}
-						told = true
 						began := time.Now()
-						if err := do(ctx, lock); (err != nil) != (kind == leasehold.EventLost) || err != nil && !errors.Is(err, leasehold.ErrLost) {
+						if err := do(ctx, held.Load()); (err != nil) != (kind == leasehold.EventLost) || err != nil && !errors.Is(err, leasehold.ErrLost) {
 							t.Errorf("%v", err)
 						}
 						if took := time.Since(began); took > 0 {
@@ -46,10 +46,10 @@ func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
 						}
 					}
 					c, wire := w.work().client(cfg)
-					lock = w.acquire(c, "job")
+					held.Store(w.acquire(c, "job"))
 					happens(w, wire)
 					elapse(6 * time.Second)
-					if !told {
+					if !told.Load() {
 						t.Error("not told")
 					}
 					_ = c.Close(t.Context())

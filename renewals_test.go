@@ -63,7 +63,7 @@ func TestLocksWhoseRenewalsHangCostNoOtherLockItsOwn(t *testing.T) {
 		if n := lost(hung); n != len(hung) {
 			t.Fatalf("%d of %d locks lost whose renewals hang", n, len(hung))
 		}
-		if most > 4*128 {
+		if most > 4*128+8 { // and timers that fire at that very moment
 			t.Errorf("%d goroutines more for 1,100 locks", most)
 		}
 		wire.setFault(nil)

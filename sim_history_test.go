@@ -66,6 +66,9 @@ func (n ids) in(text string) string {
 // of two keys come to one that wants any of them, and either may be tried first.
 // Where several keys are wanted, each client has one goroutine here.
 func TestASeedGivesTheSameHistory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector has the scheduler pick goroutines at random; make test holds this without it")
+	}
 	for name, run := range map[string]func(t *testing.T, seed uint64, plan simPlan){
 		"locks":         simulate,
 		"shared leases": func(t *testing.T, seed uint64, plan simPlan) { plan.shared = true; simulate(t, seed, plan) },

@@ -92,6 +92,7 @@ func (c *simClient) readOrWrite(r *worker) {
 			limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
 			c.end(call, lock.Commit(limited, writes(note(key, value))))
 			cancel()
+			c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
 		}
 	}
 	if c.isDead() {

@@ -227,7 +227,7 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
 		cfg.PollMax = 2 * simLease // one that marks a session dead by what it read a lease ago
 	}
-	if cfg.DeleteOnRelease = id != lastClient && rng.IntN(4) == 0; cfg.DeleteOnRelease {
+	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0; cfg.DeleteOnRelease {
 		s.deletes = true
 	}
 	if s.plan.config != nil {

@@ -24,6 +24,14 @@ type listFlags struct {
 	partition, prefix string
 }
 
+// onePrefix takes at most one PREFIX.
+func onePrefix(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usageOf(cmd, "one PREFIX at a time: %s is too many", printable(args[1]))
+	}
+	return nil
+}
+
 func (a *app) newList() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -36,12 +44,7 @@ show whether its holder lives: --check observes each for one lease.`,
 		Example: `  leasehold ls import/
   leasehold ls --check
   leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageOf(cmd, "one PREFIX at a time: %s is too many", printable(args[1]))
-			}
-			return nil
-		},
+		Args: onePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.prefix = args[0]

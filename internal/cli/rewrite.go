@@ -39,12 +39,7 @@ use another layout by then, or it writes such records anew. With --dry-run the
 exit code is 1 if there are any.`,
 		Example: `  leasehold table rewrite --layout dynamolock --dry-run
   leasehold table rewrite --layout dynamolock import/ --yes`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageOf(cmd, "one PREFIX at a time: %s is too many", printable(args[1]))
-			}
-			return nil
-		},
+		Args: onePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.prefix = args[0]

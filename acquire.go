@@ -107,14 +107,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
 	t := c.lines.enter(ctx, want)
 	if holder := c.lines.holder(want.key); holder != nil {
-		told := false
-		defer func() {
-			if !told { // OnEvent has panicked: nobody will take the turn
-				c.detach(func() { c.leaveLine(want, t) })
-			}
-		}()
-		c.emit(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder})
-		told = true
+		c.emitOr(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder}, func() { c.leaveLine(want, t) })
 	}
 	var ended error
 	var late <-chan time.Time
@@ -209,15 +202,8 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 		c.detach(h.abandon)
 		return nil, ErrClosed
 	}
-	told := false
-	defer func() {
-		if !told { // OnEvent has panicked: nobody will have the handle
-			c.detach(h.abandon)
-		}
-	}()
-	c.emit(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
-		Requests: requests, TookOver: h.took != nil, Local: local})
-	told = true
+	c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
+		Requests: requests, TookOver: h.took != nil, Local: local}, h.abandon)
 	return h.first, nil
 }
 

@@ -189,18 +189,11 @@ func (c *Client) gathered(ctx context.Context, held []*holding, began decide.Ins
 		c.detach(func() { c.giveBack(held) })
 		return nil, ErrClosed
 	}
-	told := false
-	defer func() {
-		if !told { // OnEvent has panicked: nobody will have the handles
-			c.detach(func() { c.giveBack(held) })
-		}
-	}()
 	took := c.now().Mono - began.Mono
 	for _, h := range held {
-		c.emit(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
-			Requests: requests, TookOver: h.took != nil, Local: local})
+		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
+			Requests: requests, TookOver: h.took != nil, Local: local}, func() { c.giveBack(held) })
 		requests = 0 // all of them are in the first event
 	}
-	told = true
 	return held, nil
 }

@@ -422,20 +422,11 @@ func (p *picking) held(late bool) error {
 			}
 			return p.besides(&HeldError{Table: p.c.cfg.Table, Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)})
 		case part.lastErr.Load() != nil:
-			return p.gaveUp(part)
+			return part.gaveUp()
 		}
 		silent = part // seen free last, and not had by now
 	}
-	return p.gaveUp(silent)
-}
-
-// gaveUp is the error of a try that DynamoDB has not answered.
-func (p *picking) gaveUp(part *choice) error {
-	err := fmt.Errorf("gave up after %v", tryFor)
-	if last := part.lastErr.Load(); last != nil {
-		err = fmt.Errorf("%w: %w", err, *last)
-	}
-	return opError("acquire", p.c.cfg.Table, part.want.key, err)
+	return silent.gaveUp()
 }
 
 // look reads the records of all keys that are sought.

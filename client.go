@@ -168,6 +168,19 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 }
 
+// emitOr reports an event on a caller's goroutine. Should OnEvent panic, the
+// caller never has what it was told of: undo takes it back.
+func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
+	told := false
+	defer func() {
+		if !told {
+			c.detach(undo)
+		}
+	}()
+	c.emit(ctx, e)
+	told = true
+}
+
 // enter counts a call that Close waits for; false: the client is closed.
 func (c *Client) enter() bool {
 	c.mu.Lock()

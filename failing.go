@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
@@ -35,10 +36,7 @@ func (f *failing) add(h *holding, err error) {
 		f.mu.Unlock()
 		return
 	}
-	locks, attempts := make(map[*holding]error, len(f.locks)), f.attempts
-	for h, err := range f.locks {
-		locks[h] = err
-	}
+	locks, attempts := maps.Clone(f.locks), f.attempts
 	f.attempts, f.said, f.open = 0, time.Now(), true
 	f.mu.Unlock()
 

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -119,11 +118,7 @@ func (g *gathering) gather() ([]*holding, error) {
 func (g *gathering) again(began decide.Instant, failures int) error {
 	at := g.at.Load()
 	if at.want.noWait && g.c.now().Mono-began.Mono > tryFor {
-		err := fmt.Errorf("gave up after %v", tryFor)
-		if last := at.lastErr.Load(); last != nil {
-			err = fmt.Errorf("%w: %w", err, *last)
-		}
-		return opError("acquire", g.c.cfg.Table, at.want.key, err)
+		return at.gaveUp()
 	}
 	pause(g.life.Done(), g.c.cfg.PollMin+g.c.backoff(failures, 2*time.Second))
 	if g.life.Err() != nil {

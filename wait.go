@@ -191,7 +191,7 @@ func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
 		s.c.emit(s.life, Event{Kind: EventThrottled, Key: s.want.key, Requests: 1, Err: ans.err})
 	}
 	if s.want.noWait && s.c.now().Mono-began.Mono > tryFor {
-		return opError("acquire", s.c.cfg.Table, s.want.key, fmt.Errorf("gave up after %v: %w", tryFor, ans.err))
+		return s.gaveUp()
 	}
 	pause(s.life.Done(), s.c.cfg.PollMin+s.c.backoff(*failures, 2*time.Second))
 	*failures++
@@ -199,6 +199,15 @@ func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
 		return ErrClosed // nobody reads it
 	}
 	return nil
+}
+
+// gaveUp is the error of a try that DynamoDB has not answered.
+func (s *seeker) gaveUp() error {
+	err := fmt.Errorf("gave up after %v", tryFor)
+	if last := s.lastErr.Load(); last != nil {
+		err = fmt.Errorf("%w: %w", err, *last)
+	}
+	return opError("acquire", s.c.cfg.Table, s.want.key, err)
 }
 
 // fails keeps why the last request failed, and says so now and then.

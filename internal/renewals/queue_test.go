@@ -3,6 +3,7 @@ package renewals
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,8 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 // lease adds a lease that is due after three quarters of every, whose attempts
 // take that long and come to that.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
+	b.mu.Lock() // a lease that is due at once reads l
+	defer b.mu.Unlock()
 	var l *Lease
 	l = b.q.Add(Times{Every: every, Trust: trust}, left, func() Outcome {
 		b.mu.Lock()
@@ -55,6 +58,27 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 		return out
 	})
 	return l
+}
+
+// lastSent is when the last attempt of the lease of that name was sent.
+func (b *table) lastSent(name string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.at[name]
+}
+
+// allSent names the leases in the order in which their attempts were sent.
+func (b *table) allSent() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.sent)
+}
+
+// mostInFlight is how many attempts were in flight at once.
+func (b *table) mostInFlight() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.most
 }
 
 // elapse lets virtual time pass.
@@ -76,8 +100,8 @@ func TestOfTheLeasesThatAreDueTheOneWithTheLeastTrustLeftGoesFirst(t *testing.T)
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
 		late := b.lease("late", 4200*time.Millisecond, 14*time.Second, 0, Renewed)
 		elapse(4 * time.Second)
-		if want := []string{"busy", "late", "early"}; !slices.Equal(b.sent, want) {
-			t.Errorf("sent %v, want %v", b.sent, want)
+		if want := []string{"busy", "late", "early"}; !slices.Equal(b.allSent(), want) {
+			t.Errorf("sent %v, want %v", b.allSent(), want)
 		}
 		remove(b.q, busy, early, late)
 	})
@@ -88,8 +112,8 @@ func TestAnAttemptThatHangsGivesUpItsPlaceAfterAQuarterOfItsDeadline(t *testing.
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // from 3 s on
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(4 * time.Second)
-		if b.at["other"] != 3500*time.Millisecond {
-			t.Errorf("the other was sent after %v", b.at["other"])
+		if b.lastSent("other") != 3500*time.Millisecond {
+			t.Errorf("the other was sent after %v", b.lastSent("other"))
 		}
 		remove(b.q, hangs, other)
 	})
@@ -106,13 +130,13 @@ func TestLeasesWithoutAnAnswerHaveHalfOfThePlaces(t *testing.T) {
 			began := time.Since(b.began)
 			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
 			elapse(100 * time.Millisecond) // due by then
-			if b.at["other"] < began {
+			if b.lastSent("other") < began {
 				t.Fatal("a place is kept from a lease whose requests are answered")
 			}
 			b.q.Remove(l)
 		}
-		if b.most > 4*4 {
-			t.Errorf("%d in flight, with 4 places", b.most)
+		if b.mostInFlight() > 4*4 {
+			t.Errorf("%d in flight, with 4 places", b.mostInFlight())
 		}
 		remove(b.q, leases...)
 	})
@@ -120,18 +144,18 @@ func TestLeasesWithoutAnAnswerHaveHalfOfThePlaces(t *testing.T) {
 
 func TestALeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		var waits *Lease
-		waits = b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, func() Outcome { // after 3 s
-			b.q.Waits(waits)
+		var waits atomic.Pointer[Lease]
+		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, func() Outcome { // after 3 s
+			b.q.Waits(waits.Load())
 			time.Sleep(time.Second)
 			return Failed
-		})
+		}))
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(3500 * time.Millisecond)
-		if b.at["other"] != 3075*time.Millisecond {
-			t.Errorf("the other was sent after %v", b.at["other"])
+		if b.lastSent("other") != 3075*time.Millisecond {
+			t.Errorf("the other was sent after %v", b.lastSent("other"))
 		}
-		remove(b.q, waits, other)
+		remove(b.q, waits.Load(), other)
 	})
 }
 
@@ -141,12 +165,12 @@ func TestALeaseThatWasNotSentWhenItWasDueGoesToARandomPlaceOfThePeriod(t *testin
 		elapse(8 * time.Second) // it was sent after 1.5, 2.5 (as the first is in no place), 4.5 and 6.5 s
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
 		elapse(time.Second) // from 8.3 s on, for half a second
-		if b.at["late"] != 8800*time.Millisecond {
-			t.Fatalf("sent after %v", b.at["late"])
+		if b.lastSent("late") != 8800*time.Millisecond {
+			t.Fatalf("sent after %v", b.lastSent("late"))
 		}
 		elapse(time.Second)
-		if b.at["late"] != 9800*time.Millisecond { // half a period later
-			t.Errorf("sent after %v", b.at["late"])
+		if b.lastSent("late") != 9800*time.Millisecond { // half a period later
+			t.Errorf("sent after %v", b.lastSent("late"))
 		}
 		remove(b.q, l, busy)
 	})
@@ -158,13 +182,13 @@ func TestALeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 		elapse(time.Second)
 		b.q.Lasts(l, 300*time.Millisecond)
 		elapse(time.Second)
-		if b.at["lock"] != 1100*time.Millisecond {
-			t.Errorf("sent after %v", b.at["lock"])
+		if b.lastSent("lock") != 1100*time.Millisecond {
+			t.Errorf("sent after %v", b.lastSent("lock"))
 		}
 		b.q.Lasts(l, time.Hour) // which makes none later
 		elapse(5 * time.Second)
-		if b.at["lock"] != 3100*time.Millisecond {
-			t.Errorf("sent after %v", b.at["lock"])
+		if b.lastSent("lock") != 3100*time.Millisecond {
+			t.Errorf("sent after %v", b.lastSent("lock"))
 		}
 		remove(b.q, l)
 	})
@@ -177,8 +201,8 @@ func TestARemovedLeaseIsNotSent(t *testing.T) {
 		later := b.lease("later", 5*time.Second, trust, 0, Renewed)
 		elapse(3200 * time.Millisecond)
 		remove(b.q, hangs, due, later, due)
-		if !slices.Equal(b.sent, []string{"hangs"}) {
-			t.Errorf("sent %v", b.sent)
+		if sent := b.allSent(); !slices.Equal(sent, []string{"hangs"}) {
+			t.Errorf("sent %v", sent)
 		}
 		if b.q.taken != [len(b.q.taken)]int{} || b.q.demand.Usual > 1e-9 {
 			t.Errorf("left behind: places %v, demand %v", b.q.taken, b.q.demand)

@@ -694,9 +694,9 @@ func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 			"no function":          func() error { return c.Do(t.Context(), "a", nil) },
 			"get no key":           func() error { _, err := c.Get(t.Context(), ""); return err },
 			"break nothing":        func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
-			"list no partition":    list(leasehold.Partition("")),
-			"list by two":          list(leasehold.Partition("a"), leasehold.Prefix("b")),
-			"list after no key":    list(leasehold.After(leasehold.Key{})),
+			"list no partition":    list(leasehold.ListPartition("")),
+			"list by two":          list(leasehold.ListPartition("a"), leasehold.ListPrefix("b")),
+			"list after no key":    list(leasehold.ListAfter(leasehold.Key{})),
 		} {
 			err := do()
 			synctest.Wait()
@@ -819,7 +819,7 @@ func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equ
 			t.Errorf("held: %v", err)
 		}
 		n := 0
-		for r, err := range c.List(t.Context(), leasehold.Partition("a")) {
+		for r, err := range c.List(t.Context(), leasehold.ListPartition("a")) {
 			if err != nil || r.Key.Partition != "a" {
 				t.Errorf("listed %+v, %v", r, err)
 			}

@@ -182,7 +182,7 @@ func ExampleClient_Break() {
 
 	operator, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
 	const tooLong = 0 // 6 * time.Hour
-	for r, err := range operator.List(ctx, leasehold.Prefix("import/")) {
+	for r, err := range operator.List(ctx, leasehold.ListPrefix("import/")) {
 		var bad *leasehold.RecordError
 		switch {
 		case errors.As(err, &bad):

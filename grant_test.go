@@ -302,7 +302,7 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 		}
 		w.put(map[string]types.AttributeValue{"key": str("a/bad")})
 		var good, bad int
-		for r, err := range c.List(t.Context(), leasehold.Prefix("a/")) {
+		for r, err := range c.List(t.Context(), leasehold.ListPrefix("a/")) {
 			var damaged *leasehold.RecordError
 			switch {
 			case errors.As(err, &damaged) && damaged.Key.Partition == "a/bad":
@@ -317,7 +317,7 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 			t.Errorf("%d records, %d damaged", good, bad)
 		}
 		n := 0
-		for r, err := range c.List(t.Context(), leasehold.Partition("b/1")) {
+		for r, err := range c.List(t.Context(), leasehold.ListPartition("b/1")) {
 			if err != nil || r.Key.Partition != "b/1" {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -337,7 +337,7 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 			return keys
 		}
 		all := keys()
-		if rest := keys(leasehold.After(all[0])); len(all) != 3 || len(rest) != 2 || rest[0] != all[1] {
+		if rest := keys(leasehold.ListAfter(all[0])); len(all) != 3 || len(rest) != 2 || rest[0] != all[1] {
 			t.Errorf("all %v, behind the first %v", all, rest)
 		}
 	})

@@ -75,7 +75,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 	}
 	return func(yield func(Record, error) bool) {
 		if l.partition != nil && (*l.partition == "" || l.prefix != "") {
-			yield(Record{}, errors.New("leasehold: list: Partition needs a key, and does not go with Prefix"))
+			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
 			return
 		}
 		var start protocol.Item

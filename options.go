@@ -224,14 +224,17 @@ type listFunc func(*listing)
 
 func (f listFunc) toList(l *listing) { f(l) }
 
-// After lists from behind k, to go on where an earlier listing stopped.
-func After(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
+// ListAfter starts after k: give it the key of the last record of an earlier
+// listing, to go on from there.
+func ListAfter(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
 
-// Partition lists the records of one partition key. A query; not with Prefix.
-func Partition(key string) ListOption { return listFunc(func(l *listing) { l.partition = &key }) }
+// ListPartition lists the records of one partition key. It is a query, which
+// reads those records alone; it does not go with ListPrefix.
+func ListPartition(key string) ListOption { return listFunc(func(l *listing) { l.partition = &key }) }
 
-// Prefix lists keys that begin with p. A scan: it reads the whole table.
-func Prefix(p string) ListOption { return listFunc(func(l *listing) { l.prefix = p }) }
+// ListPrefix lists the keys that begin with p. It is a scan: it reads, and costs,
+// the whole table.
+func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.prefix = p }) }
 
 // BreakOption is for Break.
 type BreakOption interface{ toBreak(*breaking) }

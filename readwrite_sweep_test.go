@@ -33,7 +33,7 @@ func (w *world) readersOf(key string) int {
 // getAll lists who holds a key.
 func (w *world) getAll(key string) (held []leasehold.Record, err error) {
 	c, _ := w.client(config())
-	for r, err := range c.List(w.t.Context(), leasehold.Prefix(key)) {
+	for r, err := range c.List(w.t.Context(), leasehold.ListPrefix(key)) {
 		if err != nil {
 			return nil, err
 		}

@@ -452,7 +452,7 @@ func (w *world) entries(key string) []leasehold.Record {
 	w.t.Helper()
 	c, _ := w.client(config())
 	var held []leasehold.Record
-	for r, err := range c.List(w.t.Context(), leasehold.Prefix(key)) {
+	for r, err := range c.List(w.t.Context(), leasehold.ListPrefix(key)) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

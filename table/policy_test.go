@@ -386,7 +386,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			}
 		},
 		"Client.List": func(a *account) {
-			for _, opts := range [][]leasehold.ListOption{nil, {leasehold.Prefix("k")}, {leasehold.Partition("k")}} {
+			for _, opts := range [][]leasehold.ListOption{nil, {leasehold.ListPrefix("k")}, {leasehold.ListPartition("k")}} {
 				for _, err := range a.first.List(a.Context(), opts...) {
 					a.must(err)
 				}

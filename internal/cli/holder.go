@@ -14,7 +14,7 @@ func holder(ctx context.Context, locks *leasehold.Client, key leasehold.Key, wan
 	if err != nil || wanted(r) {
 		return r, err
 	}
-	for other, err := range locks.List(ctx, leasehold.Partition(key.Partition)) {
+	for other, err := range locks.List(ctx, leasehold.ListPartition(key.Partition)) {
 		var bad *leasehold.RecordError
 		switch {
 		case errors.As(err, &bad):

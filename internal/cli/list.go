@@ -123,9 +123,9 @@ func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags)
 	var opts []leasehold.ListOption
 	switch {
 	case f.partition != "":
-		opts = append(opts, leasehold.Partition(f.partition))
+		opts = append(opts, leasehold.ListPartition(f.partition))
 	case f.prefix != "":
-		opts = append(opts, leasehold.Prefix(f.prefix))
+		opts = append(opts, leasehold.ListPrefix(f.prefix))
 	}
 	for r, err := range locks.List(ctx, opts...) {
 		switch {

@@ -50,7 +50,7 @@ func lists(e *env) {
 	held := e.acquireAs(c, e.key+"/1")
 	e.put(e.granted(e.key+"/2", "a-peer", patience))
 	e.release(e.acquireAs(c, e.key+"/3"))
-	records, bad := e.list(c, leasehold.Prefix(e.key))
+	records, bad := e.list(c, leasehold.ListPrefix(e.key))
 	want := 2
 	if e.caps().KeepOnRelease {
 		want = 3
@@ -79,12 +79,12 @@ func listsAfter(e *env) {
 	}
 	var after []leasehold.ListOption
 	for range 3 {
-		for r, err := range c.List(e.within(patience), append(after, leasehold.Prefix(e.key))...) {
+		for r, err := range c.List(e.within(patience), append(after, leasehold.ListPrefix(e.key))...) {
 			if err != nil || !want[r.Key] {
 				e.Fatalf("listed %+v, %v", r, err)
 			}
 			delete(want, r.Key)
-			after = []leasehold.ListOption{leasehold.After(r.Key)}
+			after = []leasehold.ListOption{leasehold.ListAfter(r.Key)}
 			break
 		}
 	}
@@ -106,7 +106,7 @@ func listsPartition(e *env) {
 		e.put(item)
 		want = 2
 	}
-	records, bad := e.list(c, leasehold.Partition(e.key))
+	records, bad := e.list(c, leasehold.ListPartition(e.key))
 	if len(bad) != 0 || len(records) != want {
 		e.Fatalf("listed %+v, %v", records, bad)
 	}

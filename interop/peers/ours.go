@@ -242,7 +242,7 @@ func (o *ours) release(ctx context.Context, r Request) error {
 func (o *ours) list(ctx context.Context, r Request) (Reply, error) {
 	var opts []leasehold.ListOption
 	if r.Key != "" {
-		opts = append(opts, leasehold.Partition(r.Key))
+		opts = append(opts, leasehold.ListPartition(r.Key))
 	}
 	var out Reply
 	for found, err := range o.client.List(ctx, opts...) {

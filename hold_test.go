@@ -227,15 +227,15 @@ func TestALookAfterAPauseBringsTheEndForward(t *testing.T) {
 	})
 }
 
-func TestANoticeIsGivenOncePerShortfall(t *testing.T) {
+func TestAnExpiryWarningIsGivenOnceEachTimeTrustRunsShort(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, _ := w.client(config())
-		var noticed atomic.Int64
+		var warned atomic.Int64
 		lock := w.acquire(c, "job", leasehold.WithoutRenewal(),
-			leasehold.WithNotice(5*time.Second, func(*leasehold.Lock) { noticed.Add(1) }))
+			leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned.Add(1) }))
 		for want := range int64(3) {
-			if got := noticed.Load(); got != want {
-				t.Errorf("noticed %d times, want %d", got, want)
+			if got := warned.Load(); got != want {
+				t.Errorf("warned %d times, want %d", got, want)
 			}
 			elapse(15 * time.Second)
 			if err := lock.Renew(t.Context()); err != nil {
@@ -348,33 +348,33 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 	}
 }
 
-func TestANoticeComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
+func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
-		var noticed []time.Time
+		var warned []time.Time
 		began := time.Now()
-		notice := leasehold.WithNotice(5*time.Second, func(*leasehold.Lock) { noticed = append(noticed, time.Now()) })
-		lock := w.acquire(c, "job", notice)
+		warning := leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned = append(warned, time.Now()) })
+		lock := w.acquire(c, "job", warning)
 		elapse(time.Minute)
-		if len(noticed) != 0 {
-			t.Fatalf("noticed without need after %v", noticed[0].Sub(began))
+		if len(warned) != 0 {
+			t.Fatalf("warned without need after %v", warned[0].Sub(began))
 		}
 		wire.setFault(cut)
 		until := lock.TrustedUntil()
 		elapse(time.Minute)
-		if len(noticed) != 1 || !noticed[0].Equal(until.Add(-5*time.Second)) {
-			t.Errorf("noticed %d times, trust ended at %v", len(noticed), until)
+		if len(warned) != 1 || !warned[0].Equal(until.Add(-5*time.Second)) {
+			t.Errorf("warned %d times, trust ended at %v", len(warned), until)
 		}
 		wire.setFault(nil)
 		_ = lock.Release(t.Context())
 
-		noticed = nil
+		warned = nil
 		k := newClocks(c)
-		paused := w.acquire(c, "other", notice)
-		k.boot.Store(int64(time.Hour)) // past the notice and the lease at once
+		paused := w.acquire(c, "other", warning)
+		k.boot.Store(int64(time.Hour)) // past the warning and the lease at once
 		elapse(10 * time.Second)
-		if len(noticed) != 1 {
-			t.Errorf("after a pause noticed %d times", len(noticed))
+		if len(warned) != 1 {
+			t.Errorf("after a pause warned %d times", len(warned))
 		}
 		_ = paused.Release(t.Context())
 	})
@@ -690,17 +690,17 @@ func TestAShorterLeaseThatMayHaveLandedIsRenewedInItsOwnTime(t *testing.T) {
 	})
 }
 
-func TestANoticeComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
+func TestAnExpiryWarningComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, _ := w.client(config())
-		var noticed int
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour), leasehold.WithNotice(time.Minute, func(*leasehold.Lock) { noticed++ }))
+		var warned int
+		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour), leasehold.WithExpiryWarning(time.Minute, func(*leasehold.Lock) { warned++ }))
 		if err := lock.Renew(t.Context(), leasehold.WithLease(30*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		elapse(time.Second)
-		if noticed != 1 {
-			t.Errorf("noticed %d times", noticed)
+		if warned != 1 {
+			t.Errorf("warned %d times", warned)
 		}
 		_ = lock.Release(t.Context())
 	})

@@ -55,7 +55,7 @@ type holding struct {
 	told      bool          // an event of a release has said how long it was held
 	expiry    *time.Timer
 	renewal   *renewals.Lease // nil: manual
-	warnings  []*warning
+	warnings  []*armed
 }
 
 // newHolding begins to hold what attempt a was granted, as item shows it, and
@@ -78,7 +78,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	now := c.now()
 	h.mu.Lock()
 	h.expiry = time.AfterFunc(max(now.Remaining(h.until), 0), h.look)
-	h.addNotices(h.first, want.notices)
+	h.armWarnings(h.first, want.warnings)
 	if !want.manual {
 		h.renewal = c.renewals.Add(h.timing.times(), now.Remaining(h.until), h.renewDue)
 	}
@@ -255,7 +255,7 @@ type loss struct {
 func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.age()} }
 
 // tellOf says which locks were lost, all of which have ended: whoever waits for
-// one, or wants notice, before the log and the listeners, which may be slow.
+// one, or wants a warning, before the log and the listeners, which may be slow.
 func tellOf(losses []loss) {
 	for _, l := range losses {
 		l.h.c.lines.pass(l.h.key, l.h)
@@ -363,5 +363,5 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 // rearm sets the timers by what is trusted now. h.mu is held, and trust lasts.
 func (h *holding) rearm(now decide.Instant) {
 	h.expiry.Reset(max(now.Remaining(h.until), 0))
-	h.rearmNotices(now)
+	h.rearmWarnings(now)
 }

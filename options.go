@@ -58,7 +58,7 @@ type request struct {
 	manual    bool // WithoutRenewal
 	policy    policy
 	asked     asked
-	notices   []notice
+	warnings  []warning
 	heads     *session // whose row this is for; nil: it is for a lock
 
 	mode protocol.Mode // of a read/write lock
@@ -116,7 +116,8 @@ const (
 	deleteRecord
 )
 
-type notice struct {
+// warning is a call, before expiry, that a caller of Acquire asks for.
+type warning struct {
 	left time.Duration
 	fn   func(*Lock)
 }
@@ -133,7 +134,7 @@ func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.noWait = t
 
 // Reentrant shares the grant if ctx belongs to a lock on the same key:
 // another handle on the same grant, which is released when its last handle is.
-// Each handle has its own notices. Nothing is sent: a lease, a release policy,
+// Each handle has its own expiry warnings. Nothing is sent: a lease, a release policy,
 // data or attributes that are not the grant's already are refused.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
@@ -142,11 +143,13 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithNotice calls fn, once per shortfall and on a goroutine of its own, when
-// less than left remains until trust ends. A lock lost while nobody looked is
-// notified too.
-func WithNotice(left time.Duration, fn func(*Lock)) AcquireOption {
-	return acquireFunc(func(r *request) { r.notices = append(r.notices, notice{left, fn}) })
+// WithExpiryWarning calls fn once each time less than left remains until trust
+// ends (Lock.TrustedUntil), as it does when renewals fail. A renewal that
+// succeeds makes it ready for the next time. A lock that is lost before fn was
+// called, by Break for one, calls it too; one that is released does not. fn runs
+// on a goroutine of its own; left is 0 or more. More than one may be given.
+func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
+	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
 
 // WithoutRenewal starts no background work: call Renew yourself.

@@ -61,7 +61,7 @@ func (ch changes) alreadyIn(r Record) bool {
 	return true
 }
 
-// share makes another handle on the same grant, with the notices asked for.
+// share makes another handle on the same grant, with the expiry warnings asked for.
 func (h *holding) share(ctx context.Context, want *request) (*Lock, error) {
 	l := h.newHandle(ctx)
 	err := h.ended()
@@ -74,6 +74,6 @@ func (h *holding) share(ctx context.Context, want *request) (*Lock, error) {
 		l.cancel(err)
 		return nil, err
 	}
-	h.addNotices(l, want.notices)
+	h.armWarnings(l, want.warnings)
 	return l, nil
 }

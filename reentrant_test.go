@@ -69,28 +69,28 @@ func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 	}
 }
 
-func TestEachHandleOfASharedGrantHasItsOwnNotices(t *testing.T) {
+func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
 		var mu sync.Mutex
-		noticed := map[string][]*leasehold.Lock{}
-		notice := func(name string) leasehold.AcquireOption {
-			return leasehold.WithNotice(5*time.Second, func(l *leasehold.Lock) {
+		warned := map[string][]*leasehold.Lock{}
+		warning := func(name string) leasehold.AcquireOption {
+			return leasehold.WithExpiryWarning(5*time.Second, func(l *leasehold.Lock) {
 				mu.Lock()
 				defer mu.Unlock()
-				noticed[name] = append(noticed[name], l)
+				warned[name] = append(warned[name], l)
 			})
 		}
-		outer := w.acquire(c, "job", notice("outer"))
+		outer := w.acquire(c, "job", warning("outer"))
 		share := func(name string) *leasehold.Lock {
-			inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant(), notice(name))
+			inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant(), warning(name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return inner
 		}
 		inner, closed := share("inner"), share("closed")
-		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("job"), leasehold.Reentrant(), notice("group"))
+		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("job"), leasehold.Reentrant(), warning("group"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,12 +102,12 @@ func TestEachHandleOfASharedGrantHasItsOwnNotices(t *testing.T) {
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
 		for name, locks := range want {
-			if !slices.Equal(noticed[name], locks) {
-				t.Errorf("%s: noticed %v, want %v", name, noticed[name], locks)
+			if !slices.Equal(warned[name], locks) {
+				t.Errorf("%s: warned %v, want %v", name, warned[name], locks)
 			}
 		}
-		if n := len(noticed["closed"]); n > 0 {
-			t.Errorf("a handle that was released has had %d notices", n)
+		if n := len(warned["closed"]); n > 0 {
+			t.Errorf("a handle that was released has had %d warnings", n)
 		}
 		mu.Unlock()
 		elapse(5 * time.Second)
@@ -116,9 +116,9 @@ func TestEachHandleOfASharedGrantHasItsOwnNotices(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for name, locks := range noticed {
+		for name, locks := range warned {
 			if len(locks) != 1 {
-				t.Errorf("%s: %d notices in one shortfall", name, len(locks))
+				t.Errorf("%s: warned %d times", name, len(locks))
 			}
 		}
 		_ = outer.Release(t.Context())
@@ -136,14 +136,14 @@ func TestASharedPermitHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		noticed := make(chan *leasehold.Lock, 1)
+		warned := make(chan *leasehold.Lock, 1)
 		inner, err := permits.Acquire(permit.Context(), leasehold.Reentrant(),
-			leasehold.WithNotice(time.Hour, func(l *leasehold.Lock) { noticed <- l }))
+			leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) { warned <- l }))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := <-noticed; l != inner {
-			t.Errorf("noticed %v, want the handle that asked for it", l)
+		if l := <-warned; l != inner {
+			t.Errorf("warned %v, want the handle that asked for it", l)
 		}
 		wire.sent()
 		_, err = permits.Acquire(permit.Context(), leasehold.Reentrant(), leasehold.WithLease(time.Minute))

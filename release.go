@@ -76,7 +76,7 @@ func (l *Lock) leaveToOthers() bool {
 		return false
 	}
 	l.closed = true
-	l.h.dropNotices(l)
+	l.h.dropWarnings(l)
 	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Lock) bool { return o == l })
 	l.h.mu.Unlock()
 	l.cancel(ErrReleased)

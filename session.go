@@ -198,12 +198,12 @@ func (s *session) lossOf(h *holding) *LostError {
 	return h.lostError(reason, nil, err)
 }
 
-// renewed lets the locks' notices begin again: the session is trusted longer.
+// renewed makes the locks' warnings ready again: the session is trusted longer.
 func (s *session) renewed(now decide.Instant) {
 	for _, h := range s.members() {
 		h.mu.Lock()
 		if h.cause == nil {
-			h.rearmNotices(now)
+			h.rearmWarnings(now)
 		}
 		h.mu.Unlock()
 	}

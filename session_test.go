@@ -171,11 +171,11 @@ func TestALockUnderASessionIsTouched(t *testing.T) {
 	})
 }
 
-func TestANoticeUnderASessionIsGivenOncePerShortfallOfTheSession(t *testing.T) {
+func TestAnExpiryWarningUnderASessionIsGivenOnceEachTimeTheSessionRunsShort(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(sharedConfig())
 		given := make(chan time.Duration, 9)
-		lock := w.acquire(c, "job", leasehold.WithNotice(9*time.Second, func(l *leasehold.Lock) {
+		lock := w.acquire(c, "job", leasehold.WithExpiryWarning(9*time.Second, func(l *leasehold.Lock) {
 			given <- time.Until(l.TrustedUntil())
 		}))
 		for range 2 {
@@ -185,7 +185,7 @@ func TestANoticeUnderASessionIsGivenOncePerShortfallOfTheSession(t *testing.T) {
 			elapse(6 * time.Second)
 		}
 		if len(given) != 2 {
-			t.Fatalf("%d notices in two shortfalls", len(given))
+			t.Fatalf("%d warnings in two such times", len(given))
 		}
 		if left := <-given; left > 9*time.Second || left < 8*time.Second {
 			t.Errorf("given with %v left", left)

@@ -43,10 +43,10 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 			held[i] = w.acquire(c, fmt.Sprint("lock/", i))
 			ended[i] = held[i].Context().Done()
 		}
-		var noticed atomic.Int64
-		noticing := w.acquire(c, "noticing", leasehold.WithNotice(0, func(*leasehold.Lock) { noticed.Add(1) }))
+		var warned atomic.Int64
+		warning := w.acquire(c, "warning", leasehold.WithExpiryWarning(0, func(*leasehold.Lock) { warned.Add(1) }))
 		wire.setFault(cut)
-		until := noticing.TrustedUntil()
+		until := warning.TrustedUntil()
 		time.Sleep(time.Until(until) + 5*time.Millisecond)
 		alive := 0
 		for _, done := range ended {
@@ -56,8 +56,8 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 				alive++
 			}
 		}
-		if alive != 0 || noticed.Load() != 1 {
-			t.Errorf("%d of %d contexts are alive 5 ms after the end of the trust, %d notices", alive, locks, noticed.Load())
+		if alive != 0 || warned.Load() != 1 {
+			t.Errorf("%d of %d contexts are alive 5 ms after the end of the trust, %d warnings", alive, locks, warned.Load())
 		}
 		began := time.Now()
 		if err := held[locks-1].Err(); !errors.Is(err, leasehold.ErrLost) || time.Since(began) != 0 {

@@ -77,12 +77,12 @@ func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 		w.acquire(c, "other")
 		wire.setFault(once(call.grants, slow(2900*time.Millisecond)))
 		w.delete(w.sessions()[0]) // the session's next renewal comes before the grant's reply
-		noticed := make(chan struct{}, 1)
+		warned := make(chan struct{}, 1)
 		// Nobody asks the lock: asking looks at the session.
-		w.acquire(c, "job", leasehold.WithNotice(time.Second, func(*leasehold.Lock) { noticed <- struct{}{} }))
+		w.acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		elapse(0)
-		if told != 1 || len(noticed) != 1 {
-			t.Errorf("its loss was told of %d times, with %d notices", told, len(noticed))
+		if told != 1 || len(warned) != 1 {
+			t.Errorf("its loss was told of %d times, with %d warnings", told, len(warned))
 		}
 		for _, held := range c.Held() {
 			if held.Key().Partition == "job" {

@@ -55,9 +55,9 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
 		return r, err
 	}
-	for _, n := range r.notices {
+	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
-			return r, fmt.Errorf("leasehold: %v: a notice needs a function and a time of 0 or more, not %v", r.key, n.left)
+			return r, fmt.Errorf("leasehold: %v: an expiry warning needs a function and a time of 0 or more, not %v", r.key, n.left)
 		}
 	}
 	return r, c.checkChanges(r.key, &r.changes)

@@ -7,28 +7,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// warning is a notice of one handle.
-type warning struct {
-	notice
+// armed is an expiry warning of one handle.
+type armed struct {
+	warning
 	of    *Lock
 	timer *time.Timer
-	given bool // in this shortfall
+	given bool // since trust was last longer than left
 }
 
-// addNotices has a handle's notices given when they are due. h.mu is held, and
+// armWarnings has a handle's warnings given when they are due. h.mu is held, and
 // trust lasts.
-func (h *holding) addNotices(l *Lock, notices []notice) {
+func (h *holding) armWarnings(l *Lock, warnings []warning) {
 	remaining := h.remaining(h.c.now())
-	for _, n := range notices {
-		w := &warning{notice: n, of: l}
+	for _, asked := range warnings {
+		w := &armed{warning: asked, of: l}
 		w.timer = time.AfterFunc(max(remaining-w.left, 0), func() { h.warn(w) })
 		h.warnings = append(h.warnings, w)
 	}
 }
 
-// dropNotices ends those of a handle that is closed. h.mu is held.
-func (h *holding) dropNotices(l *Lock) {
-	h.warnings = slices.DeleteFunc(h.warnings, func(w *warning) bool {
+// dropWarnings ends those of a handle that is closed. h.mu is held.
+func (h *holding) dropWarnings(l *Lock) {
+	h.warnings = slices.DeleteFunc(h.warnings, func(w *armed) bool {
 		if w.of == l {
 			w.timer.Stop()
 		}
@@ -36,7 +36,7 @@ func (h *holding) dropNotices(l *Lock) {
 	})
 }
 
-// warnAll gives the notices that are due.
+// warnAll gives the warnings that are due.
 func (h *holding) warnAll() {
 	h.mu.Lock()
 	all := slices.Clone(h.warnings)
@@ -46,8 +46,8 @@ func (h *holding) warnAll() {
 	}
 }
 
-// warn gives a notice if it is due and has not been given in this shortfall.
-func (h *holding) warn(w *warning) {
+// warn gives a warning if it is due and was not given already.
+func (h *holding) warn(w *armed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w.of.closed || w.given {
@@ -64,8 +64,8 @@ func (h *holding) warn(w *warning) {
 	}
 }
 
-// rearmNotices sets the timers of the notices. h.mu is held, and trust lasts.
-func (h *holding) rearmNotices(now decide.Instant) {
+// rearmWarnings sets the timers of the warnings. h.mu is held, and trust lasts.
+func (h *holding) rearmWarnings(now decide.Instant) {
 	remaining := h.remaining(now)
 	for _, w := range h.warnings {
 		if remaining > w.left {

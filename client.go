@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 	"github.com/leasehold-go/leasehold/layout"
@@ -27,8 +29,8 @@ type Client struct {
 	owner    string // with the client id
 	overhead int    // bytes of a record without key, data and attributes
 	log      *slog.Logger
-	now      clock
-	chance   func() float64 // in [0, 1): of pauses, so that clients do not meet
+	now      func() decide.Instant // both clocks
+	chance   func() float64        // in [0, 1): of pauses, so that clients do not meet
 
 	lines       *lines
 	seen        *memory
@@ -72,12 +74,16 @@ func New(db DB, cfg Config) (*Client, error) {
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err
 	}
+	on := machine.Machine{Now: machine.Now, Chance: rand.Float64, Memory: maxObservations}
+	if own, ok := db.(machine.Provider); ok {
+		on = own.Machine(on)
+	}
 	owner := protocol.NewOwner(cfg.Owner)
 	c := &Client{
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
-		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: readClocks, chance: rand.Float64,
-		lines: newLines(cfg), seen: newMemory(), entries: newMemory(), sweeping: make(chan struct{}, 1),
+		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
+		lines: newLines(cfg), seen: newMemory(on.Memory), entries: newMemory(on.Memory), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.renewals = renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() })

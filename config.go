@@ -250,7 +250,7 @@ type connections struct {
 const locksPerConnection = 10
 
 func idleConnections(db DB) int {
-	if sdk, ok := db.(*dynamodb.Client); ok {
+	if sdk, ok := db.(interface{ Options() dynamodb.Options }); ok {
 		if pool, ok := sdk.Options().HTTPClient.(interface{ GetTransport() *http.Transport }); ok {
 			return pool.GetTransport().MaxIdleConnsPerHost
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
 // maxObservations bounds what a client remembers of keys that it does not watch.
@@ -41,8 +42,8 @@ type sighting struct {
 	idle *list.Element // its place among those that nobody watches
 }
 
-func newMemory() *memory {
-	return &memory{most: maxObservations, byKey: map[Key]*sighting{}, idle: list.New(), watched: map[Key]int{}}
+func newMemory(most int) *memory {
+	return &memory{most: most, byKey: map[Key]*sighting{}, idle: list.New(), watched: map[Key]int{}}
 }
 
 // watch keeps what is known, or will be, of a key until as many calls of unwatch.
@@ -180,7 +181,7 @@ func (m *memory) all() []Observation {
 func (s *sighting) observation() Observation {
 	return Observation{
 		Key: s.key, Version: s.version, Lease: s.lease, Since: s.wall,
-		boot: clockID(), sinceBoot: s.since.Boot,
+		boot: machine.ClockID(), sinceBoot: s.since.Boot,
 	}
 }
 

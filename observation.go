@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -94,7 +95,7 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		now := c.now()
 		var age time.Duration
 		switch {
-		case o.boot != "" && o.boot == clockID() && o.sinceBoot > 0:
+		case o.boot != "" && o.boot == machine.ClockID() && o.sinceBoot > 0:
 			age = now.Boot - o.sinceBoot
 		case maxSkew > 0:
 			age = time.Since(o.Since) - maxSkew

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -236,7 +237,7 @@ func (c *Client) observationOf(r Record) Observation {
 	o := c.seen.observation(key)
 	if o == (Observation{}) && r.Key == key && r.Version != "" {
 		return Observation{Key: key, Version: r.Version, Lease: r.Lease, Since: time.Now().Round(0),
-			boot: clockID(), sinceBoot: c.now().Boot}
+			boot: machine.ClockID(), sinceBoot: c.now().Boot}
 	}
 	return o
 }

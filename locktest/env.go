@@ -35,7 +35,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/recipe"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -133,14 +133,14 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	cfg.Owner = cmp.Or(cfg.Owner, fmt.Sprintf("%s-%d", kind, len(e.processes)))
 	e.mu.Unlock()
 	cfg.Table = tableName
-	client, err := leasehold.New(e.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = p }), cfg)
+	db := machine.DB{
+		Client: e.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = p }),
+		Edit:   func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) },
+	}
+	client, err := leasehold.New(db, cfg)
 	if err != nil {
 		e.t.Fatalf("locktest: %v", err)
 	}
-	recipe.Of(client).SetClocks(func() (mono, boot time.Duration) {
-		up := time.Hour + time.Since(e.began) // of the machine: no observation is of its first instant
-		return up, up
-	})
 	e.mu.Lock()
 	p.client = client
 	e.mu.Unlock()

@@ -6,7 +6,6 @@ package recipe
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -14,11 +13,6 @@ import (
 // Client is a *leasehold.Client as the recipes see it. Keys and records are
 // those of package protocol.
 type Client interface {
-	// SetClocks puts clocks in the place of the client's own: the time since
-	// some origin, by the monotonic clock and by the one that runs on in
-	// suspend. It is for a client that nobody uses yet.
-	SetClocks(now func() (mono, boot time.Duration))
-
 	// Chance is a random number in [0, 1).
 	Chance() float64
 

@@ -1,4 +1,4 @@
-package leasehold
+package machine
 
 import (
 	"os"
@@ -20,8 +20,8 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// clockID names the clock that sinceBoot reads.
-var clockID = sync.OnceValue(func() string {
+// ClockID names the clock that runs on in suspend; empty: it cannot be told.
+var ClockID = sync.OnceValue(func() string {
 	text := func(path string) string {
 		b, _ := os.ReadFile(path) //nolint:gosec // below /proc; empty: cannot be told
 		return string(b)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package leasehold
+package machine
 
 import "time"
 
@@ -8,5 +8,5 @@ import "time"
 // goes on while the machine is suspended.
 func sinceBoot() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// clockID is unknown: observations of other processes go by the wall clock.
-func clockID() string { return "" }
+// ClockID is empty: observations of other processes go by the wall clock.
+func ClockID() string { return "" }

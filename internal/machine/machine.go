@@ -1,0 +1,65 @@
+// Package machine is what a client has of the machine it runs on: two clocks,
+// chance, and memory for what it has observed.
+//
+// Tests bring machines of their own: testing/synctest fakes one of the two
+// clocks only, and a simulation repeats nothing that it does not choose itself.
+// A client asks the DB that it is made with (Provider), so that nothing of this
+// is in the public surface, and nothing is global.
+package machine
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// Machine is what a client has of one.
+type Machine struct {
+	// Now reads both clocks.
+	Now func() decide.Instant
+
+	// Chance draws a number in [0, 1), for pauses and the order of choices.
+	Chance func() float64
+
+	// Memory is how many keys a client remembers that it does not watch.
+	Memory int
+}
+
+// Provider is a DB that brings along the machine for the clients made with it.
+type Provider interface {
+	// Machine returns the machine of a client that would run on real.
+	Machine(real Machine) Machine
+}
+
+// DB is an SDK client that brings along a machine.
+type DB struct {
+	*dynamodb.Client
+	Edit func(*Machine)
+}
+
+// Machine implements Provider.
+func (db DB) Machine(m Machine) Machine {
+	db.Edit(&m)
+	return m
+}
+
+// started is the origin of the monotonic clock: a Go Duration since some Time
+// is the only way to read it.
+var started = time.Now()
+
+// Now reads the clocks of the machine that this process runs on.
+func Now() decide.Instant {
+	return decide.Instant{Mono: time.Since(started), Boot: sinceBoot()}
+}
+
+// BootedAt returns clocks that both follow package time: in a synctest bubble
+// no lease runs out by how long a test really takes. The machine booted an hour
+// before origin, so that no observation is of its first instant.
+func BootedAt(origin time.Time) func() decide.Instant {
+	return func() decide.Instant {
+		up := time.Hour + time.Since(origin)
+		return decide.Instant{Mono: up, Boot: up}
+	}
+}

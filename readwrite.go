@@ -10,44 +10,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// CheckReadWrite is for package rwlock.
-func (i inner) CheckReadWrite(key string) error {
-	var opts []AcquireOption
-	if i.c.caps.SortKey {
-		opts = append(opts, WithSortKey("0")) // every call may name its own
-	}
-	_, err := i.c.newSideRequest(key, protocol.ModeRead, opts)
-	return err
-}
-
-// AcquireReadWrite is for package rwlock.
-func (i inner) AcquireReadWrite(ctx context.Context, key string, write bool, opts any) (any, error) {
-	mode := protocol.ModeRead
-	if write {
-		mode = protocol.ModeWrite
-	}
-	want, err := i.c.newSideRequest(key, mode, opts.([]AcquireOption))
-	if err != nil {
-		return nil, err
-	}
-	lock, err := i.c.acquireOne(ctx, &want)
-	if err != nil {
-		return nil, err
-	}
-	return lock, nil
-}
-
-// newSideRequest is newRequest for a key that several may hold.
-func (c *Client) newSideRequest(key string, mode protocol.Mode, opts []AcquireOption) (request, error) {
-	rw, ok := c.proto.(protocol.ReadWriting)
-	if !ok {
-		return request{}, c.unsupported("read/write locks")
-	}
-	r, err := c.completeRequest(request{key: Key{Partition: key}, timing: c.timing, mode: mode}, opts)
-	r.side = rw.ReadWrite(mode, r.noWait)
-	return r, err
-}
-
 // checkAlone refuses what only a lock with one holder can do.
 func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
 	switch {

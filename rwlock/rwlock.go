@@ -5,13 +5,12 @@ import (
 	"errors"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/recipe"
 )
 
 // RWLock is a key that one writer or up to 100 readers hold. A waiting writer
-// keeps new readers out. Native layout only.
+// keeps new readers out. Native layout only. It is safe for concurrent use.
 type RWLock struct {
-	locks recipe.Client
+	locks *leasehold.Client
 	key   string
 }
 
@@ -19,31 +18,29 @@ type RWLock struct {
 // errors.ErrUnsupported if the client's layout is not layout.Native.
 func New(locks *leasehold.Client, key string) (*RWLock, error) {
 	if locks == nil {
-		return nil, errors.New("rwlock: the client is nil")
+		return nil, errors.New("rwlock: the client is nil: pass what leasehold.New returned")
 	}
-	l := &RWLock{locks: recipe.Of(locks), key: key}
-	return l, l.locks.CheckReadWrite(key)
-}
-
-// AcquireRead waits until no writer has or awaits the key. Inside the context
-// of a lock of this key it is leasehold.ErrDeadlock, unless leasehold.Reentrant
-// is given, which shares that grant, a writer's too.
-func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return l.acquire(ctx, false, opts)
-}
-
-// AcquireWrite waits until every reader and the writer before have gone.
-// Tokens grow with every grant, of readers too. Inside the context of a lock of
-// this key it is leasehold.ErrDeadlock; leasehold.Reentrant shares the grant of
-// a writer, never that of a reader.
-func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return l.acquire(ctx, true, opts)
-}
-
-func (l *RWLock) acquire(ctx context.Context, write bool, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
-	lock, err := l.locks.AcquireReadWrite(ctx, l.key, write, opts)
-	if err != nil {
+	var opts []leasehold.AcquireOption
+	if locks.Capabilities().SortKey {
+		opts = append(opts, leasehold.WithSortKey("0")) // each call may name another
+	}
+	// Arguments are checked before ctx: with one that has ended nothing is sent.
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if _, err := locks.AcquireRead(ended, key, opts...); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return lock.(*leasehold.Lock), nil
+	return &RWLock{locks, key}, nil
+}
+
+// AcquireRead waits until no writer has or awaits the key: see
+// leasehold.Client.AcquireRead.
+func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	return l.locks.AcquireRead(ctx, l.key, opts...)
+}
+
+// AcquireWrite waits until every reader and the writer before have gone: see
+// leasehold.Client.AcquireWrite.
+func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	return l.locks.AcquireWrite(ctx, l.key, opts...)
 }

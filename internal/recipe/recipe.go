@@ -23,13 +23,6 @@ type Client interface {
 	// ends without one when ctx does.
 	Watch(ctx context.Context, key protocol.Key) iter.Seq2[Sight, error]
 
-	// CheckReadWrite says whether the client can take key as a read/write lock.
-	CheckReadWrite(key string) error
-
-	// AcquireReadWrite acquires key for reading or writing. opts is a
-	// []leasehold.AcquireOption, what it returns a *leasehold.Lock.
-	AcquireReadWrite(ctx context.Context, key string, write bool, opts any) (any, error)
-
 	Permits
 }
 

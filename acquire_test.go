@@ -33,7 +33,7 @@ func TestAnUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	})
 }
 
-func TestAGrantWhoseReplyIsLostIsRecognised(t *testing.T) { // all five: an orphan, or a wait for one's own lease
+func TestAGrantWhoseReplyIsLostIsRecognised(t *testing.T) { // all five: an unsettled attempt, or a wait for one's own lease
 	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
 		"reset after the write": loseReply,
 		"a server error after the write": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
@@ -66,7 +66,7 @@ func TestAGrantWhoseReplyIsLostIsRecognised(t *testing.T) { // all five: an orph
 	}
 }
 
-func TestAnAttemptGivenUpIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
+func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
 		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
@@ -82,7 +82,7 @@ func TestAnAttemptGivenUpIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 		}
 		elapse(10 * time.Second) // its undoing did not get through either
 		if textOf(w.item("job"), "isReleased") == "1" {
-			t.Fatal("there is no orphan to be taken over")
+			t.Fatal("no unsettled attempt is there to be taken over")
 		}
 		wire.setFault(nil)
 		lock, err := c.TryAcquire(t.Context(), "job")
@@ -898,7 +898,7 @@ func TestAGrantDeliveredTwiceIsReplacedWhenItsReplyComesLate(t *testing.T) {
 	})
 }
 
-func TestAGrantThatWasGivenUpBlocksItsClientNotAtAll(t *testing.T) {
+func TestAnUnsettledGrantBlocksItsClientNotAtAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
 		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {

@@ -178,14 +178,14 @@ func (p *picking) leave(h *holding) {
 		if h != nil {
 			tried = without(tried, h.grant)
 		}
-		p.c.giveUp(part.want.key, versionsOf(tried))
+		p.c.leaveUnsettled(part.want.key, versionsOf(tried))
 		if h != nil && h.key == part.want.key {
 			continue
 		}
 		if part.ready {
 			p.c.lines.passAfter(part.want.key, nil, part.from-p.c.now().Mono)
 		}
-		undo := func() { p.c.releaseOrphans(p.life, part.want, tried) }
+		undo := func() { p.c.freeUnsettled(p.life, part.want, tried) }
 		if part.want.manual { // then nothing may be left in the background
 			undo()
 		} else {

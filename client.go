@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
+	"github.com/leasehold-go/leasehold/internal/unsettled"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -34,10 +35,10 @@ type Client struct {
 
 	lines       *lines
 	seen        *memory
-	entries     *memory          // of read/write locks, each holder by itself
-	orphans     attempts[Key]    // to be granted: nobody believes in them
-	resumes     attempts[string] // to resume a grant, by its id
-	sharing     *sharing         // with Config.SharedLease
+	entries     *memory                    // of read/write locks, each holder by itself
+	unsettled   unsettled.Attempts[Key]    // to be granted
+	resumes     unsettled.Attempts[string] // to resume a grant, by its id
+	sharing     *sharing                   // with Config.SharedLease
 	watches     watches
 	waitFails   waitFails
 	connections connections

@@ -43,20 +43,6 @@ func KillSession(ctx context.Context, c *Client, id string) (bool, error) {
 	return dead, err
 }
 
-// GiveUp has c give up an attempt to be granted key, as after a call that ended
-// without an answer.
-func GiveUp(c *Client, key Key, version string) { c.orphan(key, []string{version}) }
-
-// GaveUp reports whether c remembers to have given it up.
-func GaveUp(c *Client, key Key, version string) bool { return c.isOrphan(key, version) }
-
-// AllGivenUp is the number of attempts that c remembers to have given up.
-func AllGivenUp(c *Client) int {
-	c.orphans.mu.Lock()
-	defer c.orphans.mu.Unlock()
-	return c.orphans.made.Len()
-}
-
 // WatchedSessions is the number of sessions that c remembers.
 func WatchedSessions(c *Client) int {
 	c.watches.mu.Lock()

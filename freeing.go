@@ -93,7 +93,7 @@ func (f *freeing) failed(e ending, err error) {
 		return
 	}
 	f.left = true
-	h.c.orphan(h.key, f.hold.Versions)
+	h.c.unsettled.Add(h.key, f.hold.Versions, h.c.now().Mono)
 	if h.session == nil {
 		return
 	}

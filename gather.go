@@ -66,7 +66,7 @@ func (g *gathering) run() {
 	}
 	for i, s := range g.parts {
 		// An earlier attempt may land yet, once the key is free again.
-		g.c.giveUp(s.want.key, versionsOf(without(s.tried, held[i].grant)))
+		g.c.leaveUnsettled(s.want.key, versionsOf(without(s.tried, held[i].grant)))
 		g.c.lines.hold(held[i])
 	}
 	g.granted = held
@@ -356,15 +356,15 @@ func (g *gathering) note(attempts []attempt) {
 }
 
 // disown frees what attempts without an answer may have taken. From here on
-// they are orphans: seen as holder, one is taken over by a new version, and
-// never believed in, since its release may still be on its way.
+// they are unsettled: seen as holder, one is taken over by a new version, and
+// never treated as held, since its release may still be on its way.
 func (g *gathering) disown() {
 	var wg sync.WaitGroup
 	for _, s := range g.parts {
 		tried := s.tried
 		s.tried = nil
-		g.c.giveUp(s.want.key, versionsOf(tried))
-		wg.Go(func() { g.c.releaseOrphans(g.life, s.want, tried) })
+		g.c.leaveUnsettled(s.want.key, versionsOf(tried))
+		wg.Go(func() { g.c.freeUnsettled(g.life, s.want, tried) })
 	}
 	wg.Wait()
 }

@@ -151,7 +151,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		if res := <-done; res.h != nil {
 			res.h.end(ErrDetached)
 			c.lines.pass(key, res.h)
-			c.resumes.add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
+			c.resumes.Add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
 		}
 	})
 	return nil, c.unknownOutcome("renew", key, context.Cause(ctx))
@@ -215,7 +215,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 		case ans.Effect == decide.Unknown:
 			tried = append(tried, a)
 			hold.Versions = append(hold.Versions, a.version)
-			c.resumes.add(g.ID, []string{a.version}, c.now().Mono)
+			c.resumes.Add(g.ID, []string{a.version}, c.now().Mono)
 		case ans.Cause == decide.Refused && len(tried) == 0:
 			return nil, opError("renew", c.cfg.Table, want.key, ans.err)
 		case ans.Cause == decide.Refused:
@@ -234,7 +234,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 // came with, and those of earlier calls. Where they are too many for a condition
 // that has to name the attempts of this call as well, the record is read.
 func (c *Client) resumable(ctx context.Context, g Grant, key Key) ([]string, error) {
-	versions := slices.Concat(g.Versions, c.resumes.of(g.ID, c.now().Mono))
+	versions := slices.Concat(g.Versions, c.resumes.Of(g.ID, c.now().Mono))
 	for n := 0; len(versions) > manyTried; n++ {
 		ans := c.read(ctx, key)
 		if ans.err == nil {

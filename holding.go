@@ -61,7 +61,7 @@ type holding struct {
 // newHolding begins to hold what attempt a was granted, as item shows it, and
 // makes the first handle.
 func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
-	c.orphans.drop(want.key, r.Version)
+	c.unsettled.Settle(want.key, r.Version)
 	h := &holding{
 		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: context.WithoutCancel(ctx), want: want,
 		granted: a.sent, timing: want.timing, manual: want.manual,

@@ -62,7 +62,7 @@ type crowd struct {
 type blocker struct {
 	Record
 	dead time.Duration // monotonic: when it is dead, if it stays as it is
-	ours bool          // an attempt that this client gave up: nobody believes in it
+	ours bool          // an unsettled attempt of this client, which nobody holds
 }
 
 // seeSide is see for a key that several may hold.
@@ -92,7 +92,7 @@ func (s *seeker) seeSide(item protocol.Item) error {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
-		if b.ours = s.c.isOrphan(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
+		if b.ours = s.c.isUnsettled(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
 			seen := s.c.noteEntry(b.Record, now)
 			watched = append(watched, seen.key)
 			b.dead = decide.DeadByVersion(seen.since.Mono, b.Lease)
@@ -257,7 +257,7 @@ func (s *seeker) intended(a attempt) {
 	}
 	s.crowd.intents = append(s.crowd.intents, a)
 	if extra := len(s.crowd.intents) - manyTried; extra > 0 {
-		s.c.orphan(s.want.key, versionsOf(s.crowd.intents[1:1+extra]))
+		s.c.unsettled.Add(s.want.key, versionsOf(s.crowd.intents[1:1+extra]), s.c.now().Mono)
 		s.crowd.intents = slices.Delete(s.crowd.intents, 1, 1+extra)
 	}
 }

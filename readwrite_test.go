@@ -735,7 +735,7 @@ func TestAWriterLetsReadersGoFirstByLookingNotByWriting(t *testing.T) {
 	})
 }
 
-func TestAnOrphanOfAReadWriteLockIsNoObstacleToItsOwnClient(t *testing.T) {
+func TestAnUnsettledAttemptForAReadWriteLockIsNoObstacleToItsOwnClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.readWriter("set")
 		w.release(a.read())

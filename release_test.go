@@ -559,7 +559,7 @@ func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 	})
 }
 
-func TestDataUnderAGrantThatWasGivenUpIsNotLeftToTTL(t *testing.T) {
+func TestDataUnderAnUnsettledGrantIsNotLeftToTTL(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(config())
 		w.release(w.acquire(c, "job", leasehold.WithData([]byte("precious"))))

@@ -32,9 +32,9 @@ type session struct {
 	row   *holding      // of the session's row
 	queue chan struct{} // one place: who is next to name the row in a transaction
 
-	mu     sync.Mutex // guards what follows; never held across I/O
-	locks  map[*holding]bool
-	strays map[Key]*stray
+	mu        sync.Mutex // guards what follows; never held across I/O
+	locks     map[*holding]bool
+	unsettled map[Key]*unsettledKey
 }
 
 // sharing is the session of a client, if it has Config.SharedLease.
@@ -89,7 +89,7 @@ func (sh *sharing) get() *session {
 // never used: the next attempt has another id.
 func (c *Client) beginSession(ctx context.Context) (*session, answer) {
 	owner := protocol.NewOwner(c.cfg.Owner)
-	s := &session{id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, strays: map[Key]*stray{}}
+	s := &session{id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{}}
 	proto := c.sharing.proto.Session()
 	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
 	a := c.newAttempt(want.timing.lease)

@@ -333,7 +333,7 @@ func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
 	})
 }
 
-func TestAnAttemptGivenUpUnderASessionIsUndone(t *testing.T) {
+func TestAnUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(sharedConfig())
 		w.acquire(c, "other")

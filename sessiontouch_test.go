@@ -119,7 +119,7 @@ func TestALockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
 	})
 }
 
-func TestAnAttemptGivenUpUnderASessionThatLandsLateIsUndone(t *testing.T) {
+func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
 	for name, late := range map[string]time.Duration{"soon": 8 * time.Second, "in minutes": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
@@ -161,7 +161,7 @@ func TestAnAttemptGivenUpUnderASessionThatLandsLateIsUndone(t *testing.T) {
 	}
 }
 
-func TestAKeyThatWasGivenUpOftenIsLookedAfterOnce(t *testing.T) {
+func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.client(sharedConfig())
 		w.acquire(c, "other")

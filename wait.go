@@ -100,12 +100,12 @@ func (s *seeker) run() {
 	tried := versionsOf(s.tried)
 	if h == nil {
 		s.err = err
-		s.c.giveUp(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
+		s.c.leaveUnsettled(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
 		if s.want.side == nil {
 			s.c.lines.pass(s.want.key, nil)
 		}
 		undo := func() {
-			s.c.releaseOrphans(s.life, s.want, s.tried)
+			s.c.freeUnsettled(s.life, s.want, s.tried)
 			s.withdraw(s.life)
 		}
 		if abandoned || s.want.manual {
@@ -117,7 +117,7 @@ func (s *seeker) run() {
 	}
 	// An earlier attempt may land yet, once the key is free again.
 	tried = append(tried, versionsOf(s.crowd.intents)...)
-	s.c.giveUp(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
+	s.c.leaveUnsettled(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
 	if s.want.side == nil {
 		s.c.lines.hold(h)
 	}
@@ -359,7 +359,7 @@ func (s *seeker) see(item protocol.Item) error {
 		return nil
 	}
 	s.view.Free = false
-	s.view.Ours = s.c.isOrphan(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
+	s.view.Ours = s.c.isUnsettled(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
 	s.view.Grant, s.view.Dead = seen.granted, s.c.deadAt(*r, seen, now, time.Now())
 	changed := s.seen == nil || grantOf(*s.seen) != grantOf(*r)
 	s.seen = r
@@ -404,7 +404,7 @@ func (c *Client) deadAt(r Record, seen sighting, now decide.Instant, wall time.T
 func (s *seeker) note(a attempt) {
 	s.tried = append(s.tried, a)
 	if extra := len(s.tried) - manyTried; extra > 0 {
-		s.c.giveUp(s.want.key, versionsOf(s.tried[:extra]))
+		s.c.leaveUnsettled(s.want.key, versionsOf(s.tried[:extra]))
 		s.tried = slices.Delete(s.tried, 0, extra)
 	}
 }

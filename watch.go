@@ -102,8 +102,8 @@ func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
 		w.deadAt = until
 	}
 	// Not by when the reply came: the holder may have renewed while it was
-	// under way. An attempt that was given up is believed in by nobody.
-	w.dead = asked.Mono >= w.deadAt || w.c.isOrphan(w.key, r.Version)
+	// under way. An unsettled attempt is held by nobody.
+	w.dead = asked.Mono >= w.deadAt || w.c.isUnsettled(w.key, r.Version)
 	shown := r.protocol()
 	return recipe.Sight{Record: &shown, Grant: grantOf(*r), Dead: w.dead}, ans, nil
 }

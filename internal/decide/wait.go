@@ -6,7 +6,7 @@ import "time"
 type View struct {
 	Known   bool          // a reply has shown the record's state since the last grant was refused
 	Free    bool          // absent or released
-	Ours    bool          // shows an attempt that this client gave up: nobody believes in it
+	Ours    bool          // shows an unsettled attempt of this client, which nobody holds
 	Grant   time.Duration // monotonic time at which the grant was first seen
 	Dead    time.Duration // monotonic time from which the holder is dead, if the record stays as it is
 	PollMin time.Duration

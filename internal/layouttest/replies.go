@@ -16,8 +16,8 @@ func replyChecks() []check {
 		{claim: "a release comes through whatever becomes of its first request", hold: lossyRelease},
 		{claim: "a break comes through whatever becomes of its first request", hold: lossyBreak},
 		{claim: "the next in line gets the key whatever becomes of the first request", hold: lossyHandOver, exact: true},
-		{claim: "a grant that was given up blocks its client not at all", hold: orphaned, exact: true},
-		{claim: "a resumed grant whose release had no answer blocks its client not at all", hold: orphanedResume, exact: true},
+		{claim: "an unsettled grant blocks its client not at all", hold: unsettled, exact: true},
+		{claim: "a resumed grant whose release had no answer blocks its client not at all", hold: unsettledResume, exact: true},
 	}
 }
 
@@ -155,7 +155,7 @@ func lossyHandOver(e *env) {
 	})
 }
 
-func orphaned(e *env) {
+func unsettled(e *env) {
 	c, w := e.client()
 	writes := 0
 	w.always(func(string) fault {
@@ -169,13 +169,13 @@ func orphaned(e *env) {
 	}
 	time.Sleep(10 * time.Second) // its undoing did not get through either
 	if item := e.item(); e.isFree(item) {
-		e.Fatal("there is no orphan")
+		e.Fatal("no unsettled grant is there")
 	}
 	w.always(nil)
 	e.takesAtOnce(c)
 }
 
-func orphanedResume(e *env) {
+func unsettledResume(e *env) {
 	a, _ := e.client()
 	b, w := e.client()
 	g, err := e.acquire(a).Detach()

@@ -1,0 +1,119 @@
+package unsettled
+
+import (
+	"cmp"
+	"container/list"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Kept is how long an attempt is remembered: no network keeps a request for as
+// long. It goes by a clock that may stand still in suspend: to remember an
+// attempt for longer does no harm, to forget it early costs a lease.
+const Kept = 15 * time.Minute
+
+// Most is how many attempts are remembered, the newest. One that was forgotten
+// and lands yet blocks its key for one lease.
+const Most = 100_000
+
+// Attempts are the unsettled attempts of one client, by what they were for: a
+// key, or a grant to be resumed. The zero value is empty and ready. It is safe
+// for concurrent use.
+//
+// Times are readings of a monotonic clock.
+type Attempts[K comparable] struct {
+	mu        sync.Mutex
+	byAge     list.List                      // of attempt[K], oldest first
+	byVersion map[K]map[string]*list.Element // its elements
+	added     int                            // ever
+}
+
+type attempt[K comparable] struct {
+	of      K
+	version string
+	at      time.Duration
+	nth     int // of those ever added
+}
+
+// Add remembers versions that were tried for k. One that is remembered already
+// counts from now.
+func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	if a.byVersion == nil {
+		a.byVersion = map[K]map[string]*list.Element{}
+	}
+	for _, v := range versions {
+		a.remove(k, v)
+		if a.byVersion[k] == nil {
+			a.byVersion[k] = map[string]*list.Element{}
+		}
+		a.added++
+		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, now, a.added})
+	}
+	for a.byAge.Len() > Most {
+		a.removeOldest()
+	}
+}
+
+// Of returns the versions tried for k, oldest first.
+func (a *Attempts[K]) Of(k K, now time.Duration) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	nth := func(version string) int { return a.byVersion[k][version].Value.(attempt[K]).nth }
+	return slices.SortedFunc(maps.Keys(a.byVersion[k]), func(v, u string) int { return cmp.Compare(nth(v), nth(u)) })
+}
+
+// Has reports whether a version was tried for k.
+func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	_, ok := a.byVersion[k][version]
+	return ok
+}
+
+// Any reports whether some version was tried for k.
+func (a *Attempts[K]) Any(k K, now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	return len(a.byVersion[k]) > 0
+}
+
+// Settle forgets a version of k whose effect is known by now.
+func (a *Attempts[K]) Settle(k K, version string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(k, version)
+}
+
+// expire forgets what is too old to matter. a.mu is held.
+func (a *Attempts[K]) expire(now time.Duration) {
+	for e := a.byAge.Front(); e != nil && now-e.Value.(attempt[K]).at > Kept; e = a.byAge.Front() {
+		a.removeOldest()
+	}
+}
+
+// removeOldest forgets the attempt that was added first. a.mu is held.
+func (a *Attempts[K]) removeOldest() {
+	oldest := a.byAge.Front().Value.(attempt[K])
+	a.remove(oldest.of, oldest.version)
+}
+
+// remove forgets one attempt, if it is there. a.mu is held.
+func (a *Attempts[K]) remove(k K, version string) {
+	e, ok := a.byVersion[k][version]
+	if !ok {
+		return
+	}
+	a.byAge.Remove(e)
+	delete(a.byVersion[k], version)
+	if len(a.byVersion[k]) == 0 {
+		delete(a.byVersion, k)
+	}
+}

@@ -1,0 +1,145 @@
+package leasehold
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// isUnsettled reports whether version is one of this client's attempts for key
+// that it gave up before their effect was known. No client treats what such an
+// attempt holds as held: this one takes it over at once.
+func (c *Client) isUnsettled(key Key, version string) bool {
+	return c.unsettled.Has(key, version, c.now().Mono)
+}
+
+// leaveUnsettled gives up attempts to be granted a key whose effect is not known,
+// and sees to it that none blocks the key for others.
+func (c *Client) leaveUnsettled(key Key, versions []string) {
+	c.unsettled.Add(key, versions, c.now().Mono)
+	if c.sharing == nil || len(versions) == 0 {
+		return
+	}
+	if s := c.sharing.get(); s != nil {
+		c.unsettledKeyOf(s, key).soon()
+	}
+}
+
+// freeUnsettled frees the key if one of the attempts holds it. It is tried
+// once: one that lands later blocks this client not at all, others for one
+// lease.
+func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attempt) {
+	for len(tried) > 0 {
+		owner := tried[0].owner // another one if a session ended meanwhile
+		n := slices.IndexFunc(tried, func(a attempt) bool { return a.owner != owner })
+		if n < 0 {
+			n = len(tried)
+		}
+		versions := versionsOf(tried[:n])
+		tried = tried[n:]
+		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: versions, Versions: versions}
+		p := want.protoOf(c, "")
+		w := p.Delete(hold)
+		if want.policy == keepRecord {
+			w = p.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.expires(true)})
+		}
+		c.write(ctx, w, attemptLimit)
+	}
+}
+
+// unsettledKey is a key with unsettled attempts under a session. No lease frees
+// what they hold while the session goes on being renewed, so this client looks
+// after the key for as long as it remembers one of them. However many there are,
+// a key has one.
+type unsettledKey struct {
+	c   *Client
+	s   *session
+	key Key
+
+	mu    sync.Mutex // guards what follows; never held across I/O
+	pause time.Duration
+	timer *time.Timer
+}
+
+// Pauses between two looks at a key: at first as a waiter would have it, then
+// rarely, since hardly any request is late by minutes.
+const (
+	firstLook  = 5 * time.Second
+	rarestLook = 2 * time.Minute
+)
+
+// unsettledKeyOf returns the one of a key under the session.
+func (c *Client) unsettledKeyOf(s *session, key Key) *unsettledKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.unsettled[key]
+	if u == nil {
+		u = &unsettledKey{c: c, s: s, key: key}
+		s.unsettled[key] = u
+	}
+	return u
+}
+
+// soon has the key looked at soon, and then more and more rarely.
+func (u *unsettledKey) soon() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pause = firstLook
+	if u.timer == nil {
+		u.timer = time.AfterFunc(u.pause, u.due)
+	} else {
+		u.timer.Reset(u.pause)
+	}
+}
+
+// due looks at the key, and makes the next look due until nothing can be late
+// any more. What is left when the session ends is free with all its locks.
+func (u *unsettledKey) due() {
+	if u.s.row.ended() != nil || !u.c.enter() {
+		return
+	}
+	defer u.c.leave()
+	if free := u.look(); free && u.isOver() {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pause = min(2*u.pause, rarestLook)
+	u.timer.Reset(u.pause)
+}
+
+// isOver reports whether no attempt for the key is remembered any more; then
+// nobody looks after it any more.
+func (u *unsettledKey) isOver() bool {
+	u.s.mu.Lock()
+	defer u.s.mu.Unlock()
+	if u.c.unsettled.Any(u.key, u.c.now().Mono) {
+		return false
+	}
+	delete(u.s.unsettled, u.key)
+	return true
+}
+
+// look frees the key if one of the attempts holds it, and reports whether none
+// is known to.
+func (u *unsettledKey) look() (free bool) {
+	ans := u.c.read(context.Background(), u.key)
+	if ans.err != nil {
+		return false
+	}
+	r, err := u.c.decode(u.key, ans.item)
+	if ans.item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.isUnsettled(u.key, r.Version) {
+		return true
+	}
+	hold := protocol.Hold{Key: protocol.Key(u.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
+	w := u.c.proto.Delete(hold)
+	if policy, _ := u.c.checkPolicy(byConfig); policy == keepRecord {
+		w = u.c.proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: u.c.expires(true)})
+	}
+	ans = u.c.write(context.Background(), w, attemptLimit)
+	return ans.Effect == decide.Applied || ans.Cause == decide.ConditionFailed
+}

@@ -1,0 +1,47 @@
+// Package attempts sends conditional writes, and knows what became of them.
+//
+// An operation on a record (a grant, a renewal, a release, a break) is a
+// sequence of attempts. Each attempt is a write under a version that was never
+// used before. Its condition names what the write replaces, and every earlier
+// attempt of the sequence that has had no answer:
+//
+//	attempt 1   if the record shows V             write version 1
+//	attempt 2   if it shows V or 1                write version 2
+//	attempt 3   if it shows V or 1 or 2           write version 3
+//
+// So however late an unanswered attempt is applied, the next one replaces it,
+// and no attempt is applied after a later one: the record does not show any more
+// what its condition names. A record that shows one of the versions tells that
+// this attempt was applied, though its answer never came.
+//
+// A sequence ends in one of four ways:
+//
+//	applied      this attempt was, or an earlier one that the record now shows
+//	rejected     the condition failed, and the record shows none of ours: here it is
+//	refused      AWS will not do it, and nothing that was sent can have been applied
+//	unanswered   the bounds are over: the versions without an answer may be applied yet
+//
+// What may pass is repeated until then, after growing random pauses: throttling,
+// a conflict with a transaction, a lost reply. A single attempt may therefore
+// also end as failed: it was not applied, and can be repeated.
+//
+// # What each reply means
+//
+//	success                      applied
+//	condition failed             the item in the reply, or a consistent read for an
+//	                             engine that returns none, shows one of the sequence's
+//	                             versions: applied. If not: rejected. If the read
+//	                             fails: unanswered, since the reply may be that to a
+//	                             second copy of the request.
+//	throttled, conflict          failed
+//	denied, malformed            refused
+//	no credentials               failed once DynamoDB has answered this client, since
+//	                             that passes; refused before
+//	timeout, reset, 5xx          unanswered
+//
+// The SDK's own retries are off: a write sent again must be a new attempt, whose
+// condition knows the ones before.
+//
+// The package knows neither locks nor leases. What an operation writes, and how
+// it recognises its own version in a record, is in its [Operation].
+package attempts

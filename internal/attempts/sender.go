@@ -1,0 +1,202 @@
+package attempts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Limit is the deadline of one request that has no nearer one.
+const Limit = 3 * time.Second
+
+// The most items of one request (DynamoDB API reference, "TransactWriteItems"
+// and "BatchGetItem").
+const (
+	MaxTransact = 100
+	MaxBatchGet = 100
+)
+
+// DB is what a Sender needs of a *dynamodb.Client.
+type DB interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// Keys spells the keys of a table.
+type Keys interface {
+	Key(protocol.Key) (protocol.Item, error)
+	Schema() protocol.Schema
+}
+
+// Sender sends requests to one table, each of them once, and classifies the
+// replies. It is safe for concurrent use.
+type Sender struct {
+	DB     DB
+	Table  string
+	Keys   Keys
+	Chance func() float64 // in [0, 1): of pauses, so that clients do not meet
+	Log    *slog.Logger
+
+	answered atomic.Bool // by DynamoDB, at least once
+}
+
+// Reply is the answer to one request.
+type Reply struct {
+	decide.Reply
+	Item protocol.Item // what an applied write has made, or what was read; nil: no such item
+	Err  error
+}
+
+// NoRetries turns the SDK's retries off: a write sent again must be a new
+// attempt, with a new version and a condition that knows those before.
+func NoRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// Write sends w once. A caller's ctx that ends must not end a write whose
+// effect somebody has to take care of: hand in one without its end.
+func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var r Reply
+	if w.IsDelete() {
+		_, r.Err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), NoRetries)
+	} else {
+		var out *dynamodb.UpdateItemOutput
+		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), NoRetries); r.Err == nil {
+			r.Item = out.Attributes
+		}
+	}
+	r.Reply = decide.Classify(r.Err)
+	r.Cause, r.Err = s.CauseOf(r.Cause, r.Err)
+	s.failed(ctx, r.Cause, r.Err)
+	return r
+}
+
+// Transact sends writes as one transaction, once.
+//
+// Each call has an idempotency token of its own. Under one token for all, a
+// repetition would have to repeat the versions and conditions of the first:
+// trust would count from the first however late it was applied, and what was
+// learned since could not be said.
+func (s *Sender) Transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(protocol.NewVersion())}
+	for _, w := range writes {
+		in.TransactItems = append(in.TransactItems, w.TransactItem(s.Table))
+	}
+	_, err := s.DB.TransactWriteItems(ctx, in, NoRetries)
+	t := decide.ClassifyTransaction(err)
+	t.Cause, err = s.CauseOf(t.Cause, err)
+	s.failed(ctx, t.Cause, err)
+	return t, err
+}
+
+// Read reads the item of key consistently, once; nil: there is none. The error
+// is a *Failure.
+func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
+	item, err := s.Keys.Key(key)
+	if err != nil {
+		return nil, &Failure{Cause: decide.Refused, Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(s.Table), Key: item, ConsistentRead: aws.Bool(true),
+	}, NoRetries)
+	if err := s.Failure(ctx, err); err != nil {
+		return nil, err
+	}
+	if len(out.Item) == 0 {
+		return nil, nil
+	}
+	return out.Item, nil
+}
+
+// ReadAll reads the items of keys consistently, by as few requests as it takes,
+// and says how many those were. A key without an item is not in the map. The
+// error is a *Failure.
+func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
+	items := make(map[protocol.Key]protocol.Item, len(keys))
+	requests := 0
+	for chunk := range slices.Chunk(keys, MaxBatchGet) {
+		ask := make([]protocol.Item, len(chunk))
+		for i, key := range chunk {
+			item, err := s.Keys.Key(key)
+			if err != nil {
+				return nil, requests, &Failure{Cause: decide.Refused, Err: err}
+			}
+			ask[i] = item
+		}
+		var pauses Pauses
+		for len(ask) > 0 {
+			requests++
+			found, left, err := s.readBatch(ctx, ask)
+			if err := s.Failure(ctx, err); err != nil {
+				return nil, requests, err
+			}
+			for _, item := range found {
+				items[s.Keys.Schema().KeyOf(item)] = item
+			}
+			if ask = left; len(ask) > 0 { // the reply was full, or the table is throttled
+				s.Pause(ctx, &pauses)
+			}
+		}
+	}
+	return items, requests, nil
+}
+
+// readBatch sends one BatchGetItem, and returns what it left unread as well.
+func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		s.Table: {Keys: keys, ConsistentRead: aws.Bool(true)},
+	}}, NoRetries)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, items := range out.Responses { // of one table, by its name where it was asked for by its ARN
+		found = append(found, items...)
+	}
+	for _, unread := range out.UnprocessedKeys {
+		left = append(left, unread.Keys...)
+	}
+	return found, left, nil
+}
+
+func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
+	if err != nil && cause != decide.ConditionFailed {
+		s.Log.LogAttrs(ctx, slog.LevelDebug, "leasehold: request failed", slog.Any("err", err))
+	}
+}
+
+// CauseOf is the cause of an error by what this client has seen before: whether
+// DynamoDB has ever answered it.
+func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
+	if !s.answered.Load() {
+		if !decide.Answered(err) {
+			return cause.After(false), err
+		}
+		s.answered.Store(true)
+	}
+	if without := (*UnsignedError)(nil); cause == decide.Unsigned && !errors.As(err, &without) {
+		err = &UnsignedError{err}
+	}
+	return cause.After(true), err
+}
+
+// Answered reports whether DynamoDB has ever answered this client.
+func (s *Sender) Answered() bool { return s.answered.Load() }

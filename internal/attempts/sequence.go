@@ -1,0 +1,220 @@
+package attempts
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// MostUnanswered is how many attempts of a sequence may be without an answer: a
+// condition's IN takes 100 values (DynamoDB developer guide, "Condition
+// expressions"), and an operation may begin with as many of its own.
+const MostUnanswered = 50
+
+// Attempt is one write sent once. Its version is never used again.
+type Attempt interface{ ID() string }
+
+// Outcome is how an attempt ends, and a sequence with it.
+type Outcome int
+
+// The outcomes. NotApplied ends a sequence only when its bounds are over.
+const (
+	Unanswered Outcome = iota // it, or one before it, may be applied yet
+	Applied                   // it was, or the earlier one that the record shows
+	Rejected                  // the record shows none of them
+	Refused                   // AWS will not do it, and none of them can be applied
+	NotApplied                // throttled, or in conflict: it can be repeated
+)
+
+// Result is how an attempt or a sequence ended.
+type Result[A Attempt] struct {
+	Outcome Outcome
+	Attempt A             // the one that was applied; else the last
+	Earlier bool          // the record shows that attempt, whose own reply did not say so
+	Item    protocol.Item // the record that was made, or that rejected; nil: there is none
+	Cause   decide.Cause
+	Outage  bool
+	Err     error // why it was not applied
+}
+
+// Operation is what one kind of write is to its sequence of attempts.
+type Operation[A Attempt] struct {
+	Key protocol.Key
+
+	// Next spells the next attempt. Its condition names the versions of the
+	// sequence that are unanswered.
+	Next func() (A, *protocol.Write)
+
+	// Within is the deadline of an attempt; nil: Limit.
+	Within func(A) time.Duration
+
+	// Shows returns the attempt that a record shows, of those sent that may have
+	// been applied, oldest first, the last one last. The record is nil if there
+	// is none. False: it shows none, or one that is of no use any more.
+	Shows func(item protocol.Item, sent []A) (A, bool)
+
+	// Throttled hears of each attempt that was throttled, or in conflict; may be
+	// nil.
+	Throttled func(error)
+}
+
+// Sequence is the attempts of an operation that have had no answer. It is safe
+// for concurrent use; attempts take turns by their callers' rules.
+type Sequence[A Attempt] struct {
+	mu         sync.Mutex
+	unanswered []A // oldest first
+}
+
+// Unanswered returns the attempts without an answer, oldest first.
+func (q *Sequence[A]) Unanswered() []A {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.unanswered)
+}
+
+// Versions returns the versions of the attempts without an answer, oldest first.
+func (q *Sequence[A]) Versions() []string { return Versions(q.Unanswered()) }
+
+// Versions returns the versions of attempts.
+func Versions[A Attempt](attempts []A) []string {
+	out := make([]string, len(attempts))
+	for i, a := range attempts {
+		out[i] = a.ID()
+	}
+	return out
+}
+
+// Find returns the unanswered attempt of that version.
+func (q *Sequence[A]) Find(version string) (A, bool) { return Find(q.Unanswered(), version) }
+
+// Find returns the attempt of that version.
+func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
+	i := slices.IndexFunc(attempts, func(a A) bool { return a.ID() == version })
+	if i < 0 {
+		return found, false
+	}
+	return attempts[i], true
+}
+
+// Add enters an attempt whose effect is not known: it is under way, or has had
+// no answer.
+func (q *Sequence[A]) Add(a A) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unanswered = append(q.unanswered, a)
+}
+
+// Drop removes an attempt: it was not applied, or is accounted for elsewhere.
+func (q *Sequence[A]) Drop(version string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
+}
+
+// Settle removes an attempt that was applied, and those before it: their
+// conditions name versions that are gone.
+func (q *Sequence[A]) Settle(version string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.IndexFunc(q.unanswered, func(a A) bool { return a.ID() == version }); i >= 0 {
+		q.unanswered = slices.Delete(q.unanswered, 0, i+1)
+	}
+}
+
+// Keep drops all but the newest n, which a condition can still name, and returns
+// what it dropped.
+func (q *Sequence[A]) Keep(n int) (dropped []A) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if extra := len(q.unanswered) - n; extra > 0 {
+		dropped = slices.Clone(q.unanswered[:extra])
+		q.unanswered = slices.Delete(q.unanswered, 0, extra)
+	}
+	return dropped
+}
+
+// Try sends the next attempt. ctx is that of the request.
+func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Result[A] {
+	a, w := op.Next()
+	within := Limit
+	if op.Within != nil {
+		within = op.Within(a)
+	}
+	q.Add(a) // while it is under way its effect is as unknown as without an answer
+	reply := s.Write(ctx, w, within)
+	r := Result[A]{Attempt: a, Item: reply.Item, Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
+	switch {
+	case reply.Effect == decide.Applied:
+		r.Outcome = Applied
+		q.Drop(a.ID())
+		return r
+	case reply.Cause == decide.ConditionFailed:
+		return q.met(ctx, s, op, r, reply.Old)
+	case reply.Effect == decide.Unknown:
+		r.Outcome = Unanswered
+		return r
+	}
+	q.Drop(a.ID())
+	r.Outcome = NotApplied
+	if reply.Cause == decide.Refused {
+		r.Outcome = Refused
+	}
+	if reply.Cause == decide.Busy && op.Throttled != nil {
+		op.Throttled(reply.Err)
+	}
+	return r
+}
+
+// Run sends attempts until the sequence ends: no later than limit, and with no
+// more than MostUnanswered without an answer. ctx is that of the requests: that
+// nobody waits any more must not end a write whose effect has to be known.
+func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
+	var pauses Pauses
+	for {
+		r := q.Try(ctx, s, op)
+		if r.Outcome == Applied || r.Outcome == Rejected {
+			return r
+		}
+		open := q.len()
+		if r.Outcome == Refused || open >= MostUnanswered || !s.Pause(limit, &pauses) {
+			if open > 0 {
+				r.Outcome = Unanswered
+			}
+			return r
+		}
+	}
+}
+
+func (q *Sequence[A]) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.unanswered)
+}
+
+// met says what the record means that the condition of an attempt failed on.
+func (q *Sequence[A]) met(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
+	r.Item = old
+	if old == nil { // there is none, or the engine does not return it
+		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
+		if err != nil {
+			// Not dropped: this may be the reply to a second copy of the request.
+			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, err
+			return r
+		}
+		r.Item = item
+	}
+	sent := q.Unanswered()
+	q.Drop(r.Attempt.ID())
+	if op.Shows != nil {
+		if a, ok := op.Shows(r.Item, sent); ok {
+			r.Outcome, r.Earlier, r.Attempt = Applied, true, a
+			return r
+		}
+	}
+	r.Outcome = Rejected
+	return r
+}

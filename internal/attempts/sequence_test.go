@@ -1,0 +1,376 @@
+package attempts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fate is what becomes of one request.
+type fate string
+
+const (
+	answered  fate = "applied and answered"
+	lost      fate = "applied and lost"
+	dropped   fate = "lost before applying"
+	late      fate = "lost, and delivered after the next"
+	doubled   fate = "delivered twice"
+	refused   fate = "refused"
+	throttled fate = "throttled"
+	conflict  fate = "in conflict"
+	overtaken fate = "answered, after another's write"
+)
+
+var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, conflict, overtaken}
+
+// network sends a client's updates to an engine, each by its fate.
+type network struct {
+	*dynamodb.Client
+	fates []fate // of the requests to come; then they are answered
+	late  func() // one that is on its way yet
+	sent  int
+	reads int
+	blind bool // conditions that fail show no item
+	mute  bool // reads have no answer
+}
+
+var errReset = errors.New("connection reset")
+
+func (n *network) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	f := answered
+	if len(n.fates) > 0 {
+		f, n.fates = n.fates[0], n.fates[1:]
+	}
+	n.sent++
+	arrives := n.late
+	n.late = nil
+	defer func() {
+		if arrives != nil {
+			arrives()
+		}
+	}()
+	deliver := func() (*dynamodb.UpdateItemOutput, error) {
+		if n.blind {
+			in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureNone
+		}
+		return n.Client.UpdateItem(context.WithoutCancel(ctx), in, opts...)
+	}
+	switch f {
+	case lost:
+		_, _ = deliver()
+		return nil, errReset
+	case dropped:
+		return nil, errReset
+	case late:
+		n.late = func() { _, _ = deliver() }
+		return nil, errReset
+	case doubled:
+		_, _ = deliver()
+	case refused:
+		return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+	case throttled:
+		return nil, &types.ProvisionedThroughputExceededException{}
+	case conflict:
+		return nil, &types.TransactionConflictException{}
+	case overtaken:
+		n.put("another's")
+	}
+	return deliver()
+}
+
+func (n *network) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	n.reads++
+	if n.mute {
+		return nil, errReset
+	}
+	return n.Client.GetItem(ctx, in, opts...)
+}
+
+func (n *network) put(version string) {
+	_, err := n.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
+		"key": &types.AttributeValueMemberS{Value: "a"}, "v": &types.AttributeValueMemberS{Value: version}}})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (n *network) version() string {
+	out, err := n.Client.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: keyItem, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		panic(err)
+	}
+	return versionOf(out.Item)
+}
+
+var keyItem = protocol.Item{"key": &types.AttributeValueMemberS{Value: "a"}}
+
+type keys struct{}
+
+func (keys) Key(protocol.Key) (protocol.Item, error) { return keyItem, nil }
+func (keys) Schema() protocol.Schema                 { return protocol.Schema{Partition: "key"} }
+
+func versionOf(item protocol.Item) string {
+	if v, ok := item["v"].(*types.AttributeValueMemberS); ok {
+		return v.Value
+	}
+	return ""
+}
+
+type numbered string
+
+func (n numbered) ID() string { return string(n) }
+
+// replacing replaces the version "base" of a record.
+func replacing(q *Sequence[numbered]) Operation[numbered] {
+	n := 0
+	return Operation[numbered]{
+		Key: protocol.Key{Partition: "a"},
+		Next: func() (numbered, *protocol.Write) {
+			n++
+			w := protocol.NewUpdate(keyItem)
+			w.Set("v", &types.AttributeValueMemberS{Value: strconv.Itoa(n)})
+			w.Where(w.In("v", append(q.Versions(), "base")))
+			return numbered(strconv.Itoa(n)), w
+		},
+		Shows: func(item protocol.Item, sent []numbered) (numbered, bool) { return Find(sent, versionOf(item)) },
+	}
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		engine := localdynamo.New()
+		defer func() { _ = engine.Close() }()
+		n := &network{Client: engine.Client()}
+		_, err := n.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, n, &Sender{DB: n, Table: "locks", Keys: keys{}, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)})
+	})
+}
+
+// Every fate of each of up to three attempts, and every further one answered.
+func TestEveryOutcomeOfThreeAttemptsIsToldAsItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		for _, blind := range []bool{false, true} {
+			n.blind = blind
+			for _, first := range fates {
+				for _, second := range fates {
+					for _, third := range fates {
+						course := []fate{first, second, third}
+						if problem := play(n, s, course); problem != "" {
+							t.Errorf("%q, blind %v: %s", course, blind, problem)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// play runs one sequence, and says what is wrong with how it ended.
+func play(n *network, s *Sender, course []fate) string {
+	n.put("base")
+	n.fates, n.sent, n.late = slices.Clone(course), 0, nil
+	var q Sequence[numbered]
+	r := q.Run(context.Background(), context.Background(), s, replacing(&q))
+	course = course[:min(n.sent, len(course))]
+	shown := n.version()
+	if n.late != nil {
+		n.late()
+	}
+	after := n.version()
+	has := func(fs ...fate) bool {
+		return slices.ContainsFunc(course, func(f fate) bool { return slices.Contains(fs, f) })
+	}
+	silent := has(lost, dropped, late)
+	ended := fmt.Sprintf("outcome %d, attempt %s, of %d; the record shows %s, in the end %s", r.Outcome, r.Attempt, n.sent, shown, after)
+	switch r.Outcome {
+	case Applied:
+		if string(r.Attempt) != shown || after != shown {
+			return "applied, and something else is there: " + ended
+		}
+	case Rejected:
+		if versionOf(r.Item) != shown || after != shown || !has(overtaken) {
+			return "rejected, and not by another's write: " + ended
+		}
+	case Refused:
+		if !has(refused) || silent || after != "base" {
+			return "refused, and something may have been applied: " + ended
+		}
+	case Unanswered:
+		if !has(refused) || !silent {
+			return "unanswered, though all was answered: " + ended
+		}
+	default:
+		return "no end: " + ended
+	}
+	if r.Outcome != Applied && r.Outcome != Rejected && course[len(course)-1] != refused {
+		return "given up early: " + ended
+	}
+	return ""
+}
+
+func TestASequenceEndsUnansweredWhenAConditionCouldNameNoMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("base")
+		n.fates = slices.Repeat([]fate{dropped}, 1000)
+		var q Sequence[numbered]
+		r := q.Run(t.Context(), t.Context(), s, replacing(&q))
+		if r.Outcome != Unanswered || n.sent != MostUnanswered || !errors.Is(r.Err, errReset) {
+			t.Errorf("outcome %d after %d attempts: %v", r.Outcome, n.sent, r.Err)
+		}
+		if dropped := q.Keep(20); len(dropped) != 30 || dropped[0] != "1" || q.Versions()[0] != "31" {
+			t.Errorf("dropped %v, left %v", dropped, q.Versions())
+		}
+	})
+}
+
+func TestASequenceEndsWithItsLimit(t *testing.T) {
+	for _, tc := range []struct {
+		fate fate
+		want Outcome
+	}{{dropped, Unanswered}, {throttled, NotApplied}} {
+		inBubble(t, func(t *testing.T, n *network, s *Sender) {
+			n.put("base")
+			n.fates = slices.Repeat([]fate{tc.fate}, 1000)
+			limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			began := time.Now()
+			var q Sequence[numbered]
+			r := q.Run(t.Context(), limit, s, replacing(&q))
+			if took := time.Since(began); r.Outcome != tc.want || took != 5*time.Second {
+				t.Errorf("%s: outcome %d after %v", tc.fate, r.Outcome, took)
+			}
+		})
+	}
+}
+
+func TestThrottlingAndConflictsAreTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("base")
+		n.fates = []fate{throttled, dropped, conflict}
+		var q Sequence[numbered]
+		op := replacing(&q)
+		var told []error
+		op.Throttled = func(err error) { told = append(told, err) }
+		if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != Applied || len(told) != 2 {
+			t.Errorf("outcome %d, told of %v", r.Outcome, told)
+		}
+	})
+}
+
+func TestAnEngineThatShowsNoItemIsAsked(t *testing.T) {
+	for blind, reads := range map[bool]int{false: 0, true: 1} {
+		inBubble(t, func(t *testing.T, n *network, s *Sender) {
+			n.put("base")
+			n.blind, n.fates = blind, []fate{doubled}
+			var q Sequence[numbered]
+			r := q.Run(t.Context(), t.Context(), s, replacing(&q))
+			if r.Outcome != Applied || !r.Earlier || n.reads != reads {
+				t.Errorf("blind %v: outcome %d, earlier %v, %d reads", blind, r.Outcome, r.Earlier, n.reads)
+			}
+		})
+	}
+}
+
+func TestAConditionThatFailedOnWhatCannotBeReadIsUnanswered(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("base")
+		n.blind, n.mute, n.fates = true, true, []fate{doubled}
+		var q Sequence[numbered]
+		op := replacing(&q)
+		if r := q.Try(t.Context(), s, op); r.Outcome != Unanswered || !slices.Equal(q.Versions(), []string{"1"}) {
+			t.Errorf("outcome %d, unanswered %v", r.Outcome, q.Versions())
+		}
+		if r := q.Try(t.Context(), s, op); r.Outcome != Applied {
+			t.Errorf("then: outcome %d", r.Outcome)
+		}
+	})
+}
+
+func TestARejectedAttemptIsAnswered(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("another's")
+		var q Sequence[numbered]
+		if r := q.Try(t.Context(), s, replacing(&q)); r.Outcome != Rejected || len(q.Versions()) != 0 {
+			t.Errorf("outcome %d, unanswered %v", r.Outcome, q.Versions())
+		}
+	})
+}
+
+func TestAnAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("base")
+		var q Sequence[numbered]
+		op := replacing(&q)
+		op.Shows = func(_ protocol.Item, sent []numbered) (numbered, bool) { return sent[len(sent)-1], true }
+		next := op.Next
+		op.Within = func(numbered) time.Duration {
+			if got := q.Versions(); len(got) != 0 {
+				t.Errorf("before it was sent: %v", got)
+			}
+			return Limit
+		}
+		op.Next = next
+		n.fates = []fate{lost}
+		if r := q.Try(t.Context(), s, op); r.Outcome != Unanswered || len(q.Versions()) != 1 {
+			t.Fatalf("outcome %d, unanswered %v", r.Outcome, q.Versions())
+		}
+		op.Within = nil
+		if r := q.Try(t.Context(), s, op); r.Outcome != Applied || !slices.Equal(q.Versions(), []string{"1"}) {
+			t.Errorf("outcome %d, unanswered %v", r.Outcome, q.Versions())
+		}
+		q.Settle("1")
+		if got := q.Versions(); len(got) != 0 {
+			t.Errorf("unanswered %v", got)
+		}
+	})
+}
+
+func TestAReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("base")
+		asked := 0
+		err := s.Repeat(t.Context(), func() error {
+			asked++
+			if asked < 4 {
+				return s.Failure(t.Context(), errReset)
+			}
+			_, err := s.Read(t.Context(), protocol.Key{Partition: "a"})
+			return err
+		}, func(*Failure) error { return nil })
+		if err != nil || asked != 4 {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+		err = s.Repeat(t.Context(), func() error {
+			return s.Failure(t.Context(), &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
+		}, func(*Failure) error { return nil })
+		if f := FailureOf(err); f == nil || f.Cause != decide.Refused {
+			t.Errorf("refused: %v", err)
+		}
+	})
+}

@@ -230,6 +230,6 @@ func (c *Client) grantOf(want *request, a attempt) protocol.Grant {
 	}
 	return protocol.Grant{
 		Key: protocol.Key(want.key), Owner: a.owner, Session: session, Version: a.version, Lease: a.lease, Now: time.Now(),
-		IfExists: want.ifExists, Changes: want.changes.Changes,
+		IfExists: want.ifExists, Changes: protocol.Changes(want.changes),
 	}
 }

@@ -468,11 +468,11 @@ func TestDataAndAttributesSurviveUnlessTheyAreReplaced(t *testing.T) {
 			t.Fatalf("record %+v", r)
 		}
 		w.release(lock, leasehold.WithData([]byte("four")))
-		lock = w.acquire(c, "job", leasehold.WithoutAttributes(), leasehold.WithAttributes(map[string]types.AttributeValue{"d": str("4")}))
+		lock = w.acquire(c, "job", leasehold.WithAttributes(map[string]types.AttributeValue{"b": nil, "c": nil, "d": str("4")}))
 		if r := lock.Record(); string(r.Data) != "four" || len(r.Attributes) != 1 || r.Attributes["d"] == nil {
 			t.Fatalf("record %+v", r)
 		}
-		w.release(lock, leasehold.WithData(nil), leasehold.WithoutAttributes())
+		w.release(lock, leasehold.WithData(nil), leasehold.WithAttributes(map[string]types.AttributeValue{"d": nil}))
 		if item := w.item("job"); item["data"] != nil || item["d"] != nil {
 			t.Errorf("the record shows %v", item)
 		}
@@ -1050,21 +1050,5 @@ func TestATryGivesUpWhenItHearsNothing(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		elapse(10 * time.Second)
-	})
-}
-
-func TestAGrantWhoseAttributesCannotBeReplacedIsUndone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.renews, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "AccessDeniedException"), nil
-		}))
-		var op *leasehold.OpError
-		if _, err := c.Acquire(t.Context(), "job", leasehold.WithoutAttributes()); !errors.As(err, &op) {
-			t.Errorf("error %v", err)
-		}
-		if textOf(w.item("job"), "isReleased") != "1" || len(c.Held()) != 0 {
-			t.Errorf("left behind %v", w.item("job"))
-		}
 	})
 }

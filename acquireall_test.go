@@ -358,7 +358,7 @@ func TestOptionsApplyToEveryKey(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		g = w.acquireAll(c, keys, leasehold.IfExists(), leasehold.WithoutAttributes(), leasehold.DeleteOnRelease())
+		g = w.acquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease())
 		for _, l := range g.Locks() {
 			if string(l.Data()) != "x" || len(l.Record().Attributes) > 0 {
 				t.Errorf("%v: data %q, attributes %v", l.Key(), l.Data(), l.Record().Attributes)

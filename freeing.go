@@ -228,7 +228,7 @@ func (f *freeing) releaseOf(a attempt, e ending) *protocol.Write {
 		return p.Delete(f.hold)
 	}
 	return p.Release(f.hold, protocol.Release{
-		Version: a.version, Now: time.Now(), Changes: e.changes.against(f.record),
+		Version: a.version, Now: time.Now(), Changes: protocol.Changes(e.changes),
 		Expires:      f.h.c.expires(f.stored || e.changes.leave(f.record)),
 		ReadersFirst: f.h.readersFirst(),
 	})

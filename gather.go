@@ -334,16 +334,9 @@ func (g *gathering) hold(attempts []attempt, items map[Key]protocol.Item) ([]*ho
 		}
 		return nil, err
 	}
-	var held []*holding
+	held := make([]*holding, len(g.parts))
 	for i, s := range g.parts {
-		h, err := s.hold(attempts[i], records[i])
-		if err != nil {
-			for j := range g.parts[i+1:] {
-				g.parts[i+1+j].note(attempts[i+1+j])
-			}
-			return held, err
-		}
-		held = append(held, h)
+		held[i] = s.hold(attempts[i], records[i])
 	}
 	return held, nil
 }

@@ -202,7 +202,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 	var tried []attempt
 	for n := 0; ; n++ {
 		a := c.newAttempt(r.lease)
-		ans := c.write(ctx, c.proto.Renew(hold, renewalOf(a, r.changes.Changes)), want.grantLimit())
+		ans := c.write(ctx, c.proto.Renew(hold, renewalOf(a, protocol.Changes(r.changes))), want.grantLimit())
 		switch {
 		case ans.Effect == decide.Applied:
 			return c.resumed(ctx, want, a, ans.item)

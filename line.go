@@ -199,9 +199,8 @@ func (l *lines) heir(h *holding, held time.Duration) *ticket {
 		return nil
 	}
 	ln.longest = max(ln.longest, held)
-	if ln.handOvers >= l.limit || len(ln.queue) == 0 || ln.queue[0].want.changes.replaceAttributes || ln.queue[0].want.oneOfSeveral {
-		// To replace attributes takes a look at them first; who wants several
-		// keys holds none of them while it waits for another.
+	if ln.handOvers >= l.limit || len(ln.queue) == 0 || ln.queue[0].want.oneOfSeveral {
+		// Who wants several keys holds none of them while it waits for another.
 		return nil
 	}
 	ln.handOvers++

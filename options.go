@@ -89,10 +89,7 @@ type ending struct {
 }
 
 // changes are the caller's changes of what the record carries.
-type changes struct {
-	protocol.Changes
-	replaceAttributes bool // remove those that are not named
-}
+type changes protocol.Changes
 
 func (c *changes) setAttributes(a map[string]types.AttributeValue) {
 	if c.Attributes == nil {
@@ -104,7 +101,7 @@ func (c *changes) setAttributes(a map[string]types.AttributeValue) {
 }
 
 func (c *changes) none() bool {
-	return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0 && !c.replaceAttributes
+	return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0
 }
 
 // policy is what becomes of the record at its release.
@@ -180,8 +177,9 @@ func (f recordOption) toAcquire(r *request) { f(&r.changes) }
 func (f recordOption) toRenew(r *renewal)   { f(&r.changes) }
 func (f recordOption) toRelease(e *ending)  { f(&e.changes) }
 
-// WithAttributes sets top-level attributes; a nil value removes one, those not
-// named stay. A reserved name is an error before anything is sent.
+// WithAttributes sets top-level attributes of the record. A nil value removes
+// one; those not named stay, whoever wrote them. A name that the layout uses
+// itself is an error before anything is sent.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *changes) { c.setAttributes(a) })
 }
@@ -194,12 +192,6 @@ func WithData(b []byte) RecordOption {
 			c.Data = append([]byte{}, b...)
 		}
 	})
-}
-
-// WithoutAttributes removes the caller's attributes that the record carries.
-// Given with WithAttributes, those named there stay.
-func WithoutAttributes() RecordOption {
-	return recordOption(func(c *changes) { c.replaceAttributes = true })
 }
 
 type releasePolicy policy

@@ -189,7 +189,7 @@ func (s *seeker) landedUnseen(last attempt, item protocol.Item) (*holding, error
 			continue
 		}
 		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
-			return s.hold(a, r)
+			return s.hold(a, r), nil
 		}
 		if r.mode == protocol.ModeRead {
 			s.crowd.spent = append(s.crowd.spent, r)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // refuses says why a grant is not shared with a request that belongs to it.
@@ -50,11 +48,6 @@ func (ch changes) alreadyIn(r Record) bool {
 	}
 	for name, v := range ch.Attributes {
 		if v == nil && r.Attributes[name] != nil || v != nil && !reflect.DeepEqual(v, r.Attributes[name]) {
-			return false
-		}
-	}
-	for name := range r.Attributes {
-		if ch.replaceAttributes && ch.Attributes[name] == types.AttributeValue(nil) {
 			return false
 		}
 	}

@@ -38,7 +38,6 @@ func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		"no data":                 {leasehold.WithData(nil), "other data or attributes"},
 		"another attribute":       {attributes("size", "10"), "other data or attributes"},
 		"another value":           {attributes("color", "blue"), "other data or attributes"},
-		"none of its attributes":  {leasehold.WithoutAttributes(), "other data or attributes"},
 		"no attribute it has":     {leasehold.WithAttributes(map[string]types.AttributeValue{"color": nil}), "other data or attributes"},
 		"a longer lease":          {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
 		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},

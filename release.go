@@ -206,8 +206,10 @@ func (ch changes) leave(r Record) bool {
 	if ch.Data != nil || r.Data != nil && !ch.SetData {
 		return true
 	}
-	if len(r.Attributes) > 0 && !ch.replaceAttributes {
-		return true
+	for name := range r.Attributes {
+		if _, changed := ch.Attributes[name]; !changed {
+			return true
+		}
 	}
 	for _, v := range ch.Attributes {
 		if v != nil {

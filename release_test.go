@@ -125,13 +125,16 @@ func TestWhatTTLMayCollect(t *testing.T) {
 		name      string
 		retention time.Duration
 		option    []leasehold.AcquireOption
+		end       []leasehold.ReleaseOption
 		want      time.Duration // 0: never
 	}{
-		{"a bare record", 0, nil, week},
-		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, 0},
-		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("x")})}, 0},
-		{"retention set", day, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, day},
-		{"for ever", leasehold.Forever, nil, 0},
+		{"a bare record", 0, nil, nil, week},
+		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},
+		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("x")})}, nil, 0},
+		{"one whose attributes are removed", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("x")})},
+			[]leasehold.ReleaseOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil})}, week},
+		{"retention set", day, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, day},
+		{"for ever", leasehold.Forever, nil, nil, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
@@ -142,7 +145,7 @@ func TestWhatTTLMayCollect(t *testing.T) {
 				if w.item("job")["expiresAt"] != nil {
 					t.Error("a held record may be collected")
 				}
-				w.release(lock)
+				w.release(lock, tc.end...)
 				var want types.AttributeValue
 				if tc.want != 0 {
 					want = num(fmt.Sprint(time.Now().Add(tc.want).Unix()))
@@ -858,22 +861,6 @@ func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestANextInLineWhoReplacesAllAttributesReplacesThem(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("1")}))
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(c, "job", leasehold.WithoutAttributes()) }()
-		synctest.Wait()
-		w.release(lock)
-		next := <-granted
-		if a := next.Record().Attributes; len(a) != 0 {
-			t.Errorf("attributes %v", a)
-		}
-		w.release(next)
-	})
 }
 
 func TestCloseWaitsForWhatIsBeingUndone(t *testing.T) {

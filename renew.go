@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
@@ -218,7 +216,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 	if h.session != nil { // nothing is trusted for longer or less long by its reply
 		within = attemptLimit
 	}
-	ch := r.changes.against(h.record)
+	ch := protocol.Changes(r.changes)
 	h.mu.Unlock()
 
 	h.c.renewing.Add(1)
@@ -351,21 +349,4 @@ func (c *Client) shown(ctx context.Context, key Key, ans answer) (protocol.Item,
 	}
 	a := c.read(context.WithoutCancel(ctx), key)
 	return a.item, a.err == nil
-}
-
-// against completes changes that replace all attributes with the names of
-// those that the record carries.
-func (ch changes) against(r Record) protocol.Changes {
-	if !ch.replaceAttributes {
-		return ch.Changes
-	}
-	out := ch.Changes
-	out.Attributes = protocol.Item{}
-	for name := range r.Attributes {
-		out.Attributes[name] = types.AttributeValue(nil)
-	}
-	for name, v := range ch.Attributes {
-		out.Attributes[name] = v
-	}
-	return out
 }

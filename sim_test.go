@@ -308,7 +308,7 @@ func (c *simClient) section(r *worker) {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
 	if r.IntN(6) == 0 {
-		opts = append(opts, leasehold.WithoutAttributes(), leasehold.WithAttributes(map[string]types.AttributeValue{"by": str(fmt.Sprint(c.id))}))
+		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"by": str(fmt.Sprint(c.id))}))
 	}
 	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))], opts...)
 	if err != nil {

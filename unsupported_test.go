@@ -29,7 +29,6 @@ func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		{layout.DynamoDLM{}, "data", leasehold.WithData([]byte("x"))},
 		{layout.DyndbMutex{}, "data", leasehold.WithData([]byte("x"))},
 		{layout.DynamoDLM{}, "attributes", attributes},
-		{layout.DynamoDLM{}, "attributes", leasehold.WithoutAttributes()},
 		{layout.DyndbMutex{}, "attributes", attributes},
 		{layout.PythonDynamoDBLock{}, "KeepOnRelease", leasehold.KeepOnRelease()},
 		{layout.DynamoDLM{}, "KeepOnRelease", leasehold.KeepOnRelease()},

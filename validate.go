@@ -122,7 +122,7 @@ func (c *Client) checkChanges(key Key, ch *changes) error {
 	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
 		return c.unsupported("data")
 	}
-	if (len(ch.Attributes) > 0 || ch.replaceAttributes) && !c.caps.Attributes {
+	if len(ch.Attributes) > 0 && !c.caps.Attributes {
 		return c.unsupported("attributes")
 	}
 	size := c.overhead + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))

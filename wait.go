@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -291,8 +290,7 @@ func (s *seeker) take(over bool) (*holding, answer, error) {
 			return nil, ans, err
 		}
 		s.c.sweep(s.life, s.want, ans.item)
-		h, err := s.hold(a, r)
-		return h, ans, err
+		return s.hold(a, r), ans, nil
 	case ans.Effect == decide.Unknown:
 		s.note(a)
 		return nil, ans, nil
@@ -335,7 +333,7 @@ func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
 			continue
 		}
 		if a.isWorthHaving(s.want.timing, s.c.now()) {
-			return s.hold(a, *s.seen)
+			return s.hold(a, *s.seen), nil
 		}
 		s.view.Ours = true
 	}
@@ -424,16 +422,9 @@ func (s *seeker) deadHolder() *Record {
 }
 
 // hold makes a holding of a grant.
-func (s *seeker) hold(a attempt, r Record) (*holding, error) {
+func (s *seeker) hold(a attempt, r Record) *holding {
 	s.c.seen.forget(s.want.key)
 	h := s.c.newHolding(s.life, s.want, a, r)
 	h.took = a.dead
-	if !s.want.changes.replaceAttributes {
-		return h, nil
-	}
-	// Which attributes the record carries is known only now.
-	if err := h.renewUntil(s.life, renewal{changes: changes{replaceAttributes: true, Changes: s.want.changes.Changes}}); err != nil {
-		return nil, errors.Join(err, h.release(s.life, ending{policy: s.want.policy}))
-	}
-	return h, nil
+	return h
 }

@@ -45,7 +45,7 @@ func unsupported(e *env) {
 		e.isUnsupported("acquire with initial data", err)
 	}
 	if !caps.Attributes {
-		contents("attributes", leasehold.WithAttributes(Item{"a": text("1")}), leasehold.WithAttributes(Item{"a": nil}), leasehold.WithoutAttributes())
+		contents("attributes", leasehold.WithAttributes(Item{"a": text("1")}), leasehold.WithAttributes(Item{"a": nil}))
 	}
 	for _, p := range []struct {
 		can    bool

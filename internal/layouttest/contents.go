@@ -92,7 +92,7 @@ func changesContents(e *env) {
 		e.Fatal(err)
 	}
 	is(lock, Item{"b": decimal("2"), "c": text("3"), "data": binary("two")})
-	if err := lock.Renew(e.within(patience), leasehold.WithoutAttributes(), leasehold.WithAttributes(Item{"d": text("4")})); err != nil {
+	if err := lock.Renew(e.within(patience), leasehold.WithAttributes(Item{"b": nil, "c": nil, "d": text("4")})); err != nil {
 		e.Fatal(err)
 	}
 	is(lock, Item{"d": text("4"), "data": binary("two")})
@@ -102,7 +102,7 @@ func changesContents(e *env) {
 	}
 	lock = e.acquire(c, leasehold.WithInitialData([]byte("three")))
 	is(lock, Item{"d": text("4"), "e": text("5"), "data": binary("two")})
-	e.release(lock, leasehold.WithData(nil), leasehold.WithoutAttributes())
+	e.release(lock, leasehold.WithData(nil), leasehold.WithAttributes(Item{"d": nil, "e": nil}))
 	lock = e.acquire(c)
 	is(lock, Item{})
 	e.release(lock)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -23,6 +24,7 @@ import (
 // one per process and table is enough.
 type Client struct {
 	db       DB
+	requests *attempts.Sender
 	cfg      Config
 	timing   timing
 	proto    protocol.Protocol
@@ -43,7 +45,6 @@ type Client struct {
 	waitFails   waitFails
 	connections connections
 	sweeping    chan struct{} // one place: who removes dead readers
-	answered    atomic.Bool   // by DynamoDB, at least once
 	renewals    *renewals.Queue
 	failing     failing
 	renewing    atomic.Int64
@@ -87,6 +88,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		lines: newLines(cfg), seen: newMemory(on.Memory), entries: newMemory(on.Memory), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
+	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
 	c.renewals = renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() })
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)

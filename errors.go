@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -259,7 +260,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // advise says what to do about an error of DynamoDB.
 func advise(err error) string {
-	var without *unsignedError
+	var without *attempts.UnsignedError
 	switch {
 	case errors.As(err, &without):
 		return "" // which says it itself
@@ -288,15 +289,6 @@ func advise(err error) string {
 	}
 	return ""
 }
-
-// unsignedError is that of a request for which there were no credentials at the
-// time, though there had been before.
-type unsignedError struct{ err error }
-
-func (e *unsignedError) Error() string {
-	return fmt.Sprintf("nothing was sent for want of credentials, which had been there before: see to those who give them: %v", e.err)
-}
-func (e *unsignedError) Unwrap() error { return e.err }
 
 // opError wraps an error of the SDK.
 func opError(op, table string, key Key, err error) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -52,7 +53,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		err := read(attempt)
 		cancel()
 		reply := decide.Classify(err)
-		reply.Cause, err = c.causeOf(reply.Cause, err)
+		reply.Cause, err = c.requests.CauseOf(reply.Cause, err)
 		switch {
 		case err == nil:
 			return nil
@@ -128,7 +129,7 @@ func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]pr
 			KeyConditionExpression:    aws.String("#k = :k"),
 			ExpressionAttributeNames:  names,
 			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.partition}},
-		}, noRetries)
+		}, attempts.NoRetries)
 		if err != nil {
 			return nil, start, err
 		}
@@ -140,7 +141,7 @@ func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]pr
 		in.ExpressionAttributeNames = names
 		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.prefix}}
 	}
-	out, err := c.db.Scan(ctx, in, noRetries)
+	out, err := c.db.Scan(ctx, in, attempts.NoRetries)
 	if err != nil {
 		return nil, start, err
 	}

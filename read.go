@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -48,7 +49,7 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 			return items[:len(gets)], nil
 		}
 		reply := decide.ClassifyCommit(err, len(all), 0)
-		reply.Cause, err = h.c.causeOf(reply.Cause, err)
+		reply.Cause, err = h.c.requests.CauseOf(reply.Cause, err)
 		switch {
 		case ctx.Err() != nil:
 			return nil, h.readFailed(ctx, err)
@@ -84,7 +85,7 @@ func (h *holding) readTogether(ctx context.Context, gets []types.TransactGetItem
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
-	out, err := h.c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, noRetries)
+	out, err := h.c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, attempts.NoRetries)
 	if err != nil {
 		return nil, err
 	}

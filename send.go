@@ -2,20 +2,16 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // attemptLimit is the deadline of one attempt other than a renewal.
-const attemptLimit = 3 * time.Second
+const attemptLimit = attempts.Limit
 
 // attempt is one write sent once. Its version is never used again.
 type attempt struct {
@@ -72,10 +68,6 @@ type answer struct {
 	err  error
 }
 
-// noRetries turns the SDK's own repetition off: a repeated write must be a new
-// attempt, with a new version and a condition that knows the attempts before.
-func noRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
 // write sends w once. It does not inherit ctx's end: a write that was begun is
 // finished, and its effect taken care of by whoever began it.
 func (c *Client) write(ctx context.Context, w *protocol.Write, within time.Duration) answer {
@@ -84,59 +76,22 @@ func (c *Client) write(ctx context.Context, w *protocol.Write, within time.Durat
 
 // writeUntil is write whose answer is waited for no longer than ctx lasts.
 func (c *Client) writeUntil(ctx context.Context, w *protocol.Write, within time.Duration) answer {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	var a answer
-	if w.IsDelete() {
-		_, a.err = c.db.DeleteItem(ctx, w.DeleteItem(c.cfg.Table), noRetries)
-	} else {
-		var out *dynamodb.UpdateItemOutput
-		if out, a.err = c.db.UpdateItem(ctx, w.UpdateItem(c.cfg.Table), noRetries); a.err == nil {
-			a.item = out.Attributes
-		}
-	}
-	return c.classified(ctx, a)
+	r := c.requests.Write(ctx, w, within)
+	return answer{Reply: r.Reply, item: r.Item, err: r.Err}
 }
 
 // read reads the record of key consistently, once. It ends with ctx.
 func (c *Client) read(ctx context.Context, key Key) answer {
-	item, err := c.proto.Key(protocol.Key(key))
-	if err != nil {
-		return answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: err}
-	}
-	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
-	defer cancel()
-	out, err := c.db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(c.cfg.Table), Key: item, ConsistentRead: aws.Bool(true),
-	}, noRetries)
-	a := answer{err: err}
-	if err == nil && len(out.Item) > 0 {
-		a.item = out.Item
-	}
-	return c.classified(ctx, a)
+	item, err := c.requests.Read(ctx, protocol.Key(key))
+	return answerOf(item, err)
 }
 
-func (c *Client) classified(ctx context.Context, a answer) answer {
-	a.Reply = decide.Classify(a.err)
-	a.Cause, a.err = c.causeOf(a.Cause, a.err)
-	if a.err != nil && a.Cause != decide.ConditionFailed {
-		c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: request failed", slog.Any("err", a.err))
+func answerOf(item protocol.Item, err error) answer {
+	f := attempts.FailureOf(err)
+	if f == nil {
+		return answer{Reply: decide.Reply{Effect: decide.Applied}, item: item, err: err}
 	}
-	return a
-}
-
-// causeOf is the cause of an error by what this client has seen before.
-func (c *Client) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
-	if !c.answered.Load() {
-		if !decide.Answered(err) {
-			return cause.After(false), err
-		}
-		c.answered.Store(true)
-	}
-	if without := (*unsignedError)(nil); cause == decide.Unsigned && !errors.As(err, &without) {
-		err = &unsignedError{err}
-	}
-	return cause.After(true), err
+	return answer{Reply: decide.Reply{Cause: f.Cause, Outage: f.Outage}, err: f.Err}
 }
 
 // unknownOutcome is the error of an operation that gives up although one of its

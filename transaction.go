@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -185,9 +186,9 @@ func (t *transaction) send(f *form) (decide.CommitReply, error) {
 	t.sent++
 	_, err := t.c.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: f.items, ClientRequestToken: aws.String(t.token),
-	}, noRetries, f.bytes.options, t.whileTokenIsYoung)
+	}, attempts.NoRetries, f.bytes.options, t.whileTokenIsYoung)
 	reply := decide.ClassifyCommit(err, len(f.items), f.guards)
-	reply.Cause, err = t.c.causeOf(reply.Cause, err)
+	reply.Cause, err = t.c.requests.CauseOf(reply.Cause, err)
 	if errors.Is(err, errTokenOld) {
 		reply = decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}
 	}

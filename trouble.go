@@ -41,7 +41,7 @@ func (t *trouble) due(now decide.Instant, throttled bool) bool {
 
 // tell says, if it is due, that a request for key has failed and is repeated.
 func (t *trouble) tell(ctx context.Context, c *Client, key Key, err error) {
-	switch cause := decide.ClassifyTransaction(err).Cause.After(c.answered.Load()); {
+	switch cause := decide.ClassifyTransaction(err).Cause.After(c.requests.Answered()); {
 	case cause == decide.Refused, cause == decide.ConditionFailed: // an answer
 		return
 	case ctx.Err() != nil, !t.due(c.now(), cause == decide.Busy || cause == decide.Conflict):

@@ -51,7 +51,7 @@ func (s *Sender) Failure(ctx context.Context, err error) error {
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
-	return fmt.Sprintf("nothing was sent: there were no credentials, though there had been before: see to what provides them: %v", e.Err)
+	return fmt.Sprintf("nothing was sent: credentials are missing, which had been there before: see to what provides them: %v", e.Err)
 }
 
 func (e *UnsignedError) Unwrap() error { return e.Err }

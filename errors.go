@@ -236,7 +236,7 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 
 // OpError is a DynamoDB request that failed: Err is the SDK's error.
 type OpError struct {
-	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "break", "resize"
+	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resize"
 	Table string
 	Key   Key
 	Err   error

@@ -190,3 +190,37 @@ func ExampleWithData() {
 	// was at ""
 	// was at "version 7"
 }
+
+// What becomes of a key, told to one who does not want it.
+func ExampleClient_Watch() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	migrates, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	watches, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	defer migrates.Close(ctx)
+	defer watches.Close(ctx)
+
+	lock, err := migrates.Acquire(ctx, "migrate/prod", leasehold.WithData([]byte("to version 7")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for seen, err := range watches.Watch(ctx, "migrate/prod") {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case seen.Holder == nil:
+			fmt.Println("done")
+			return
+		case seen.Dead:
+			fmt.Println("died")
+			return
+		case seen.NewGrant:
+			fmt.Printf("migrates %s\n", seen.Holder.Data)
+			lock.Release(ctx) // what the other process does
+		}
+	}
+
+	// Output:
+	// migrates to version 7
+	// done
+}

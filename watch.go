@@ -7,17 +7,41 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/recipe"
 )
 
-// Watch looks at the record of key with a waiter's rules and pauses, and takes
-// no place in the local line.
-func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sight, error] {
-	return func(yield func(recipe.Sight, error) bool) {
-		c := i.c
-		k, err := c.checkKey("watch", Key(key))
+// Sighting is what one look at a record has shown.
+type Sighting struct {
+	Holder   *Record // as stored; nil: the key is free
+	Dead     bool    // Holder is dead, and its key can be taken over
+	NewGrant bool    // this look is the first that shows this grant
+}
+
+// Watch reads the record of key again and again, as a waiter would but without
+// asking for the key, and yields what each look has shown: the first one at
+// once, later ones after pauses that grow to about Config.PollMax while nothing
+// changes, and when the holder is due to be dead. It ends when ctx does.
+//
+// A holder is dead once its record has stood still for its lease, by this
+// process's monotonic clock; with Config.SharedLease it is the holder's session
+// that is watched, and where records say when they expire, that time counts. One
+// that was dead and renews after all, because clocks run apart, is not dead any
+// more. Changes that follow each other faster than the looks may be seen as one.
+//
+// Requests that DynamoDB does not answer are repeated for as long as it takes,
+// and meanwhile nothing is yielded; the client tells of it with an
+// EventWaitError and in its log, at once and then once a minute. An error that
+// stays - no such table, access denied, a *RecordError, a read/write lock among
+// them, ErrClosed - is yielded with the zero Sighting, and ends the sequence.
+// A look is one read, two of a holder with a shared lease.
+func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.Seq2[Sighting, error] {
+	return func(yield func(Sighting, error) bool) {
+		k := Key{Partition: key}
+		for _, o := range opts {
+			o.toGet(&k)
+		}
+		k, err := c.checkKey("watch", k)
 		if err != nil {
-			yield(recipe.Sight{}, err)
+			yield(Sighting{}, err)
 			return
 		}
 		ctx, cancel := c.untilClosing(ctx)
@@ -26,18 +50,18 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 		defer c.seen.unwatch(k)
 		w := &recordWatch{c: c, key: k}
 		for failures := 0; ; {
-			sight, ans, err := w.look(ctx)
+			sighting, ans, err := w.look(ctx)
 			switch {
 			case c.isClosing():
-				yield(recipe.Sight{}, ErrClosed)
+				yield(Sighting{}, ErrClosed)
 				return
 			case ctx.Err() != nil:
 				return
 			case ans.err != nil && ans.Cause == decide.Refused:
-				yield(recipe.Sight{}, opError("get", c.cfg.Table, k, ans.err))
+				yield(Sighting{}, opError("watch", c.cfg.Table, k, ans.err))
 				return
 			case err != nil:
-				yield(recipe.Sight{}, err)
+				yield(Sighting{}, err)
 				return
 			case ans.err != nil:
 				w.trouble.tell(ctx, c, k, ans.err)
@@ -50,7 +74,7 @@ func (i inner) Watch(ctx context.Context, key protocol.Key) iter.Seq2[recipe.Sig
 			}
 			failures = 0
 			w.trouble.passed()
-			if !yield(sight, nil) {
+			if !yield(sighting, nil) {
 				return
 			}
 			pause(ctx.Done(), w.pause())
@@ -66,7 +90,7 @@ type recordWatch struct {
 	trouble trouble
 
 	looked bool
-	held   bool
+	last   *Record       // the holder that the last look has shown; nil: none
 	since  time.Duration // monotonic: the first sight of the grant, or of the free key
 
 	deadAt time.Duration // monotonic: when the holder is dead, if all stays as it is
@@ -74,45 +98,46 @@ type recordWatch struct {
 }
 
 // look reads the record once, and its holder's session if it has one.
-func (w *recordWatch) look(ctx context.Context) (recipe.Sight, answer, error) {
+func (w *recordWatch) look(ctx context.Context) (Sighting, answer, error) {
 	asked, wall := w.c.now(), time.Now()
 	ans := w.c.read(ctx, w.key)
 	if ans.err != nil {
-		return recipe.Sight{}, ans, nil
+		return Sighting{}, ans, nil
 	}
 	now := w.c.now()
 	r, seen, err := w.c.sighted(w.key, ans.item, now)
 	if err != nil {
-		return recipe.Sight{}, ans, err
+		return Sighting{}, ans, err
 	}
 	if r == nil {
-		if !w.looked || w.held {
+		if !w.looked || w.last != nil {
 			w.since = now.Mono
 		}
-		w.looked, w.held = true, false
-		return recipe.Sight{}, ans, nil
+		w.looked, w.last = true, nil
+		return Sighting{}, ans, nil
 	}
-	w.looked, w.held, w.since = true, true, seen.granted
-	w.deadAt = w.c.deadAt(*r, seen, asked, wall)
+	deadAt := w.c.deadAt(*r, seen, asked, wall)
 	if proto, ok := w.c.proto.(protocol.Sharing); ok && r.session != "" {
 		until, ans, err := w.c.watchOf(proto, r.session).look(ctx, 0)
 		if ans.err != nil || err != nil {
-			return recipe.Sight{}, ans, err
+			return Sighting{}, ans, err
 		}
-		w.deadAt = until
+		deadAt = until
 	}
 	// Not by when the reply came: the holder may have renewed while it was
 	// under way. An unsettled attempt is held by nobody.
-	w.dead = asked.Mono >= w.deadAt || w.c.isUnsettled(w.key, r.Version)
-	shown := r.protocol()
-	return recipe.Sight{Record: &shown, Grant: grantOf(*r), Dead: w.dead}, ans, nil
+	dead := asked.Mono >= deadAt || w.c.isUnsettled(w.key, r.Version)
+	holder := *r // the caller's
+	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: w.last == nil || grantOf(*w.last) != grantOf(*r)}
+	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, seen.granted, deadAt, dead
+	return shown, ans, nil
 }
 
 // pause is the time until the next look, which is due when the holder is.
 func (w *recordWatch) pause() time.Duration {
 	now := w.c.now().Mono
 	d := decide.Pause(now-w.since, w.c.cfg.PollMin, w.c.cfg.PollMax, w.c.chance())
-	if w.held && !w.dead {
+	if w.last != nil && !w.dead {
 		d = min(d, max(w.deadAt-now, 0))
 	}
 	return d

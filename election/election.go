@@ -70,5 +70,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	case err != nil:
 		return Leader{}, err
 	}
-	return Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}, nil
+	return leaderOf(r), nil
+}
+
+func leaderOf(r leasehold.Record) Leader {
+	return Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}
 }

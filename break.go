@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -49,58 +47,63 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	}
 }
 
-// breakGrant sends the break until it is answered. Each attempt has its own
-// version, so that a record it freed is known again.
+// breakGrant sends the break until it is answered: of the grant in r, and once
+// more of what the record shows if that grant has been renewed since.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
-	var unanswered []string
 	proto := c.protoOfRecord(r)
-	for n := 0; ; n++ {
-		version := protocol.NewVersion()
-		w := proto.Break(r.protocol(), version, c.expires(changes{}.leave(r)))
-		ans := c.write(ctx, w, attemptLimit)
-		switch {
-		case ans.Effect == decide.Applied:
+	for {
+		var tried attempts.Sequence[attempt]
+		res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
+			Key: protocol.Key(r.Key),
+			Next: func() (attempt, *protocol.Write) {
+				a := c.newAttempt(0)
+				return a, proto.Break(r.protocol(), a.version, c.expires(changes{}.leave(r)))
+			},
+			Shows:     func(item protocol.Item, sent []attempt) (attempt, bool) { return c.showsBreak(proto, item, sent) },
+			Throttled: c.throttled(ctx, r.Key, 0),
+		})
+		switch res.Outcome {
+		case attempts.Applied:
 			return nil
-		case ans.Effect == decide.Unknown:
-			unanswered = append(unanswered, version)
-		case ans.Cause == decide.Refused:
-			return c.breakFailed(r.Key, unanswered, ans.err)
-		case ans.Cause == decide.ConditionFailed:
-			item, ok := c.shown(ctx, r.Key, ans)
-			if !ok {
-				break
-			}
-			if item == nil && len(unanswered) > 0 && !c.caps.KeepOnRelease {
-				return nil // which one of them has deleted
-			}
-			if item == nil {
-				return fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table)
-			}
-			stored, err := proto.Decode(item)
-			now := recordOf(stored)
-			switch {
-			case err != nil:
-				return c.recordError(r.Key, item, err)
-			case now.Released && slices.Contains(append(unanswered, version), now.Version):
-				return nil
-			case now.Released && now.Version == "" && len(unanswered) > 0:
-				return nil // free records of this layout do not say whose write freed them
-			case !b.unrenewed && !now.Released && c.sameGrant(r, now) && ctx.Err() == nil:
-				// Renewed since it was looked at: what it carries by now says
-				// whether TTL may collect it.
-				r = now
-				continue
-			default:
-				return &ChangedError{Table: c.cfg.Table, Now: now}
-			}
+		case attempts.Unanswered:
+			return c.unknownOutcome("break", r.Key, errors.Join(context.Cause(ctx), res.Err))
+		case attempts.Rejected:
+		default:
+			return opError("break", c.cfg.Table, r.Key, errors.Join(context.Cause(ctx), res.Err))
 		}
-		if len(unanswered) < manyTried {
-			pause(ctx.Done(), c.backoff(n, time.Second))
+		if res.Item == nil {
+			return fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table)
 		}
-		if ctx.Err() != nil || len(unanswered) >= manyTried {
-			return c.breakFailed(r.Key, unanswered, errors.Join(context.Cause(ctx), ans.err))
+		stored, err := proto.Decode(res.Item)
+		if err != nil {
+			return c.recordError(r.Key, res.Item, err)
 		}
+		now := recordOf(stored)
+		if b.unrenewed || now.Released || !c.sameGrant(r, now) || ctx.Err() != nil {
+			return &ChangedError{Table: c.cfg.Table, Now: now}
+		}
+		// Renewed since it was looked at: what it carries by now says whether TTL
+		// may collect it.
+		r = now
 	}
+}
+
+// showsBreak returns the attempt that freed the key, as a record shows it. Where
+// free keys have no record, or their records no version, it may have been any of
+// those without an answer.
+func (c *Client) showsBreak(proto protocol.Protocol, item protocol.Item, sent []attempt) (attempt, bool) {
+	last, unanswered := sent[len(sent)-1], len(sent) > 1
+	if item == nil {
+		return last, unanswered && !c.caps.KeepOnRelease
+	}
+	now, err := proto.Decode(item)
+	if err != nil || !now.Released {
+		return last, false
+	}
+	if a, ok := attempts.Find(sent, now.Version); ok {
+		return a, true
+	}
+	return last, unanswered && now.Version == ""
 }
 
 // sameGrant reports whether two records of a key show one grant. A foreign holder
@@ -109,12 +112,4 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 // another grant.
 func (c *Client) sameGrant(a, b Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.caps.Expiry == layout.Observed)
-}
-
-// breakFailed is the error of a Break that gives up.
-func (c *Client) breakFailed(key Key, unanswered []string, err error) error {
-	if len(unanswered) > 0 {
-		return c.unknownOutcome("break", key, err)
-	}
-	return opError("break", c.cfg.Table, key, err)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -154,7 +155,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 			c.resumes.Add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
 		}
 	})
-	return nil, c.unknownOutcome("renew", key, context.Cause(ctx))
+	return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
 }
 
 func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
@@ -198,36 +199,39 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 	if err != nil {
 		return nil, err
 	}
-	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token, Versions: versions}
-	var tried []attempt
-	for n := 0; ; n++ {
-		a := c.newAttempt(r.lease)
-		ans := c.write(ctx, c.proto.Renew(hold, renewalOf(a, protocol.Changes(r.changes))), want.grantLimit())
-		switch {
-		case ans.Effect == decide.Applied:
-			return c.resumed(ctx, want, a, ans.item)
-		case ans.Cause == decide.ConditionFailed:
-			item, ok := c.shown(ctx, want.key, ans)
-			if !ok {
-				break
+	var tried attempts.Sequence[attempt]
+	remember := func() { c.resumes.Add(g.ID, tried.Versions(), c.now().Mono) }
+	defer remember()
+	res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
+		Key: protocol.Key(want.key),
+		Next: func() (attempt, *protocol.Write) {
+			remember()
+			a := c.newAttempt(r.lease)
+			return a, c.proto.Renew(protocol.Hold{
+				Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
+				Versions: slices.Concat(versions, tried.Versions()),
+			}, renewalOf(a, protocol.Changes(r.changes)))
+		},
+		Within: func(attempt) time.Duration { return want.grantLimit() },
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			if item == nil {
+				return attempt{}, false
 			}
-			return c.resumedUnseen(ctx, g, want, append(tried, a), item)
-		case ans.Effect == decide.Unknown:
-			tried = append(tried, a)
-			hold.Versions = append(hold.Versions, a.version)
-			c.resumes.Add(g.ID, []string{a.version}, c.now().Mono)
-		case ans.Cause == decide.Refused && len(tried) == 0:
-			return nil, opError("renew", c.cfg.Table, want.key, ans.err)
-		case ans.Cause == decide.Refused:
-			return nil, c.unknownOutcome("renew", want.key, ans.err)
-		}
-		if len(tried) < manyTried {
-			pause(ctx.Done(), c.backoff(n, time.Second))
-		}
-		if ctx.Err() != nil || len(tried) >= manyTried {
-			return nil, c.unknownOutcome("renew", want.key, ans.err)
-		}
+			shown, err := c.decode(want.key, item)
+			a, ok := attempts.Find(sent, shown.Version)
+			return a, ok && err == nil && !shown.Released && !c.now().Past(want.timing.trustedFrom(a.sent))
+		},
+		Throttled: c.throttled(ctx, want.key, g.Token),
+	})
+	switch {
+	case res.Outcome == attempts.Applied:
+		return c.resumed(ctx, want, res.Attempt, res.Item)
+	case res.Outcome == attempts.Rejected:
+		return nil, c.notResumed(g, want, res.Item)
+	case res.Outcome == attempts.Refused:
+		return nil, opError("resume", c.cfg.Table, want.key, res.Err)
 	}
+	return nil, c.unknownOutcome("resume", want.key, res.Err)
 }
 
 // resumable returns the versions that the record may show of a grant: those it
@@ -235,21 +239,21 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 // that has to name the attempts of this call as well, the record is read.
 func (c *Client) resumable(ctx context.Context, g Grant, key Key) ([]string, error) {
 	versions := slices.Concat(g.Versions, c.resumes.Of(g.ID, c.now().Mono))
-	for n := 0; len(versions) > manyTried; n++ {
-		ans := c.read(ctx, key)
-		if ans.err == nil {
-			var shown string
-			if r, err := c.decode(key, ans.item); ans.item != nil && err == nil {
-				shown = r.Version
-			}
-			return decide.StillToName(versions, shown, manyTried), nil
-		}
-		pause(ctx.Done(), c.backoff(n, time.Second))
-		if ctx.Err() != nil || ans.Cause == decide.Refused {
-			return nil, c.unknownOutcome("renew", key, errors.Join(context.Cause(ctx), ans.err))
-		}
+	if len(versions) <= attempts.MostUnanswered {
+		return versions, nil
 	}
-	return versions, nil
+	var shown string
+	err := c.requests.Repeat(ctx, func() error {
+		item, err := c.requests.Read(ctx, protocol.Key(key))
+		if r, damaged := c.decode(key, item); err == nil && item != nil && damaged == nil {
+			shown = r.Version
+		}
+		return err
+	}, func(*attempts.Failure) error { return nil })
+	if err != nil {
+		return nil, c.unknownOutcome("resume", key, errors.Join(context.Cause(ctx), err))
+	}
+	return decide.StillToName(versions, shown, attempts.MostUnanswered), nil
 }
 
 func (c *Client) resumed(ctx context.Context, want *request, a attempt, item protocol.Item) (*holding, error) {
@@ -262,25 +266,19 @@ func (c *Client) resumed(ctx context.Context, want *request, a attempt, item pro
 	return h, nil
 }
 
-// resumedUnseen tells an attempt that landed without our knowing from a grant
-// that is gone.
-func (c *Client) resumedUnseen(ctx context.Context, g Grant, want *request, tried []attempt, item protocol.Item) (*holding, error) {
+// notResumed says that a grant is gone, and what the record shows in its place.
+func (c *Client) notResumed(g Grant, want *request, item protocol.Item) error {
 	lost := &LostError{Table: c.cfg.Table, Key: want.key, Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
 	if item == nil {
-		return nil, lost
+		return lost
 	}
 	r, err := c.decode(want.key, item)
 	if err != nil {
-		return nil, errors.Join(lost, err)
-	}
-	for _, a := range tried {
-		if a.version == r.Version && !r.Released && !c.now().Past(want.timing.trustedFrom(a.sent)) {
-			return c.resumed(ctx, want, a, item)
-		}
+		return errors.Join(lost, err)
 	}
 	lost.By = &r
 	if !r.Released || r.Grant != g.ID {
 		lost.Reason = LostReplaced
 	}
-	return nil, lost
+	return lost
 }

@@ -23,6 +23,9 @@ type attempt struct {
 	dead    *Record  // whom it takes over, if it does
 }
 
+// ID is the attempt's version.
+func (a attempt) ID() string { return a.version }
+
 func (c *Client) newAttempt(lease time.Duration) attempt {
 	return attempt{version: protocol.NewVersion(), sent: c.now(), lease: lease, owner: c.owner}
 }
@@ -98,6 +101,13 @@ func answerOf(item protocol.Item, err error) answer {
 // writes may have landed or may yet, whatever the last answer was.
 func (c *Client) unknownOutcome(op string, key Key, err error) error {
 	return opError(op, c.cfg.Table, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
+}
+
+// throttled tells of attempts for key that were throttled, or in conflict.
+func (c *Client) throttled(ctx context.Context, key Key, token int64) func(error) {
+	return func(err error) {
+		c.emit(ctx, Event{Kind: EventThrottled, Key: key, Token: token, Requests: 1, Err: err})
+	}
 }
 
 // decode reads an item as a record of key.

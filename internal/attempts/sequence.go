@@ -170,17 +170,18 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 }
 
 // Run sends attempts until the sequence ends: no later than limit, and with no
-// more than MostUnanswered without an answer. ctx is that of the requests: that
+// more than MostUnanswered attempts without an answer. ctx is that of the requests: that
 // nobody waits any more must not end a write whose effect has to be known.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	var pauses Pauses
+	before := q.len()
 	for {
 		r := q.Try(ctx, s, op)
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
 		open := q.len()
-		if r.Outcome == Refused || open >= MostUnanswered || !s.Pause(limit, &pauses) {
+		if r.Outcome == Refused || open >= before+MostUnanswered || !s.Pause(limit, &pauses) {
 			if open > 0 {
 				r.Outcome = Unanswered
 			}

@@ -136,7 +136,9 @@ func (cl *closing) free(h *holding, leave func(), ok bool) {
 		return
 	}
 	defer leave()
-	cl.failed(h.releaseWithin(cl.limit, ending{policy: h.want.policy}, &inTurn{turns: cl.turns, leave: leave}))
+	cl.failed(cl.c.releaseWithin(cl.limit, []*release{{
+		h: h, e: ending{policy: h.want.policy}, turn: &inTurn{turns: cl.turns, leave: leave},
+	}})[0])
 }
 
 // unreleased is the error of a lock that nothing was sent for.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -26,27 +26,30 @@ import (
 // Conflicts and throttling are retried under one idempotency token while the
 // lock is trusted, lost replies until ctx ends, for at most five minutes. When
 // ctx ends Commit returns at once. Commits of one lock take turns, and requests
-// of all locks under a shared lease. A write to the
-// lock's own record is refused before anything is sent. The caller's IAM policy
-// must allow dynamodb:ConditionCheckItem on the lock table.
+// of all locks under a shared lease. A write to the lock's own record is refused
+// before anything is sent. The caller's IAM policy must allow
+// dynamodb:ConditionCheckItem on the lock table.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
-	if err := l.h.c.checkWrites([]*holding{l.h}, writes); err != nil {
-		return err
-	}
-	if err := l.Err(); err != nil {
-		return err
-	}
-	return l.h.c.commit(ctx, []*holding{l.h}, writes)
+	return l.group().Commit(ctx, writes)
 }
 
-// commit runs writes under the guards of holds, and waits for that.
-func (c *Client) commit(ctx context.Context, holds []*holding, writes []types.TransactWriteItem) error {
+// Commit is Lock.Commit with every lock's guard: at most 100 - len(Guards())
+// writes. ErrLost is of the first lock whose guard failed; the others are still
+// held, unless it was their shared lease.
+func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
+	holds := g.inOrder()
+	if err := g.c.checkWrites(holds, writes); err != nil {
+		return err
+	}
+	if err := g.Err(); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return notSent(holds[0], context.Cause(ctx))
 	}
 	t := newTransaction(ctx, holds, writes, guardsOf(holds))
 	done := make(chan error, 1)
-	c.detach(func() { done <- t.commit() })
+	g.c.detach(func() { done <- t.commit() })
 	select {
 	case err := <-done:
 		return err
@@ -55,180 +58,140 @@ func (c *Client) commit(ctx context.Context, holds []*holding, writes []types.Tr
 	return t.left(ctx, done)
 }
 
-// commit takes the turn of every lock, one after the other, and runs t. The
-// turns end before anybody is told, who may commit or release the locks.
-func (t *transaction) commit() error {
-	ran, err := t.inTurn()
-	if ran {
-		t.report(err)
+// CommitAndRelease is Commit that frees the key in the same transaction. The
+// lock is released in any case: if the writes did not land, by a plain release
+// that follows. The context ends before anything is sent. A ctx that has ended
+// shortens the release to Config.ReleaseGrace; it does not skip it.
+//
+// Of a grant that other handles share (Reentrant) it releases this handle.
+func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
+	return l.group().CommitAndRelease(ctx, writes, opts...)
+}
+
+// CommitAndRelease is Lock.CommitAndRelease for all the locks: they are freed
+// with the writes or, if those have not landed, after them.
+func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
+	rs, err := g.releases(opts)
+	if err == nil {
+		err = g.c.checkWrites(g.inOrder(), writes)
+	}
+	switch {
+	case err != nil:
+	case g.Err() != nil:
+		err = g.Err()
+	case ctx.Err() != nil:
+		err = notSent(g.inOrder()[0], context.Cause(ctx))
+	case slices.ContainsFunc(g.locks, (*Lock).isShared):
+		err = g.Commit(ctx, writes)
+	default:
+		return g.c.commitAndRelease(ctx, rs, writes)
+	}
+	return withReleases(err, g.release(ctx, rs))
+}
+
+// withReleases joins the error of a commit and those of the releases after it,
+// which may tell of the same loss.
+func withReleases(err error, released []error) error {
+	if errors.Is(err, ErrLost) {
+		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
+	}
+	return joined(append([]error{err}, released...)...)
+}
+
+// commitAndRelease ends the trust in all the locks and runs writes together with
+// their releases.
+func (c *Client) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
+	slices.SortFunc(rs, compareReleases)
+	ctx, stop := besides(ctx, holdsOf(rs)...)
+	defer stop()
+	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
+	defer cancel()
+	var lost error // while the others were claimed
+	for _, r := range rs {
+		if !r.claim(limit) && lost == nil {
+			lost = r.h.ended()
+		}
+	}
+	if lost != nil {
+		return withReleases(lost, c.freeClaimed(limit, rs))
+	}
+	done := make(chan error, 1)
+	c.detach(func() { done <- c.commitAndFree(ctx, limit, rs, writes) })
+	select {
+	case err := <-done:
+		return err
+	case <-limit.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		return c.unknownOutcome("commit", rs[0].h.key, context.Cause(limit))
+	}
+}
+
+func holdsOf(rs []*release) []*holding {
+	holds := make([]*holding, len(rs))
+	for i, r := range rs {
+		holds[i] = r.h
+	}
+	return holds
+}
+
+// commitAndFree runs writes together with the releases, and then whatever
+// releases that has not settled.
+func (c *Client) commitAndFree(ctx, limit context.Context, rs []*release, writes []types.TransactWriteItem) error {
+	late, leave := afterCommits(limit, rs)
+	defer leave()
+	var err error
+	if late != nil { // another commit has had all the time there was
+		err = notSent(late, context.Cause(limit))
+	} else {
+		err = c.commitWithReleases(ctx, rs, writes)
+	}
+	c.free(slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.op.ended() }))
+	released := make([]error, len(rs))
+	for i, r := range rs {
+		released[i] = r.op.err
+	}
+	return withReleases(err, released)
+}
+
+// commitWithReleases sends one transaction of writes and releases. It settles
+// the releases of all if it was committed, and those of locks that turn out to be
+// lost. Releases that follow expect what it may have written.
+func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
+	started := c.now()
+	fs := make([]*freeing, len(rs))
+	attempts := make([]attempt, len(rs))
+	ends := make([]types.TransactWriteItem, len(rs))
+	for i, r := range rs {
+		fs[i] = r.h.freeingBy(r.op, started, true)
+		a, w := fs[i].next(r.e)
+		attempts[i], ends[i] = a, w.TransactItem(c.cfg.Table)
+	}
+	t := newTransaction(ctx, holdsOf(rs), writes, ends)
+	t.ended = (*holding).outlived
+	step, err := t.run()
+	t.report(err)
+	for i, r := range rs {
+		switch {
+		case step == decide.Landed:
+			fs[i].settled(started, r.e, nil)
+			r.op.end(nil)
+		case t.losses[i] != nil:
+			fs[i].settled(started, r.e, t.losses[i])
+			r.op.end(t.losses[i])
+		case step == decide.Doubtful:
+			// A record that shows the version of this attempt was released by it.
+			fs[i].unknown = true
+			fs[i].note(attempts[i])
+		}
 	}
 	return err
 }
 
-// inTurn runs t in the turn of every lock, and says whether it came to that.
-func (t *transaction) inTurn() (ran bool, err error) {
-	defer t.stop()
-	for _, h := range t.holds {
-		select {
-		case h.committing <- struct{}{}:
-			defer func() { <-h.committing }()
-		case <-t.ctx.Done():
-			return false, notSent(h, context.Cause(t.ctx))
-		case <-h.over:
-			return false, h.ended()
-		}
-	}
-	_, err = t.run()
-	return true, err
-}
-
-// CommitAndRelease is Commit that frees the key in the same transaction.
-// The lock is given up whatever comes: if the writes did not land, a plain
-// release follows. The context ends before anything is sent. A ctx that has
-// ended shortens the release to Config.ReleaseGrace; it does not skip it.
-//
-// Of a grant that other handles share (Reentrant) it releases this handle.
-func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
-	h := l.h
-	e, err := h.c.newEnding(h, opts)
-	if err != nil {
-		e = ending{policy: h.want.policy}
-	} else {
-		err = h.c.checkWrites([]*holding{h}, writes)
-	}
-	switch {
-	case err != nil:
-	case l.Err() != nil:
-		err = l.Err()
-	case ctx.Err() != nil:
-		err = notSent(h, context.Cause(ctx))
-	case l.isShared():
-		err = l.Commit(ctx, writes)
-	default:
-		return h.commitAndRelease(ctx, writes, e)
-	}
-	if l.leaveToOthers() {
-		return err
-	}
-	return withRelease(err, h.release(ctx, e))
-}
-
-// withRelease joins the error of a commit and that of the release after it,
-// which may be the same loss.
-func withRelease(err, released error) error {
-	if released == nil || errors.Is(err, ErrLost) && errors.Is(released, ErrLost) {
-		return err
-	}
-	return errors.Join(err, released)
-}
-
-// isShared reports whether other handles share the grant.
-func (l *Lock) isShared() bool {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	return len(l.h.handles) > 1
-}
-
-// commitAndRelease ends the trust and runs writes together with the release.
-func (h *holding) commitAndRelease(ctx context.Context, writes []types.TransactWriteItem, e ending) error {
-	ctx, stop := besides(ctx, h)
-	defer stop()
-	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
-	defer cancel()
-	op := newReleasing(limit)
-	if !h.endWith(ErrReleased, op) {
-		return withRelease(h.ended(), h.releaseWithin(limit, e, nil))
-	}
-	committed := make(chan error, 1)
-	h.c.detach(func() {
-		leave, ok := h.afterCommits(limit)
-		defer leave()
-		if !ok { // another commit has had all the time there was
-			committed <- notSent(h, context.Cause(limit))
-			op.end(h.freeNow(op, e, true))
-			return
-		}
-		err, released := h.runAndFree(ctx, op, writes, e)
-		committed <- withRelease(err, released)
-		op.end(released)
-	})
-	select {
-	case <-op.done:
-		return <-committed
-	case <-limit.Done():
-	}
-	select {
-	case <-op.done:
-		return <-committed
-	default:
-		return h.c.unknownOutcome("commit", h.key, context.Cause(limit))
-	}
-}
-
-// runAndFree runs the writes with the release, and releases alone if they did
-// not land: one error of each, nil for a release that was done by the writes'.
-func (h *holding) runAndFree(ctx context.Context, op *releasing, writes []types.TransactWriteItem, e ending) (committed, released error) {
-	started := h.c.now()
-	f := h.freeingBy(op, started, true)
-	a := h.c.newAttempt(h.want.timing.lease)
-	t := newTransaction(ctx, []*holding{h}, writes, []types.TransactWriteItem{f.releaseOf(a, e).TransactItem(h.c.cfg.Table)})
-	t.gaveUp = true
-	step, err := t.run()
-	t.report(err)
-	switch step {
-	case decide.Landed:
-		h.reportRelease(started, 0, nil) // the commit's event has the requests
-		h.c.lines.pass(h.key, h)
-		return nil, nil
-	case decide.NotHeld:
-		h.reportRelease(started, 0, err)
-		h.c.lines.pass(h.key, h)
-		return err, err
-	case decide.Doubtful:
-		// A release that shows the version of this attempt was done by it.
-		f.unknown = true
-		f.note(a)
-	}
-	return err, h.freeNow(op, e, true)
-}
-
-// afterCommits waits for the commits of this lock and keeps others out until
-// leave is called; false: limit came first.
-func (h *holding) afterCommits(limit context.Context) (leave func(), ok bool) {
-	select {
-	case h.committing <- struct{}{}:
-		return func() { <-h.committing }, true
-	case <-limit.Done():
-		return func() {}, false
-	}
-}
-
-// betweenCommits keeps commits out until leave is called, so that a renewal
-// does not conflict with them; false: one is under way.
-func (h *holding) betweenCommits() (leave func(), ok bool) {
-	select {
-	case h.committing <- struct{}{}:
-		return func() { <-h.committing }, true
-	default:
-		return func() {}, false
-	}
-}
-
-// besideCommits is betweenCommits that waits for a commit under way, but for no
-// more than a quarter of the trust that is left.
-func (h *holding) besideCommits() (leave func()) {
-	patience := time.NewTimer(h.c.now().Remaining(h.trustedUntil()) / 4)
-	defer patience.Stop()
-	select {
-	case h.committing <- struct{}{}:
-		return func() { <-h.committing }
-	case <-patience.C:
-	case <-h.over:
-	}
-	return func() {}
-}
-
-// notSent is the error of a call that has sent nothing.
+// notSent is the error of a commit that has sent nothing.
 func notSent(h *holding, cause error) error {
 	return fmt.Errorf("leasehold: commit %v: nothing was sent: %w", h.key, cause)
 }

@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -184,34 +185,41 @@ func TestACommitThatReleasedUnseenIsRecognised(t *testing.T) {
 }
 
 func TestALockIsGivenUpWhateverItsLastCommitComesTo(t *testing.T) {
+	type commit func(context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	for name, commit := range map[string]func(*leasehold.Lock) error{
-		"an ended context": func(l *leasehold.Lock) error { return l.CommitAndRelease(ended, writes(note("a", "1"))) },
-		"a bad write": func(l *leasehold.Lock) error {
-			return l.CommitAndRelease(context.Background(), writes(types.TransactWriteItem{}))
+	for name, call := range map[string]func(commit) error{
+		"an ended context": func(commit commit) error { return commit(ended, writes(note("a", "1"))) },
+		"a bad write": func(commit commit) error {
+			return commit(context.Background(), writes(types.TransactWriteItem{}))
 		},
-		"a bad option": func(l *leasehold.Lock) error {
-			return l.CommitAndRelease(context.Background(), nil, leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": str("x")}))
+		"a bad option": func(commit commit) error {
+			return commit(context.Background(), nil, leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": str("x")}))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
-				wire.sent()
-				if err := commit(lock); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("commit: %v", err)
-				}
-				if sent := wire.sent(); len(sent) != 1 || !sent[0].releases() {
-					t.Errorf("sent %v", sent)
-				}
-				if textOf(w.item("job"), "isReleased") != "1" {
-					t.Error("the key is not free")
-				}
-				w.wantLog()
+		for _, keys := range [][]leasehold.Key{leasehold.Keys("job"), leasehold.Keys("job", "other")} {
+			t.Run(fmt.Sprintf("%s, %d locks", name, len(keys)), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					c, wire := w.work().client(config())
+					g := w.acquireAll(c, keys)
+					commit := g.CommitAndRelease
+					if len(keys) == 1 {
+						commit = g.Locks()[0].CommitAndRelease
+					}
+					wire.sent()
+					if err := call(commit); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
+						t.Errorf("commit: %v", err)
+					}
+					if sent := wire.sent(); len(sent) != 1 || !sent[0].releases() {
+						t.Errorf("sent %v", sent)
+					}
+					if held := w.held(keys); len(held) > 0 {
+						t.Errorf("left held: %v", held)
+					}
+					w.wantLog()
+				})
 			})
-		})
+		}
 	}
 }
 

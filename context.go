@@ -68,21 +68,36 @@ func (c *lockContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// bind returns a copy of ctx that ends with lock too.
-func bind(ctx context.Context, lock *lockContext) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(lock, func() { cancel(context.Cause(lock)) })
-	bound := &lockContext{
-		Context: inner,
-		held:    &heldKeys{by: lock.held.by, bound: ctx, outer: heldKeysOf(ctx)},
-		look: func() {
-			if lock.Err() != nil {
-				cancel(context.Cause(lock))
-			}
-		},
+// ended returns the cause of the context's end, nil before it.
+func (c *lockContext) ended() error {
+	if c.Err() == nil {
+		return nil
 	}
-	return bound, func() {
-		stop()
+	return context.Cause(c)
+}
+
+// bind returns a copy of ctx that belongs to all the locks and ends with the
+// first of them too.
+func bind(ctx context.Context, locks ...*Lock) (*lockContext, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(ctx)
+	held := heldKeysOf(ctx)
+	stops := make([]func() bool, len(locks))
+	for i, l := range locks {
+		held = &heldKeys{by: l.h, bound: ctx, outer: held}
+		stops[i] = context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	}
+	look := func() {
+		for _, l := range locks {
+			if err := l.Err(); err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}
+	return &lockContext{Context: inner, held: held, look: look}, func() {
+		for _, stop := range stops {
+			stop()
+		}
 		cancel(context.Canceled)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Group is several locks held under one context, from Client.AcquireAll. Its
@@ -18,35 +16,13 @@ type Group struct {
 
 func newGroup(ctx context.Context, c *Client, locks []*Lock) *Group {
 	g := &Group{c: c, locks: locks}
-	g.ctx, _ = g.bind(context.WithoutCancel(ctx))
+	g.ctx, _ = bind(context.WithoutCancel(ctx), locks...)
 	return g
 }
 
-// bind returns a copy of ctx that ends with the first of the locks too, and
-// belongs to all of them.
-func (g *Group) bind(ctx context.Context) (*lockContext, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(ctx)
-	held := heldKeysOf(ctx)
-	stops := make([]func() bool, len(g.locks))
-	for i, l := range g.locks {
-		held = &heldKeys{by: l.h, bound: ctx, outer: held}
-		stops[i] = context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
-	}
-	look := func() {
-		for _, l := range g.locks {
-			if l.ctx.Err() != nil {
-				cancel(context.Cause(l.ctx))
-				return
-			}
-		}
-	}
-	return &lockContext{Context: inner, held: held, look: look}, func() {
-		for _, stop := range stops {
-			stop()
-		}
-		cancel(context.Canceled)
-	}
-}
+// group is the group of this lock alone: what a Lock and a Group both do is
+// written for a Group.
+func (l *Lock) group() *Group { return &Group{c: l.h.c, locks: []*Lock{l}, ctx: l.ctx} }
 
 // Locks returns the locks in the order in which their keys were first given.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
@@ -56,59 +32,29 @@ func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 func (g *Group) Context() context.Context { return g.ctx }
 
 // Err is the first error of the locks, nil while all are trusted.
-func (g *Group) Err() error {
-	if g.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(g.ctx)
-}
+func (g *Group) Err() error { return g.ctx.ended() }
 
 // Bind returns a copy of ctx that ends with the first of the locks too. Call
 // cancel when the work is done.
 func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
-	return g.bind(ctx)
-}
-
-// Guards returns all that the grants rest on: a guard for each lock, in the order
-// of Locks, and under Config.SharedLease one last check that the shared lease
-// stands, which Lock.GuardError of any of the locks knows. They fail once a
-// grant has ended, for a transaction you build. They survive renewals.
-func (g *Group) Guards() []types.TransactWriteItem {
-	holds := make([]*holding, len(g.locks))
-	for i, l := range g.locks {
-		holds[i] = l.h
-	}
-	return guardsOf(guarded(holds))
+	return bind(ctx, g.locks...)
 }
 
 // Do calls fn with Bind(ctx), and releases all locks when fn returns, panics or
-// exits. Nil means: fn returned nil and every lock was ours until then. What
-// Lock.Do says of errors holds here as well.
+// exits. Nil means: fn returned nil and every lock was held until then. What
+// Lock.Do says of errors holds here as well. If one of the locks has ended
+// before, fn is not called and the others are released.
 func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
-	for i, l := range g.locks {
-		if err := l.begin(); err != nil {
-			for _, begun := range g.locks[:i] {
-				begun.done()
-			}
-			_ = g.Release(ctx) // reported as events; the others are still held
-			return &notRunError{err}
-		}
+	if err := g.beginWork(ctx); err != nil {
+		return &notRunError{err}
 	}
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // a panic is not held up for longer than the release may take
+		if !returned { // a panic waits for the release, but not until ctx ends
 			within = endedContext()
 		}
-		var lost error
-		for _, l := range g.locks {
-			lost = errors.Join(lost, l.lostCause())
-			l.done()
-		}
-		if released := g.Release(within); lost == nil && errors.Is(released, ErrLost) {
-			lost = released
-		}
-		if lost != nil && !errors.Is(err, ErrLost) {
+		if lost := g.endWork(within); lost != nil && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, lost)
 		}
 	}()
@@ -119,33 +65,46 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	return err
 }
 
-// Release frees all keys, in one transaction for up to 100; where that is
-// refused or has no answer, one by one and in parallel. It joins the errors, in
-// the order of Locks, each as of Lock.Release, and like that may be called
-// again. Options apply to every lock.
-func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
-	ps, err := g.partings(opts)
-	if err != nil {
-		return err
-	}
+// beginWork counts a function in Do for every lock. If one has ended it counts
+// none, and releases the others.
+func (g *Group) beginWork(ctx context.Context) error {
 	for i, l := range g.locks {
-		if l.leaveToOthers() {
-			ps[i] = nil
+		if err := l.beginWork(); err != nil {
+			for _, begun := range g.locks[:i] {
+				begun.endWork()
+			}
+			others := slices.Concat(g.locks[:i], g.locks[i+1:])
+			_ = (&Group{c: g.c, locks: others}).Release(ctx) // reported as events
+			return err
 		}
 	}
-	ps = slices.DeleteFunc(ps, func(p *parting) bool { return p == nil })
-	return errors.Join(g.c.releaseAll(ctx, ps)...)
+	return nil
 }
 
-// partings turns the options of a release into what becomes of each record.
-func (g *Group) partings(opts []ReleaseOption) ([]*parting, error) {
-	ps := make([]*parting, len(g.locks))
-	for i, l := range g.locks {
-		e, err := g.c.newEnding(l.h, opts)
-		if err != nil {
-			return nil, err
+// endWork ends what beginWork began and releases the locks. It returns how locks
+// were lost. What was lost before fn returned is what counts: the release can
+// only add that another client's grant was there already.
+func (g *Group) endWork(ctx context.Context) error {
+	var lost []error
+	for _, l := range g.locks {
+		if cause := l.h.ended(); errors.Is(cause, ErrLost) {
+			lost = append(lost, cause)
 		}
-		ps[i] = &parting{h: l.h, e: e}
+		l.endWork()
 	}
-	return ps, nil
+	if err := g.Release(ctx); len(lost) == 0 && errors.Is(err, ErrLost) {
+		return err
+	}
+	return errors.Join(lost...)
+}
+
+// inOrder returns what the locks hold in the order in which several keys are
+// taken: commits of several locks take their turns in it too.
+func (g *Group) inOrder() []*holding {
+	holds := make([]*holding, len(g.locks))
+	for i, l := range g.locks {
+		holds[i] = l.h
+	}
+	slices.SortFunc(holds, func(a, b *holding) int { return compareKeys(a.key, b.key) })
+	return holds
 }

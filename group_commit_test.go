@@ -145,6 +145,31 @@ func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
 	}
 }
 
+func TestACommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
+	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
+		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				c, wire := w.work().client(config())
+				g := w.acquireAll(c, keys)
+				w.steal("x")
+				wire.sent()
+				err := g.CommitAndRelease(t.Context(), writes(note("a", "1")))
+				var lost *leasehold.LostError
+				if !errors.As(err, &lost) || lost.Key.Partition != "x" || lost.By == nil || errors.Is(err, leasehold.ErrReleased) {
+					t.Errorf("error %v", err)
+				}
+				if sent := wire.sent(); len(sent) != len(keys) {
+					t.Errorf("sent %v", ops(sent))
+				}
+				if len(keys) > 1 && !w.isReleased("y") {
+					t.Error("y is left held")
+				}
+				w.wantLog()
+			})
+		})
+	}
+}
+
 func TestTrustInSeveralLocksEndsBeforeTheirCommitThatReleasesIsSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c, wire := w.work().client(config())

@@ -278,3 +278,50 @@ func TestKeysReleasedUnseenMayBeAnothersByNow(t *testing.T) {
 		}
 	})
 }
+
+func TestAKeyThatCouldNotBeReleasedTogetherIsHandedOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		g := w.acquireAll(c, leasehold.Keys("a", "b"))
+		next := make(chan *leasehold.Lock, 1)
+		go func() { next <- w.acquire(c, "a") }()
+		elapse(0)
+		wire.sent()
+		wire.setFault(once(call.releases, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+			return refusal(400, "AccessDeniedException"), nil
+		}))
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		heir := <-next
+		sent := wire.sent()
+		if len(sent) != 3 || !slices.ContainsFunc(sent, call.handsOver) {
+			t.Errorf("sent %v", ops(sent))
+		}
+		w.release(heir)
+	})
+}
+
+func TestDoOfAGroupReleasesTheOthersOfALockThatHasEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c, wire := w.client(config())
+		keys := leasehold.Keys("a", "b", "c")
+		g := w.acquireAll(c, keys)
+		w.delete("b")
+		_ = g.Locks()[1].Renew(t.Context())
+		wire.sent()
+		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
+		if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		if sent := ops(wire.sent()); !slices.Equal(sent, []string{"TransactWriteItems"}) {
+			t.Errorf("sent %v", sent)
+		}
+		if held := w.held(keys); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		if err := c.Close(t.Context()); err != nil { // waits for functions in Do
+			t.Error(err)
+		}
+	})
+}

@@ -2,9 +2,7 @@ package leasehold
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -26,24 +24,36 @@ func (l *Lock) Guard() types.TransactWriteItem { return l.h.guard() }
 // holds on for as long as nobody else has been granted the lock; it is both that
 // fail as soon as the grant has ended. Of several locks of one client use
 // Group.Guards, or leave out the second: a transaction takes an item once.
-func (l *Lock) Guards() []types.TransactWriteItem { return guardsOf(guarded([]*holding{l.h})) }
+func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
-// guarded returns what the grants of holds rest on: their own records in order,
-// and the rows of the sessions that they are under, each once.
-func guarded(holds []*holding) []*holding {
-	all := slices.Clone(holds)
-	for _, h := range holds {
-		if h.session != nil && !slices.Contains(all[len(holds):], h.session.row) {
-			all = append(all, h.session.row)
-		}
+// Guards returns all that the grants rest on: a guard for each lock, in the order
+// of Locks, and under Config.SharedLease one last check that the shared lease
+// stands, which Lock.GuardError of any of the locks knows. They fail once a
+// grant has ended, for a transaction you build. They survive renewals.
+func (g *Group) Guards() []types.TransactWriteItem {
+	holds := make([]*holding, len(g.locks))
+	for i, l := range g.locks {
+		holds[i] = l.h
 	}
-	return all
+	return guardsOf(guarded(holds))
 }
 
-func guardsOf(holds []*holding) []types.TransactWriteItem {
-	guards := make([]types.TransactWriteItem, len(holds))
-	for i, h := range holds {
-		guards[i] = h.guard()
+// guarded returns the rows that the grants of holds rest on: their own records in
+// order, and those of the sessions that they are under, each once.
+func guarded(holds []*holding) []*holding {
+	rows := slices.Clone(holds)
+	for _, h := range holds {
+		if h.session != nil && !slices.Contains(rows[len(holds):], h.session.row) {
+			rows = append(rows, h.session.row)
+		}
+	}
+	return rows
+}
+
+func guardsOf(rows []*holding) []types.TransactWriteItem {
+	guards := make([]types.TransactWriteItem, len(rows))
+	for i, row := range rows {
+		guards[i] = row.guard()
 	}
 	return guards
 }
@@ -67,34 +77,62 @@ func (l *Lock) GuardError(err error, i int) error {
 	if aws.ToString(reason.Code) != "ConditionalCheckFailed" {
 		return err
 	}
-	h, why := l.h, errors.Join(l.h.endedOtherwise(), err)
-	switch item := reason.Item; {
+	h, item := l.h, reason.Item
+	failed := failedGuard{h, item}
+	switch {
 	case item == nil, h.isOwnRow(&h.c.cfg.Table, item):
-		return h.guardFailed(item, why)
 	case h.session != nil && h.session.row.isOwnRow(&h.c.cfg.Table, item):
-		return h.sessionFailed(h.session.row.guardFailed(item, err), why)
+		failed.row = h.session.row
+	default:
+		return err // of something else: whatever failed, it was not this lock's guard
 	}
-	return err // of something else: whatever failed, it was not this lock's guard
+	return loseBy([]failedGuard{failed}, []*holding{h}, func(h *holding) error {
+		return errors.Join(h.endedOtherwise(), err)
+	})[0]
 }
 
-// sessionFailed ends the trust because the guard of the session did not hold,
-// which has ended, and says so.
-func (h *holding) sessionFailed(session *LostError, err error) *LostError {
-	lost := h.lostError(session.Reason, nil, err)
-	h.loseWith(lost)
-	return lost
+// failedGuard is a guard that did not hold. It fails for ever: no grant comes
+// back.
+type failedGuard struct {
+	row  *holding      // whose it is: a lock's, or a session's
+	item protocol.Item // of which it did not hold; nil: there is none
 }
 
-// guardFailed ends the trust because the guard did not hold of item, and says
-// so.
-func (h *holding) guardFailed(item protocol.Item, err error) *LostError {
-	lost := h.guardLoss(item, err)
-	h.loseWith(lost)
-	return lost
+// loseBy ends every lock that rests on a guard that failed, and returns how each
+// of holds was lost, nil for one that stands. why is the error of a loss. All
+// have ended before one is told of.
+func loseBy(failed []failedGuard, holds []*holding, why func(*holding) error) []*LostError {
+	losses := make([]*LostError, len(holds))
+	var told []loss
+	lose := func(h *holding, lost *LostError) {
+		if h.end(lost) {
+			told = append(told, newLoss(h, lost))
+		}
+	}
+	for _, f := range failed {
+		lost := f.row.guardLoss(f.item, why(f.row))
+		if f.row.heads != nil {
+			f.row.loseWith(lost) // and with it every lock of the session
+		}
+		for i, h := range holds {
+			switch {
+			case losses[i] != nil:
+				continue
+			case h == f.row:
+				losses[i] = lost
+			case h.session != nil && h.session.row == f.row:
+				losses[i] = h.lostError(lost.Reason, nil, why(h))
+			default:
+				continue
+			}
+			lose(h, losses[i])
+		}
+	}
+	tellOf(told)
+	return losses
 }
 
-// guardLoss says how the grant was lost of whose record, item, the guard did
-// not hold. A guard that failed fails for ever: no grant comes back.
+// guardLoss says how the grant was lost whose guard did not hold of item.
 func (h *holding) guardLoss(item protocol.Item, err error) *LostError {
 	reason, by, damage := h.gone(item)
 	if reason == "" { // our grant, under a version that is not ours: it was resumed elsewhere
@@ -131,105 +169,4 @@ func (h *holding) gone(item protocol.Item) (reason LostReason, by *Record, damag
 		return LostBroken, &r, nil
 	}
 	return "", &r, nil
-}
-
-// checkWrites refuses what can never be committed beside the guards of holds.
-func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem) error {
-	rows := guarded(holds)
-	switch most := maxTransact - len(rows); {
-	case most < 0:
-		return fmt.Errorf("leasehold: commit %v: %d guards alone: a transaction takes %d items: commit under fewer locks at once",
-			holds[0].key, len(rows), maxTransact)
-	case len(writes) > most:
-		return fmt.Errorf("leasehold: commit %v: %d writes: at most %d beside %s: split them, or write one item that refers to the rest",
-			holds[0].key, len(writes), most, nameGuards(len(holds), len(rows)))
-	}
-	for i, w := range writes {
-		table, item, n := target(w)
-		if n != 1 {
-			return fmt.Errorf("leasehold: commit %v: write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
-				holds[0].key, i, n)
-		}
-		for _, h := range rows {
-			switch {
-			case !h.isOwnRow(table, item):
-			case h.heads != nil:
-				return fmt.Errorf("leasehold: commit %v: write %d is to the row of this client's shared lease in table %s, which nobody else may write",
-					holds[0].key, i, c.cfg.Table)
-			default:
-				return fmt.Errorf("leasehold: commit %v: write %d is to the lock's own record in table %s: change that with Renew, or with options of CommitAndRelease",
-					h.key, i, c.cfg.Table)
-			}
-		}
-	}
-	return nil
-}
-
-// nameGuards says what guards there are of so many locks.
-func nameGuards(locks, guards int) string {
-	switch {
-	case guards > locks:
-		return fmt.Sprintf("%d guards, which are one for each lock and one for their shared lease", guards)
-	case guards > 1:
-		return fmt.Sprintf("%d guards", guards)
-	}
-	return "the guard"
-}
-
-// target returns the table of a write, the item or key it names and how many
-// operations it has.
-func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
-	if w.ConditionCheck != nil {
-		table, item = w.ConditionCheck.TableName, w.ConditionCheck.Key
-		operations++
-	}
-	if w.Put != nil {
-		table, item = w.Put.TableName, w.Put.Item
-		operations++
-	}
-	if w.Update != nil {
-		table, item = w.Update.TableName, w.Update.Key
-		operations++
-	}
-	if w.Delete != nil {
-		table, item = w.Delete.TableName, w.Delete.Key
-		operations++
-	}
-	return table, item, operations
-}
-
-// isOwnRow reports whether item, or a key, is the lock's own record. Two
-// spellings of one number are left to DynamoDB, which refuses a second
-// operation on one item.
-func (h *holding) isOwnRow(table *string, item protocol.Item) bool {
-	if !sameTable(aws.ToString(table), h.c.cfg.Table) {
-		return false
-	}
-	own, err := h.c.proto.Key(protocol.Key(h.key))
-	if err != nil {
-		return false
-	}
-	schema := h.c.proto.Schema()
-	for name := range own {
-		if _, ok := item[name]; !ok {
-			return false
-		}
-	}
-	return schema.KeyOf(item) == schema.KeyOf(own)
-}
-
-// sameTable compares two names of tables, each of which may be an ARN. A name
-// is taken to be of the same account and region.
-func sameTable(a, b string) bool {
-	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
-		return a == b
-	}
-	return tableName(a) == tableName(b)
-}
-
-func tableName(s string) string {
-	if _, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(s, "arn:") {
-		return name
-	}
-	return s
 }

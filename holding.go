@@ -284,17 +284,6 @@ func (h *holding) trustedUntil() decide.Instant {
 	return h.trustEnds()
 }
 
-// lasts reports whether a lock that was given up would be trusted yet.
-func (h *holding) lasts() bool {
-	if h.session != nil {
-		return h.session.row.ended() == nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.c.now()
-	return !now.Past(h.until) || h.throughOutage(now)
-}
-
 // isOver reports whether trust has been ended, without a look at the clock.
 func (h *holding) isOver() bool {
 	select {

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 )
@@ -33,17 +32,12 @@ func (l *Lock) Token() int64 { return l.h.token }
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Err is nil while the lock is trusted, then context.Cause(l.Context()).
-func (l *Lock) Err() error {
-	if l.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(l.ctx)
-}
+func (l *Lock) Err() error { return l.ctx.ended() }
 
 // Bind returns a copy of ctx that ends with the lock too, whichever is first.
 // Call cancel when the work is done.
 func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
-	return bind(ctx, l.ctx)
+	return bind(ctx, l)
 }
 
 // Record returns the record as of the last write of this grant.
@@ -69,54 +63,36 @@ func (l *Lock) TrustedUntil() time.Time {
 	return time.Now().Add(l.h.remaining(l.h.c.now())).Round(0)
 }
 
-// Do calls fn with Bind(ctx), and releases when fn returns, panics or exits.
-// A panic goes on once the release is answered, or Config.ReleaseGrace has passed.
-// Nil means: fn returned nil and the lock was ours until then. If the lock
-// was lost the error matches ErrLost, and fn's error as well. A release that
-// failed, without an answer or refused, is logged and reported as an event, not
-// returned: the work is done, and who took the error for its failure would do it
-// twice. The lease frees the key.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) (err error) {
-	if err := l.begin(); err != nil {
-		return &notRunError{err}
-	}
-	returned := false
-	defer func() {
-		within := ctx
-		if !returned { // a panic is not held up for longer than the release may take
-			within = endedContext()
-		}
-		// Lost before fn returned is what counts; the release that follows
-		// can only add that somebody else's grant was there already.
-		lost := l.lostCause()
-		l.done()
-		if released := l.Release(within); lost == nil && errors.Is(released, ErrLost) {
-			lost = released
-		}
-		if lost != nil && !errors.Is(err, ErrLost) {
-			err = errors.Join(err, lost)
-		}
-	}()
-	bound, cancel := l.Bind(ctx)
-	defer cancel()
-	err = fn(bound, l)
-	returned = true
-	return err
+// Do calls fn with Bind(ctx), and releases when fn returns, panics or exits. A
+// panic goes on once the release is answered, or Config.ReleaseGrace has passed.
+//
+// Nil means: fn returned nil and the lock was held until then. If the lock was
+// lost the error matches ErrLost, and fn's error as well. A release that failed,
+// without an answer or refused, is logged and reported as an event but not
+// returned: the work is done, and a caller who took the error for a failure of
+// fn would do it twice. The key is free once the lease has run out.
+//
+// If the lock has ended already, fn is not called and the error matches
+// ErrNotRun.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
+	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// begin enters a function in Do.
-func (l *Lock) begin() error {
+// beginWork counts a function in Do, for which Close waits, unless the lock has
+// ended.
+func (l *Lock) beginWork() error {
 	l.h.mu.Lock()
-	l.h.working++ // before the look: Close first asks to stop, then waits for who works
+	l.h.working++ // before asking: Close first ends the contexts, then waits for the functions
 	l.h.mu.Unlock()
 	err := l.Err()
 	if err != nil {
-		l.done()
+		l.endWork()
 	}
 	return err
 }
 
-func (l *Lock) done() {
+// endWork ends what beginWork began.
+func (l *Lock) endWork() {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	l.h.working--
@@ -124,12 +100,4 @@ func (l *Lock) done() {
 		close(l.h.quiet)
 		l.h.quiet = nil
 	}
-}
-
-// lostCause is why the lock was lost, nil if it was not.
-func (l *Lock) lostCause() error {
-	if cause := l.h.ended(); errors.Is(cause, ErrLost) {
-		return cause
-	}
-	return nil
 }

@@ -43,7 +43,7 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 		}
 		var items []protocol.Item
 		if items, err = h.readTogether(ctx, all); err == nil {
-			if err := h.seen(items[len(gets):]); err != nil {
+			if err := h.stillHeld(items[len(gets):]); err != nil {
 				return nil, err
 			}
 			return items[:len(gets)], nil
@@ -101,22 +101,19 @@ func (h *holding) readTogether(ctx context.Context, gets []types.TransactGetItem
 	return items, nil
 }
 
-// seen ends the trust if the record does not show the grant, or the row of its
-// session, if it has one, not the session.
-func (h *holding) seen(rows []protocol.Item) error {
+// stillHeld ends the trust if the rows read beside do not show the grant, or
+// its session, any more.
+func (h *holding) stillHeld(items []protocol.Item) error {
+	var failed []failedGuard
 	for i, row := range guarded([]*holding{h}) {
-		reason, by, damage := row.gone(rows[i])
-		if reason == "" {
-			continue
+		if reason, _, _ := row.gone(items[i]); reason != "" {
+			failed = append(failed, failedGuard{row, items[i]})
 		}
-		lost := row.lostError(reason, by, errors.Join(h.endedOtherwise(), damage))
-		row.loseWith(lost)
-		if row != h {
-			lost = h.sessionFailed(lost, lost.Err)
-		}
-		return lost
 	}
-	return nil
+	if len(failed) == 0 {
+		return nil
+	}
+	return loseBy(failed, []*holding{h}, (*holding).endedOtherwise)[0]
 }
 
 func (h *holding) readFailed(ctx context.Context, err error) error {

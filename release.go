@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -54,14 +55,47 @@ func (op *releasing) failed() bool { return op.ended() && !op.freed }
 // With Config.SharedLease the lease is one that goes on being renewed: there a
 // release that failed is repeated by the client until the key is free.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
-	e, err := l.h.c.newEnding(l.h, opts)
+	return l.group().Release(ctx, opts...)
+}
+
+// Release frees all keys, in one transaction for up to 100; if that is refused
+// or has no answer, one by one and in parallel. It joins the errors, in the order
+// of Locks, each as of Lock.Release, and like that may be called again. Options
+// apply to every lock.
+func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
+	rs, err := g.releases(opts)
 	if err != nil {
 		return err
 	}
-	if l.leaveToOthers() {
-		return nil
+	return joined(g.release(ctx, rs)...)
+}
+
+// releases turns the options of a release into one release for each lock. With
+// an error, of a bad option, they are releases without options.
+func (g *Group) releases(opts []ReleaseOption) ([]*release, error) {
+	rs := make([]*release, len(g.locks))
+	var bad error
+	for i, l := range g.locks {
+		e, err := g.c.newEnding(l.h, opts)
+		if err != nil {
+			bad = cmp.Or(bad, err)
+			e = ending{policy: l.h.want.policy}
+		}
+		rs[i] = &release{h: l.h, e: e}
 	}
-	return l.h.release(ctx, e)
+	return rs, bad
+}
+
+// release frees the keys, except those whose grants other handles share: there
+// it closes this handle alone.
+func (g *Group) release(ctx context.Context, rs []*release) []error {
+	var last []*release
+	for i, l := range g.locks {
+		if !l.leaveToOthers() {
+			last = append(last, rs[i])
+		}
+	}
+	return g.c.release(ctx, last)
 }
 
 // leaveToOthers closes this handle alone, if others share the grant.
@@ -83,40 +117,16 @@ func (l *Lock) leaveToOthers() bool {
 	return true
 }
 
-// release ends the trust and frees the key, once however often it is called.
-func (h *holding) release(ctx context.Context, e ending) error {
-	limit, cancel := atLeast(ctx, h.c.cfg.ReleaseGrace)
-	defer cancel()
-	return h.releaseWithin(limit, e, nil)
+// isShared reports whether other handles share the grant.
+func (l *Lock) isShared() bool {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	return len(l.h.handles) > 1
 }
 
-// releaseWithin is release within a limit, its requests in their turns.
-func (h *holding) releaseWithin(limit context.Context, e ending, turn *inTurn) error {
-	h.look()
-	h.end(ErrReleased)
-	cause := h.ended()
-	if errors.Is(cause, ErrDetached) {
-		return ErrDetached
-	}
-	lost := (*LostError)(nil)
-	if errors.As(cause, &lost) && lost.seenGone() {
-		return cause // nothing of ours is left to release
-	}
-	trusted := lost == nil && errors.Is(cause, ErrReleased)
-	for {
-		op, own := h.effort(limit, turn)
-		if own {
-			h.c.detach(func() { op.end(h.free(op, e, trusted)) })
-		}
-		err := h.outcome(limit, op)
-		switch {
-		case !own && op.failed() && limit.Err() == nil:
-			continue // with a request of this call's own
-		case lost != nil && op.ended():
-			return cause
-		}
-		return err
-	}
+// release frees the key of one lock; see Client.release.
+func (h *holding) release(ctx context.Context, e ending) error {
+	return h.c.release(ctx, []*release{{h: h, e: e}})[0]
 }
 
 // effort returns the effort to free the key that is under way or has freed it,

@@ -1,7 +1,9 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -9,115 +11,186 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// parting is one of several holdings that are released together.
-type parting struct {
-	h  *holding
-	e  ending
-	op *releasing // nil: released on its own
-	f  *freeing
+// release is one lock that a call releases, by itself or together with others.
+type release struct {
+	h    *holding
+	e    ending
+	turn *inTurn    // of its requests; nil: they wait for nobody
+	op   *releasing // the effort to free the key, if it is this call's
 }
 
-func compareParts(a, b *parting) int { return compareKeys(a.h.key, b.h.key) }
+func compareReleases(a, b *release) int { return compareKeys(a.h.key, b.h.key) }
 
-// releaseAll ends the trust in all and frees their keys, in one transaction per
-// 100 where that goes through. Errors are in the order of ps.
-func (c *Client) releaseAll(ctx context.Context, ps []*parting) []error {
+// release ends the trust in all the locks and frees their keys. It takes at least
+// Config.ReleaseGrace if it has to, however soon ctx ends. Errors are in the
+// order of rs.
+func (c *Client) release(ctx context.Context, rs []*release) []error {
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
 	defer cancel()
-	started := c.now()
-	var together []*parting
-	for _, p := range ps {
-		if p.claim(limit, started) {
-			together = append(together, p)
-		}
-	}
-	for chunk := range slices.Chunk(together, maxTransact) {
-		c.detach(func() { c.freeAll(limit, started, chunk) })
-	}
-	errs := make([]error, len(ps))
-	var wg sync.WaitGroup
-	for i, p := range ps {
-		wg.Go(func() {
-			if p.op == nil { // lost, or released or being released by another call
-				errs[i] = p.h.releaseWithin(limit, p.e, nil)
-			} else {
-				errs[i] = p.h.outcome(limit, p.op)
-			}
-		})
-	}
-	wg.Wait()
-	return errs
+	return c.releaseWithin(limit, rs)
 }
 
-// claim ends the trust and makes this effort the one that frees the key, unless
-// it had ended before.
-func (p *parting) claim(limit context.Context, started decide.Instant) bool {
-	h := p.h
-	h.look()
+func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
+	for _, r := range rs {
+		r.claim(limit)
+	}
+	return c.freeClaimed(limit, rs)
+}
+
+// claim ends the trust and makes this call's the effort that frees the key,
+// unless the lock had ended before.
+func (r *release) claim(limit context.Context) bool {
+	r.h.look()
 	op := newReleasing(limit)
-	if !h.endWith(ErrReleased, op) {
+	op.turn = r.turn
+	if !r.h.endWith(ErrReleased, op) {
 		return false
 	}
-	p.op, p.f = op, h.freeingBy(op, started, true)
+	r.op = op
 	return true
 }
 
-// freeAll releases what was trusted until now: in one transaction, or one by
-// one and in parallel where that was refused or had no answer. Keys are not
-// handed over to the local line: a transaction returns no tokens. Commits under
-// way are waited for, in the order in which they take their turns.
-func (c *Client) freeAll(limit context.Context, started decide.Instant, ps []*parting) {
-	for _, p := range slices.SortedFunc(slices.Values(ps), compareParts) {
-		leave, _ := p.h.afterCommits(limit)
-		defer leave()
-	}
-	freed := len(ps) > 1 && c.freeTogether(ps)
-	var wg sync.WaitGroup
-	for _, p := range ps {
-		wg.Go(func() {
-			var err error
-			if !freed {
-				err = p.f.release(limit, p.e)
-			}
-			p.f.settled(started, p.e, err)
-			p.op.end(err)
+// freeClaimed frees the keys that were claimed, up to 100 in one transaction.
+// Those of locks that had ended before are released by themselves.
+func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
+	claimed := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.op == nil })
+	for chunk := range slices.Chunk(claimed, maxTransact) {
+		c.detach(func() {
+			_, leave := afterCommits(limit, chunk)
+			defer leave()
+			c.free(chunk)
 		})
 	}
-	wg.Wait()
+	errs := make([]error, len(rs))
+	inParallel(len(rs), func(i int) {
+		if r := rs[i]; r.op != nil {
+			errs[i] = r.h.outcome(limit, r.op)
+		} else {
+			errs[i] = r.h.releaseEnded(limit, r.e, r.turn)
+		}
+	})
+	return errs
+}
+
+// afterCommits waits for the commits of the locks, in the order in which commits
+// take their turns, and keeps others out until leave is called. late is a lock
+// whose commit was still under way when limit came, nil if there is none.
+func afterCommits(limit context.Context, rs []*release) (late *holding, leave func()) {
+	var leaves []func()
+	for _, r := range slices.SortedFunc(slices.Values(rs), compareReleases) {
+		leave, ok := r.h.afterCommits(limit)
+		if leaves = append(leaves, leave); !ok {
+			late = cmp.Or(late, r.h)
+		}
+	}
+	return late, func() {
+		for _, leave := range leaves {
+			leave()
+		}
+	}
+}
+
+// free frees the keys of one effort in one transaction; a single one, or if that
+// was refused or had no answer, one by one and in parallel. The commits of the
+// locks are over. What a transaction frees is not handed over to the next in the
+// local line: its answer has no tokens.
+func (c *Client) free(rs []*release) {
+	if len(rs) > 1 && c.freeTogether(rs) {
+		return
+	}
+	inParallel(len(rs), func(i int) {
+		rs[i].op.end(rs[i].h.freeNow(rs[i].op, rs[i].e, true))
+	})
 }
 
 // freeTogether sends one transaction of releases, and reports whether it has
-// freed the keys. If it did not, those that follow expect it none the less.
-func (c *Client) freeTogether(ps []*parting) bool {
-	attempts := make([]attempt, len(ps))
-	writes := make([]*protocol.Write, len(ps))
-	for i, p := range ps {
-		attempts[i], writes[i] = p.f.next(p.e)
+// freed the keys. If not, it may have all the same: what is sent next expects
+// that.
+func (c *Client) freeTogether(rs []*release) bool {
+	started := c.now()
+	fs := make([]*freeing, len(rs))
+	attempts := make([]attempt, len(rs))
+	writes := make([]*protocol.Write, len(rs))
+	for i, r := range rs {
+		fs[i] = r.h.freeingBy(r.op, started, true)
+		attempts[i], writes[i] = fs[i].next(r.e)
 	}
-	ctx, cancel := context.WithCancel(ps[0].h.ctx)
+	ctx, cancel := context.WithCancel(rs[0].h.ctx)
 	defer cancel()
-	for _, p := range ps { // one effort for all: whoever repeats it for one need not wait for its answer
-		defer context.AfterFunc(p.op.ctx, cancel)()
+	for _, r := range rs { // whoever repeats the release of one need not wait for this answer
+		defer context.AfterFunc(r.op.ctx, cancel)()
 	}
 	t, _ := c.transactUntil(ctx, writes, attemptLimit)
-	ps[0].f.sent++
-	if t.Effect == decide.Applied {
-		return true
+	fs[0].sent++
+	for i, r := range rs {
+		if t.Effect == decide.Applied {
+			fs[i].settled(started, r.e, nil)
+			r.op.end(nil)
+			continue
+		}
+		// One that was cancelled may have been applied as well: of a request
+		// delivered twice, the second answer came.
+		fs[i].note(attempts[i])
+		fs[i].unknown = fs[i].unknown || t.Effect == decide.Unknown
 	}
-	for i, p := range ps {
-		// One that was cancelled may have landed as well: delivered twice, the
-		// second of its replies came.
-		p.f.note(attempts[i])
-		p.f.unknown = p.f.unknown || t.Effect == decide.Unknown
+	return t.Effect == decide.Applied
+}
+
+// releaseEnded frees the key of a lock that had ended before this call, if it may
+// be held yet: by an effort of its own, or by the one under way.
+func (h *holding) releaseEnded(limit context.Context, e ending, turn *inTurn) error {
+	cause := h.ended()
+	if errors.Is(cause, ErrDetached) {
+		return ErrDetached
 	}
-	return false
+	lost := (*LostError)(nil)
+	if errors.As(cause, &lost) && lost.seenGone() {
+		return cause // nothing of ours is left to release
+	}
+	trusted := lost == nil && errors.Is(cause, ErrReleased)
+	for {
+		op, own := h.effort(limit, turn)
+		if own {
+			h.c.detach(func() { op.end(h.free(op, e, trusted)) })
+		}
+		err := h.outcome(limit, op)
+		switch {
+		case !own && op.failed() && limit.Err() == nil:
+			continue // with a request of this call's own
+		case lost != nil && op.ended():
+			return cause
+		}
+		return err
+	}
 }
 
 // giveBack frees what nobody wants any more, within the release grace.
 func (c *Client) giveBack(held []*holding) {
-	ps := make([]*parting, len(held))
+	rs := make([]*release, len(held))
 	for i, h := range held {
-		ps[i] = &parting{h: h, e: ending{policy: h.want.policy}}
+		rs[i] = &release{h: h, e: ending{policy: h.want.policy}}
 	}
-	_ = c.releaseAll(endedContext(), ps) // reported as events
+	_ = c.release(endedContext(), rs) // reported as events
+}
+
+// inParallel calls fn for each of 0 to n-1 and waits for all: the first on this
+// goroutine, so that one alone needs no other.
+func inParallel(n int, fn func(i int)) {
+	var wg sync.WaitGroup
+	for i := 1; i < n; i++ {
+		wg.Go(func() { fn(i) })
+	}
+	if n > 0 {
+		fn(0)
+	}
+	wg.Wait()
+}
+
+// joined is errors.Join, but leaves a single error as it is.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }

@@ -38,9 +38,10 @@ type transaction struct {
 	rows   []*holding // all that is guarded: holds, and their sessions
 	writes int
 	token  string
-	whole  *form // all of it
-	void   *form // the guards alone
-	gaveUp bool  // trust was ended to release: its former end counts
+	whole  *form                // all of it
+	void   *form                // the guards alone
+	ended  func(*holding) error // why nothing is begun under a lock any more; nil: it may be
+	losses []*LostError         // of holds: how they were found to be lost
 
 	began decide.Instant
 	took  time.Duration // once it has been run
@@ -63,12 +64,39 @@ type form struct {
 func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.TransactWriteItem) *transaction {
 	rows := guarded(holds)
 	t := &transaction{
-		c: holds[0].c, caller: ctx, holds: holds, rows: rows, writes: len(writes), token: protocol.NewVersion(),
+		c: holds[0].c, caller: ctx, holds: holds, rows: rows, ended: (*holding).ended, losses: make([]*LostError, len(holds)), writes: len(writes), token: protocol.NewVersion(),
 		whole: &form{items: slices.Concat(writes, ends, guardsOf(rows[len(holds):])), guards: len(rows)},
 		void:  &form{items: guardsOf(rows), guards: len(rows)},
 	}
 	t.ctx, t.stop = t.c.untilClosing(ctx)
 	return t
+}
+
+// commit takes the turn of every lock, one after the other, and runs t. The
+// turns end before anybody is told, who may commit or release the locks.
+func (t *transaction) commit() error {
+	ran, err := t.inTurn()
+	if ran {
+		t.report(err)
+	}
+	return err
+}
+
+// inTurn runs t in the turn of every lock, and says whether it came to that.
+func (t *transaction) inTurn() (ran bool, err error) {
+	defer t.stop()
+	for _, h := range t.holds {
+		select {
+		case h.committing <- struct{}{}:
+			defer h.endTurn()
+		case <-t.ctx.Done():
+			return false, notSent(h, context.Cause(t.ctx))
+		case <-h.over:
+			return false, h.ended()
+		}
+	}
+	_, err = t.run()
+	return true, err
 }
 
 // run sends the transaction until what became of it is known, or cannot be,
@@ -97,7 +125,7 @@ func (t *transaction) next(failed *error) (decide.Step, error) {
 		leave := t.takeTurns()
 		if !t.takeOff() {
 			leave()
-			return t.ended(last)
+			return t.unsettled(last)
 		}
 		reply, err := t.send(f)
 		leave()
@@ -126,7 +154,7 @@ func (t *transaction) next(failed *error) (decide.Step, error) {
 		case decide.Rejected:
 			return step, opError("commit", t.c.cfg.Table, t.holds[0].key, err)
 		default:
-			return t.ended(err)
+			return t.unsettled(err)
 		}
 	}
 }
@@ -216,19 +244,9 @@ func (t *transaction) whileTokenIsYoung(o *dynamodb.Options) {
 	})
 }
 
-// trusted reports whether all the locks are; of those that are given up,
-// whether they still would be.
+// trusted reports whether something may be begun under all the locks.
 func (t *transaction) trusted() bool {
-	for _, h := range t.holds {
-		if t.gaveUp {
-			if !h.lasts() {
-				return false
-			}
-		} else if h.ended() != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.holds, func(h *holding) bool { return t.ended(h) != nil })
 }
 
 // takeTurns waits for the turn of every session, in one order, and keeps others
@@ -246,66 +264,59 @@ func (t *transaction) takeTurns() (leave func()) {
 	}
 }
 
-// lost ends the locks whose guards failed, or those of whose session, and says
-// so of the first. All end before one is told of.
+// lost ends the locks whose guards failed, or those of whose session, and
+// returns how the first was lost.
 func (t *transaction) lost(reply decide.CommitReply, err error) error {
-	var first error
-	var losses []loss
-	for _, i := range reply.Failed {
-		row := t.rows[i]
-		item := reply.Reasons[len(reply.Reasons)-len(t.rows)+i].Item
+	failed := make([]failedGuard, len(reply.Failed))
+	for i, guard := range reply.Failed {
+		row, item := t.rows[guard], reply.Reasons[len(reply.Reasons)-len(t.rows)+guard].Item
 		if item == nil { // there is none, or the engine does not return it
-			item = row.c.read(context.WithoutCancel(t.caller), row.key).item
+			item = t.c.read(context.WithoutCancel(t.caller), row.key).item
 		}
-		if row.heads != nil {
-			session := row.guardFailed(item, err)
-			for _, h := range t.holds {
-				if h.session != row.heads {
-					continue
-				}
-				if lost := h.sessionFailed(session, t.why(h, err)); first == nil {
-					first = lost
-				}
-			}
-			continue
-		}
-		lost := row.guardLoss(item, t.why(row, err))
-		if row.end(lost) {
-			losses = append(losses, newLoss(row, lost))
-		}
-		if first == nil {
-			first = lost
-		}
+		failed[i] = failedGuard{row, item}
 	}
-	tellOf(losses)
-	return first
-}
-
-// why is the error of a lock that was lost, as a commit has seen. That it was
-// given up for this commit is no news.
-func (t *transaction) why(h *holding, err error) error {
-	if t.gaveUp {
+	t.losses = loseBy(failed, t.holds, func(h *holding) error {
+		if !h.isOver() {
+			return err
+		}
+		if otherwise := t.ended(h); !errors.Is(otherwise, ErrLost) {
+			return joined(otherwise, err)
+		}
 		return err
-	}
-	return errors.Join(h.endedOtherwise(), err)
+	})
+	return t.losses[slices.IndexFunc(t.losses, func(lost *LostError) bool { return lost != nil })]
 }
 
-// ended is the error of a commit that is not repeated any more.
-func (t *transaction) ended(last error) (decide.Step, error) {
+// unsettled is the error of a commit that is not repeated any more.
+func (t *transaction) unsettled(last error) (decide.Step, error) {
 	cause := context.Cause(t.ctx)
 	if t.open {
 		return decide.Doubtful, t.c.unknownOutcome("commit", t.holds[0].key, errors.Join(cause, last))
 	}
 	for _, h := range t.holds {
-		switch err := h.ended(); {
-		case t.gaveUp && !h.lasts() && h.session != nil:
-			return decide.GiveUp, h.session.lossOf(h)
-		case t.gaveUp && !h.lasts():
-			return decide.GiveUp, h.lostError(LostExpired, nil, last)
-		case !t.gaveUp && err != nil:
-			return decide.GiveUp, err
+		if err := t.ended(h); err != nil {
+			return decide.GiveUp, joined(err, last)
 		}
 	}
 	return decide.GiveUp, &OpError{Op: "commit", Table: t.c.cfg.Table, Key: t.holds[0].key,
 		Err: fmt.Errorf("not committed: %w", errors.Join(cause, last))}
+}
+
+// outlived says how a lock that was given up here would be lost by now, nil while
+// it would still be trusted.
+func (h *holding) outlived() error {
+	if h.session != nil {
+		if h.session.row.ended() == nil {
+			return nil
+		}
+		return h.session.lossOf(h)
+	}
+	h.mu.Lock()
+	now := h.c.now()
+	lasts := !now.Past(h.until) || h.throughOutage(now)
+	h.mu.Unlock()
+	if lasts {
+		return nil
+	}
+	return h.lostError(LostExpired, nil, nil)
 }

@@ -1,0 +1,112 @@
+package leasehold
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// checkWrites refuses what can never be committed beside the guards of holds.
+func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem) error {
+	rows := guarded(holds)
+	switch most := maxTransact - len(rows); {
+	case most < 0:
+		return fmt.Errorf("leasehold: commit %v: %d guards alone: a transaction takes %d items: commit under fewer locks at once",
+			holds[0].key, len(rows), maxTransact)
+	case len(writes) > most:
+		return fmt.Errorf("leasehold: commit %v: %d writes: at most %d beside %s: split them, or write one item that refers to the rest",
+			holds[0].key, len(writes), most, nameGuards(len(holds), len(rows)))
+	}
+	for i, w := range writes {
+		table, item, n := target(w)
+		if n != 1 {
+			return fmt.Errorf("leasehold: commit %v: write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
+				holds[0].key, i, n)
+		}
+		for _, h := range rows {
+			switch {
+			case !h.isOwnRow(table, item):
+			case h.heads != nil:
+				return fmt.Errorf("leasehold: commit %v: write %d is to the row of this client's shared lease in table %s, which nobody else may write",
+					holds[0].key, i, c.cfg.Table)
+			default:
+				return fmt.Errorf("leasehold: commit %v: write %d is to the lock's own record in table %s: change that with Renew, or with options of CommitAndRelease",
+					h.key, i, c.cfg.Table)
+			}
+		}
+	}
+	return nil
+}
+
+// nameGuards says what guards there are of so many locks.
+func nameGuards(locks, guards int) string {
+	switch {
+	case guards > locks:
+		return fmt.Sprintf("%d guards, which are one for each lock and one for their shared lease", guards)
+	case guards > 1:
+		return fmt.Sprintf("%d guards", guards)
+	}
+	return "the guard"
+}
+
+// target returns the table of a write, the item or key it names and how many
+// operations it has.
+func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
+	if w.ConditionCheck != nil {
+		table, item = w.ConditionCheck.TableName, w.ConditionCheck.Key
+		operations++
+	}
+	if w.Put != nil {
+		table, item = w.Put.TableName, w.Put.Item
+		operations++
+	}
+	if w.Update != nil {
+		table, item = w.Update.TableName, w.Update.Key
+		operations++
+	}
+	if w.Delete != nil {
+		table, item = w.Delete.TableName, w.Delete.Key
+		operations++
+	}
+	return table, item, operations
+}
+
+// isOwnRow reports whether item, or a key, is the lock's own record. Two
+// spellings of one number are left to DynamoDB, which refuses a second
+// operation on one item.
+func (h *holding) isOwnRow(table *string, item protocol.Item) bool {
+	if !sameTable(aws.ToString(table), h.c.cfg.Table) {
+		return false
+	}
+	own, err := h.c.proto.Key(protocol.Key(h.key))
+	if err != nil {
+		return false
+	}
+	schema := h.c.proto.Schema()
+	for name := range own {
+		if _, ok := item[name]; !ok {
+			return false
+		}
+	}
+	return schema.KeyOf(item) == schema.KeyOf(own)
+}
+
+// sameTable compares two names of tables, each of which may be an ARN. A name
+// is taken to be of the same account and region.
+func sameTable(a, b string) bool {
+	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
+		return a == b
+	}
+	return tableName(a) == tableName(b)
+}
+
+func tableName(s string) string {
+	if _, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(s, "arn:") {
+		return name
+	}
+	return s
+}

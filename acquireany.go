@@ -135,8 +135,8 @@ func (p *picking) run() {
 	defer p.kill()
 	defer close(p.done)
 	for _, part := range p.parts {
-		p.c.seen.watch(part.want.key)
-		defer p.c.seen.unwatch(part.want.key)
+		p.c.observed.Watch(part.want.key)
+		defer p.c.observed.Unwatch(part.want.key)
 	}
 	for _, part := range p.parts {
 		p.c.lines.join(part.ticket)

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 	"github.com/leasehold-go/leasehold/internal/unsettled"
@@ -36,11 +37,11 @@ type Client struct {
 	chance   func() float64        // in [0, 1): of pauses, so that clients do not meet
 
 	lines       *lines
-	seen        *memory
-	entries     *memory                    // of read/write locks, each holder by itself
-	unsettled   unsettled.Attempts[Key]    // to be granted
-	resumes     unsettled.Attempts[string] // to resume a grant, by its id
-	sharing     *sharing                   // with Config.SharedLease
+	observed    *observed.Versions[Key]
+	entries     *observed.Versions[entryKey] // of read/write locks, each holder by itself
+	unsettled   unsettled.Attempts[Key]      // to be granted
+	resumes     unsettled.Attempts[string]   // to resume a grant, by its id
+	sharing     *sharing                     // with Config.SharedLease
 	watches     watches
 	waitFails   waitFails
 	connections connections
@@ -85,7 +86,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
-		lines: newLines(cfg), seen: newMemory(on.Memory), entries: newMemory(on.Memory), sweeping: make(chan struct{}, 1),
+		lines: newLines(cfg), observed: observed.New[Key](on.Memory), entries: observed.New[entryKey](on.Memory), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}

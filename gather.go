@@ -53,8 +53,8 @@ func (g *gathering) run() {
 	defer g.kill()
 	defer close(g.done)
 	for _, part := range g.parts {
-		g.c.seen.watch(part.want.key)
-		defer g.c.seen.unwatch(part.want.key)
+		g.c.observed.Watch(part.want.key)
+		defer g.c.observed.Unwatch(part.want.key)
 	}
 	held, err := g.gather()
 	if g.finish() || err != nil {

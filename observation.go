@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -32,6 +33,10 @@ type observationJSON struct {
 	Since   string `json:"since"`
 	Boot    string `json:"boot,omitempty"`
 	BootMs  int64  `json:"bootMs,omitempty"`
+}
+
+func newObservation(key Key, v observed.Version) Observation {
+	return Observation{Key: key, Version: v.ID, Lease: v.Lease, Since: v.Wall, boot: machine.ClockID(), sinceBoot: v.Since.Boot}
 }
 
 // MarshalJSON writes the observation for another process.
@@ -64,9 +69,18 @@ func (o *Observation) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// maxObservations bounds what a client remembers of keys that it does not watch.
+const maxObservations = 10_000
+
 // Observations returns what this client has observed: at most 10,000, newest
 // kept.
-func (c *Client) Observations() []Observation { return c.seen.all() }
+func (c *Client) Observations() []Observation {
+	var all []Observation
+	for key, v := range c.observed.All() {
+		all = append(all, newObservation(key, v))
+	}
+	return all
+}
 
 // ImportObservations adds observations of another process. Those by the clock
 // of this machine since it booted go by that; a container whose time namespace
@@ -91,18 +105,13 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		if o.Version == "" || o.Lease <= 0 {
 			return fmt.Errorf("leasehold: import observation of %v: version or lease is missing", key)
 		}
-		o.Key = key
-		now := c.now()
-		var age time.Duration
-		switch {
-		case o.boot != "" && o.boot == machine.ClockID() && o.sinceBoot > 0:
-			age = now.Boot - o.sinceBoot
-		case maxSkew > 0:
-			age = time.Since(o.Since) - maxSkew
-		default: // but the version had been written by now
-			o.Since = time.Now().Round(0)
+		now, wall := c.now(), time.Now().Round(0)
+		first := observed.Time{Boot: o.boot, ByBoot: o.sinceBoot, Wall: o.Since}
+		age, known := first.Age(observed.Time{Boot: machine.ClockID(), ByBoot: now.Boot, Wall: wall}, maxSkew)
+		if !known { // but the version had been written by now
+			o.Since = wall
 		}
-		c.seen.add(o, now.Add(-max(age, 0)))
+		c.observed.Import(key, observed.Version{ID: o.Version, Lease: o.Lease, Since: now.Add(-age), Wall: o.Since})
 	}
 	return nil
 }

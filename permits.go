@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/recipe"
 	"github.com/leasehold-go/leasehold/layout"
@@ -360,7 +361,7 @@ func (in inner) HeldPermits(ctx context.Context, keys []protocol.Key) (any, erro
 
 // isExpired reports whether a record says itself that its holder is dead.
 func (c *Client) isExpired(r Record) bool {
-	return c.caps.Expiry == layout.WallClock && c.deadAt(r, sighting{}, c.now(), time.Now()) <= c.now().Mono
+	return c.caps.Expiry == layout.WallClock && c.deadAt(r, observed.Version{}, c.now(), time.Now()) <= c.now().Mono
 }
 
 // withoutDeadSessions leaves out the records that a session has freed.

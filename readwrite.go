@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -51,11 +52,11 @@ func (h *holding) readersFirst() time.Duration {
 type crowd struct {
 	absent  bool // there was no record
 	by      protocol.Blockers
-	all     []blocker     // those of by that are not its own intents
-	spent   []Record      // own attempts that have landed, to read, and are not worth having
-	intents []attempt     // posted, or without an answer; oldest first
-	due     time.Duration // monotonic: when the intent is posted or renewed
-	entries watching      // of all
+	all     []blocker                  // those of by that are not its own intents
+	spent   []Record                   // own attempts that have landed, to read, and are not worth having
+	intents []attempt                  // posted, or without an answer; oldest first
+	due     time.Duration              // monotonic: when the intent is posted or renewed
+	entries observed.Watcher[entryKey] // of all
 }
 
 // blocker is one of those who keep a grant from being made.
@@ -86,21 +87,21 @@ func (s *seeker) seeSide(item protocol.Item) error {
 		s.others.Store(int32(len(by.By) - 1))
 	}
 	s.view.Grant = math.MaxInt64
-	var watched []Key
+	var watched []entryKey
 	for _, r := range by.By {
 		if slices.Contains(versionsOf(s.crowd.intents), r.Version) {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
 		if b.ours = s.c.isUnsettled(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
-			seen := s.c.noteEntry(b.Record, now)
-			watched = append(watched, seen.key)
-			b.dead = decide.DeadByVersion(seen.since.Mono, b.Lease)
-			s.view.Grant = min(s.view.Grant, seen.granted)
+			v := s.c.observeEntry(b.Record, now)
+			watched = append(watched, entryKeyOf(b.Record))
+			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
+			s.view.Grant = min(s.view.Grant, v.Granted)
 		}
 		s.crowd.all = append(s.crowd.all, b)
 	}
-	s.crowd.entries.only(watched...)
+	s.crowd.entries.Only(watched...)
 	last, first := s.crowd.lastToGo()
 	if last == nil {
 		return nil
@@ -117,7 +118,7 @@ func (s *seeker) seeSide(item protocol.Item) error {
 	}
 	s.seen = &seen
 	s.holder.Store(&seen)
-	if changed := before == nil || grantOf(*before) != grantOf(seen); changed && !s.view.Ours {
+	if changed := before == nil || grantIDOf(*before) != grantIDOf(seen); changed && !s.view.Ours {
 		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &seen})
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -123,18 +122,18 @@ func (w *sessionWatch) see(item protocol.Item) (time.Duration, answer, error) {
 		w.died()
 		return w.deadAt, answer{}, nil
 	}
-	seen := w.c.seen.note(w.record, now)
+	v := w.c.observed.Note(w.key, versionOf(w.record, now))
 	if watched && w.record.Version == before {
-		return w.deadAt, answer{}, nil // whatever that memory has forgotten in favour of other keys
+		return w.deadAt, answer{}, nil // whatever has been forgotten in favour of other keys
 	}
-	w.deadAt = decide.DeadByVersion(seen.since.Mono, w.record.Lease)
+	w.deadAt = decide.DeadByVersion(v.Since.Mono, w.record.Lease)
 	return w.deadAt, answer{}, nil
 }
 
 // died enters that the session is dead. w.place is taken.
 func (w *sessionWatch) died() {
 	w.dead, w.deadAt = true, math.MinInt64
-	w.c.seen.forget(w.key)
+	w.c.observed.Forget(w.key)
 }
 
 // kill marks the session dead if its version has stood still for its lease, and
@@ -234,12 +233,14 @@ func (c *Client) observationOf(r Record) Observation {
 			}
 		}
 	}
-	o := c.seen.observation(key)
-	if o == (Observation{}) && r.Key == key && r.Version != "" {
-		return Observation{Key: key, Version: r.Version, Lease: r.Lease, Since: time.Now().Round(0),
-			boot: machine.ClockID(), sinceBoot: c.now().Boot}
+	v, ok := c.observed.Of(key)
+	if !ok && r.Key == key && r.Version != "" {
+		v, ok = versionOf(r, c.now()), true
 	}
-	return o
+	if !ok {
+		return Observation{}
+	}
+	return newObservation(key, v)
 }
 
 // isSession reports whether the row of key is a session's.

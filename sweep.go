@@ -59,8 +59,8 @@ func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
 		if r.Released || r.Mode != protocol.ModeRead {
 			continue
 		}
-		seen := c.noteEntry(recordOf(r), now)
-		if decide.DeadByVersion(seen.since.Mono, 2*r.Lease) <= now.Mono {
+		v := c.observeEntry(recordOf(r), now)
+		if decide.DeadByVersion(v.Since.Mono, 2*r.Lease) <= now.Mono {
 			dead = append(dead, r)
 		}
 	}
@@ -69,11 +69,4 @@ func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
 		dead = dead[from : from+maxSwept]
 	}
 	return dead
-}
-
-// noteEntry enters one entry of a read/write lock: of each its own version is
-// watched.
-func (c *Client) noteEntry(r Record, now decide.Instant) sighting {
-	r.Key.Sort += "\x00" + r.Grant
-	return c.entries.note(r, now)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // tryFor is how long TryAcquire repeats requests that DynamoDB does not answer.
@@ -89,10 +88,10 @@ func (e *effort) finish() (abandoned bool) {
 func (s *seeker) run() {
 	defer s.kill()
 	defer close(s.done)
-	s.c.seen.watch(s.want.key)
-	defer s.c.seen.unwatch(s.want.key)
-	s.crowd.entries.m = s.c.entries
-	defer s.crowd.entries.only()
+	s.c.observed.Watch(s.want.key)
+	defer s.c.observed.Unwatch(s.want.key)
+	s.crowd.entries.Of = s.c.entries
+	defer s.crowd.entries.Only()
 	pause(s.life.Done(), s.skip)
 	h, err := s.seek()
 	abandoned := s.finish()
@@ -348,7 +347,7 @@ func (s *seeker) see(item protocol.Item) error {
 	}
 	now := s.c.now()
 	s.view.Known, s.view.Free, s.view.Ours = true, true, false
-	r, seen, err := s.c.sighted(s.want.key, item, now)
+	r, v, err := s.c.observe(s.want.key, item, now)
 	if err != nil {
 		return err
 	}
@@ -358,8 +357,8 @@ func (s *seeker) see(item protocol.Item) error {
 	}
 	s.view.Free = false
 	s.view.Ours = s.c.isUnsettled(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
-	s.view.Grant, s.view.Dead = seen.granted, s.c.deadAt(*r, seen, now, time.Now())
-	changed := s.seen == nil || grantOf(*s.seen) != grantOf(*r)
+	s.view.Grant, s.view.Dead = v.Granted, s.c.deadAt(*r, v, now, time.Now())
+	changed := s.seen == nil || grantIDOf(*s.seen) != grantIDOf(*r)
 	s.seen = r
 	s.holder.Store(r)
 	if changed && !s.view.Ours {
@@ -367,33 +366,6 @@ func (s *seeker) see(item protocol.Item) error {
 		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: r})
 	}
 	return nil
-}
-
-// sighted enters the item of key that a reply has shown at now, nil for none,
-// into what this client has observed. Nil: the key is free.
-func (c *Client) sighted(key Key, item protocol.Item, now decide.Instant) (*Record, sighting, error) {
-	if item == nil {
-		c.seen.forget(key)
-		return nil, sighting{}, nil
-	}
-	r, err := c.decode(key, item)
-	if err != nil {
-		return nil, sighting{}, err
-	}
-	if r.Released {
-		c.seen.forget(key)
-		return nil, sighting{}, nil
-	}
-	return &r, c.seen.note(r, now), nil
-}
-
-// deadAt is when the holder of r is dead, if r stays as it is: a reply has shown
-// it at now, when the wall clock read wall, and its version first at seen.since.
-func (c *Client) deadAt(r Record, seen sighting, now decide.Instant, wall time.Time) time.Duration {
-	if c.caps.Expiry == layout.WallClock {
-		return decide.DeadByClock(r.ExpiresAt, c.timing.skew, c.caps.LeaseStep, wall, now.Mono)
-	}
-	return decide.DeadByVersion(seen.since.Mono, r.Lease)
 }
 
 // note remembers an attempt without an answer. What is too old to be named in
@@ -423,7 +395,7 @@ func (s *seeker) deadHolder() *Record {
 
 // hold makes a holding of a grant.
 func (s *seeker) hold(a attempt, r Record) *holding {
-	s.c.seen.forget(s.want.key)
+	s.c.observed.Forget(s.want.key)
 	h := s.c.newHolding(s.life, s.want, a, r)
 	h.took = a.dead
 	return h

@@ -46,8 +46,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 		}
 		ctx, cancel := c.untilClosing(ctx)
 		defer cancel()
-		c.seen.watch(k)
-		defer c.seen.unwatch(k)
+		c.observed.Watch(k)
+		defer c.observed.Unwatch(k)
 		w := &recordWatch{c: c, key: k}
 		for failures := 0; ; {
 			sighting, ans, err := w.look(ctx)
@@ -105,7 +105,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, answer, error) {
 		return Sighting{}, ans, nil
 	}
 	now := w.c.now()
-	r, seen, err := w.c.sighted(w.key, ans.item, now)
+	r, v, err := w.c.observe(w.key, ans.item, now)
 	if err != nil {
 		return Sighting{}, ans, err
 	}
@@ -116,7 +116,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, answer, error) {
 		w.looked, w.last = true, nil
 		return Sighting{}, ans, nil
 	}
-	deadAt := w.c.deadAt(*r, seen, asked, wall)
+	deadAt := w.c.deadAt(*r, v, asked, wall)
 	if proto, ok := w.c.proto.(protocol.Sharing); ok && r.session != "" {
 		until, ans, err := w.c.watchOf(proto, r.session).look(ctx, 0)
 		if ans.err != nil || err != nil {
@@ -128,8 +128,8 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, answer, error) {
 	// under way. An unsettled attempt is held by nobody.
 	dead := asked.Mono >= deadAt || w.c.isUnsettled(w.key, r.Version)
 	holder := *r // the caller's
-	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: w.last == nil || grantOf(*w.last) != grantOf(*r)}
-	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, seen.granted, deadAt, dead
+	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: w.last == nil || grantIDOf(*w.last) != grantIDOf(*r)}
+	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, v.Granted, deadAt, dead
 	return shown, ans, nil
 }
 

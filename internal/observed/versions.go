@@ -1,0 +1,189 @@
+package observed
+
+import (
+	"cmp"
+	"container/list"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// Version is a version of a record, and since when it is observed.
+type Version struct {
+	ID      string
+	Grant   string // what stays the same while one grant is renewed
+	Lease   time.Duration
+	Since   decide.Instant // when it was observed first
+	Granted time.Duration  // when its grant was, monotonic
+	Wall    time.Time      // Since by the wall clock, for other processes
+}
+
+// Versions are those that one client has observed, the last of each key. They
+// are safe for concurrent use.
+type Versions[K comparable] struct {
+	most int // of keys that nobody watches
+
+	mu       sync.Mutex
+	byKey    map[K]*entry[K]
+	idle     *list.List // of the entries that nobody watches, newest first
+	watchers map[K]int  // of each key
+	entered  int        // entries ever, to put them in order
+}
+
+// entry does not change, but for idle.
+type entry[K comparable] struct {
+	key K
+	Version
+	nth  int           // of those ever entered
+	idle *list.Element // its place in Versions.idle; nil: it is watched
+}
+
+// New remembers no more than most keys that nobody watches.
+func New[K comparable](most int) *Versions[K] {
+	return &Versions[K]{most: most, byKey: map[K]*entry[K]{}, idle: list.New(), watchers: map[K]int{}}
+}
+
+// Watch keeps what is known of a key, or will be, until as many calls of
+// Unwatch.
+func (v *Versions[K]) Watch(key K) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.watchers[key]++
+	if e := v.byKey[key]; e != nil && e.idle != nil {
+		v.idle.Remove(e.idle)
+		e.idle = nil
+	}
+}
+
+// Unwatch ends one Watch.
+func (v *Versions[K]) Unwatch(key K) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.watchers[key]--
+	if v.watchers[key] > 0 {
+		return
+	}
+	delete(v.watchers, key)
+	if e := v.byKey[key]; e != nil {
+		v.rest(e)
+	}
+}
+
+// Note enters what a reply has shown at o.Since and o.Wall, and returns it with
+// what is known of it. A version counts from when it was first observed: that it
+// is shown again does not make it younger.
+func (v *Versions[K]) Note(key K, o Version) Version {
+	o.Granted = o.Since.Mono
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if before := v.byKey[key]; before != nil {
+		if before.ID == o.ID {
+			o.Since, o.Wall = before.Since, before.Wall
+		}
+		if before.Grant == o.Grant || before.ID == o.ID {
+			o.Granted = before.Granted
+		}
+	}
+	v.put(key, o)
+	return o
+}
+
+// Import enters what another process has observed, unless this one knows
+// another version of the key, or has known this one for longer.
+func (v *Versions[K]) Import(key K, o Version) {
+	o.Granted = o.Since.Mono
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if before := v.byKey[key]; before != nil && (before.ID != o.ID || before.Since.Mono <= o.Since.Mono) {
+		return
+	}
+	v.put(key, o)
+}
+
+// Forget drops what is known of a key whose record is free, or gone.
+func (v *Versions[K]) Forget(key K) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.byKey[key]; e != nil {
+		v.remove(e)
+	}
+}
+
+// Of returns what is known of a key; false: nothing.
+func (v *Versions[K]) Of(key K) (Version, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.byKey[key]; e != nil {
+		return e.Version, true
+	}
+	return Version{}, false
+}
+
+// All returns the newest of what is known, newest last: of as many keys as are
+// remembered without being watched.
+func (v *Versions[K]) All() iter.Seq2[K, Version] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := slices.SortedFunc(maps.Values(v.byKey), func(a, b *entry[K]) int { return cmp.Compare(a.nth, b.nth) })
+	all = all[max(len(all)-v.most, 0):]
+	return func(yield func(K, Version) bool) {
+		for _, e := range all {
+			if !yield(e.key, e.Version) {
+				return
+			}
+		}
+	}
+}
+
+// put makes o what is known of its key, and the newest. v.mu is held.
+func (v *Versions[K]) put(key K, o Version) {
+	if before := v.byKey[key]; before != nil {
+		v.remove(before)
+	}
+	v.entered++
+	e := &entry[K]{key: key, Version: o, nth: v.entered}
+	v.byKey[key] = e
+	if v.watchers[key] == 0 {
+		v.rest(e)
+	}
+}
+
+// rest makes e the newest of those that nobody watches; if they are too many,
+// the oldest is forgotten. v.mu is held.
+func (v *Versions[K]) rest(e *entry[K]) {
+	e.idle = v.idle.PushFront(e)
+	if v.idle.Len() > v.most {
+		v.remove(v.idle.Back().Value.(*entry[K]))
+	}
+}
+
+// remove forgets e. v.mu is held.
+func (v *Versions[K]) remove(e *entry[K]) {
+	delete(v.byKey, e.key)
+	if e.idle != nil {
+		v.idle.Remove(e.idle)
+	}
+}
+
+// Watcher is one who watches several keys, which change. It is for one
+// goroutine.
+type Watcher[K comparable] struct {
+	Of   *Versions[K]
+	keys []K
+}
+
+// Only watches these keys, and none of those before.
+func (w *Watcher[K]) Only(keys ...K) {
+	before := w.keys
+	w.keys = keys
+	for _, key := range keys {
+		w.Of.Watch(key)
+	}
+	for _, key := range before {
+		w.Of.Unwatch(key)
+	}
+}

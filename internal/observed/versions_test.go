@@ -1,0 +1,134 @@
+package observed
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// at is an instant on both clocks, with the wall clock to it.
+func at(d time.Duration) (decide.Instant, time.Time) {
+	return decide.Instant{Mono: d, Boot: d}, time.Unix(0, 0).Add(d)
+}
+
+func shown(id, grant string, d time.Duration) Version {
+	since, wall := at(d)
+	return Version{ID: id, Grant: grant, Lease: time.Second, Since: since, Wall: wall}
+}
+
+func keysOf(v *Versions[string]) (keys []string) {
+	for key := range v.All() {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func TestAVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
+	v := New[string](10)
+	for _, tc := range []struct {
+		id, grant      string
+		now            time.Duration
+		since, granted time.Duration
+	}{
+		{"1", "g", 1, 1, 1},
+		{"1", "g", 2, 1, 1},  // shown again
+		{"2", "g", 3, 3, 1},  // renewed
+		{"3", "h", 4, 4, 4},  // granted to another
+		{"3", "", 5, 4, 4},   // the same version, whatever the grant is called
+		{"1", "g", 6, 6, 6},  // nothing is known of what was replaced
+		{"4", "g", 7, 7, 6},  // renewed
+		{"4", "g", 99, 7, 6}, // and shown for long
+	} {
+		got := v.Note("a", shown(tc.id, tc.grant, tc.now))
+		if wall := time.Unix(0, 0).Add(tc.since); got.Since.Mono != tc.since || got.Since.Boot != tc.since || !got.Wall.Equal(wall) || got.Granted != tc.granted {
+			t.Errorf("%+v: %+v", tc, got)
+		}
+		if known, ok := v.Of("a"); !ok || known != got {
+			t.Errorf("known is %+v, told was %+v", known, got)
+		}
+	}
+	v.Forget("a")
+	if known, ok := v.Of("a"); ok {
+		t.Errorf("forgotten, and known is %+v", known)
+	}
+	if got := v.Note("a", shown("4", "g", 100)); got.Since.Mono != 100 || got.Granted != 100 {
+		t.Errorf("forgotten, and still observed for longer: %+v", got)
+	}
+}
+
+func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
+	v := New[string](2)
+	v.Watch("watched")
+	v.Watch("watched")
+	for i, key := range []string{"watched", "a", "b", "c"} {
+		v.Note(key, shown("1", "g", time.Duration(i+1)))
+	}
+	if _, ok := v.Of("watched"); !ok {
+		t.Error("what is watched is forgotten")
+	}
+	if got := keysOf(v); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("the newest two are %v", got)
+	}
+	v.Note("watched", shown("1", "g", 5))
+	if got := keysOf(v); !slices.Equal(got, []string{"c", "watched"}) {
+		t.Errorf("shown since, the newest two are %v", got)
+	}
+	v.Unwatch("watched")
+	v.Note("a", shown("1", "g", 6))
+	v.Note("b", shown("1", "g", 7))
+	if _, ok := v.Of("watched"); !ok {
+		t.Error("one of its two watchers has gone, and it is forgotten")
+	}
+	v.Unwatch("watched") // is the newest of those that nobody watches from then on
+	v.Note("c", shown("1", "g", 8))
+	if _, ok := v.Of("watched"); !ok {
+		t.Error("it is forgotten before an older one")
+	}
+	v.Note("d", shown("1", "g", 9))
+	if got := keysOf(v); !slices.Equal(got, []string{"c", "d"}) || len(v.byKey) != 2 || v.idle.Len() != 2 || len(v.watchers) > 0 {
+		t.Errorf("nobody watches, and remembered are %v of %d, %d idle, %d watched", got, len(v.byKey), v.idle.Len(), len(v.watchers))
+	}
+}
+
+func TestAKeyThatIsWatchedBeforeItIsKnownIsKeptOnceItIs(t *testing.T) {
+	v := New[string](0)
+	w := Watcher[string]{Of: v}
+	w.Only("a", "b")
+	for _, key := range []string{"a", "b", "c"} {
+		v.Note(key, shown("1", "g", 1))
+	}
+	w.Only("b", "c")
+	if _, ok := v.Of("b"); !ok || len(v.byKey) != 1 {
+		t.Errorf("%d keys are remembered, want b", len(v.byKey))
+	}
+	w.Only()
+	if len(v.byKey)+len(v.watchers)+v.idle.Len() > 0 {
+		t.Error("nothing is watched, and something is left")
+	}
+}
+
+func TestAnImportedVersionCountsOnlyIfNothingBetterIsKnown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known []Version
+		want  time.Duration
+		id    string
+	}{
+		"nothing is known":                   {nil, 50, "1"},
+		"the same, known for longer":         {[]Version{shown("1", "g", 40)}, 40, "1"},
+		"the same, known for a shorter time": {[]Version{shown("1", "g", 60)}, 50, "1"},
+		"another version":                    {[]Version{shown("2", "g", 60)}, 60, "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := New[string](10)
+			for _, known := range tc.known {
+				v.Note("a", known)
+			}
+			v.Import("a", shown("1", "", 50))
+			if got, _ := v.Of("a"); got.ID != tc.id || got.Since.Mono != tc.want || got.Granted != tc.want {
+				t.Errorf("known is %+v", got)
+			}
+		})
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 	"github.com/leasehold-go/leasehold/internal/unsettled"
 	"github.com/leasehold-go/leasehold/layout"
@@ -69,10 +70,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
 	}
-	proto, layoutErr := cfg.Layout.Protocol()
-	if layoutErr != nil {
-		proto = nil
-	}
+	proto, layoutErr := records.Of(cfg.Layout)
 	cfg, err := cfg.complete(proto)
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err

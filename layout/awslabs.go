@@ -1,14 +1,6 @@
 package layout
 
-import (
-	"cmp"
-	"errors"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
+import "time"
 
 // AWSLabs is shared with awslabs/amazon-dynamodb-lock-client 1.x (Java). A Java
 // client's grant carries no token, and may erase ours: it writes whole items,
@@ -26,12 +18,6 @@ func (AWSLabs) Name() string { return "awslabs" }
 // Capabilities says what grants and releases of either side leave.
 func (a AWSLabs) Capabilities() Capabilities { return peerOfJava(a.SortKey) }
 
-// Protocol is for package leasehold. The error lists the names that clash.
-func (a AWSLabs) Protocol() (protocol.Protocol, error) {
-	p, names := javaLike(a.Name(), a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
-	return peers{p, isMillis}, errors.Join(names.errs...)
-}
-
 // peerOfJava are the capabilities of the layouts with the Java client's
 // attributes that peers write too.
 func peerOfJava(sortKey string) Capabilities {
@@ -46,31 +32,4 @@ func peerOfJava(sortKey string) Capabilities {
 	}
 }
 
-// javaLike is the protocol of the layouts with the Java client's attributes.
-// They differ in how a lease is written; each reads every spelling.
-func javaLike(layout, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
-	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
-	p := versioned{
-		schema: schema{
-			Schema:    protocol.Schema{Partition: cmp.Or(partition, "key"), Sort: sort},
-			sortValue: sortValue,
-		},
-		owner: attrOwner, lease: attrLease, version: attrVersion, released: attrReleased, data: attrData,
-		own:         append(attributes, attrExpiresAt),
-		encodeLease: encodeLease, decodeLease: (*decoder).lease,
-	}
-	if p.Partition != attrExpiresAt && p.Sort != attrExpiresAt {
-		// Left by a native client: the table's TTL may look at it, and would
-		// delete a lock that is held.
-		p.removed = []string{attrExpiresAt}
-	}
-	n := newNames(layout, append(attributes, ours...))
-	n.claim("partition key", p.Partition)
-	n.claim("sort key", sort)
-	n.sortValue(sort, sortValue)
-	return p, n
-}
-
-func leaseMillis(d time.Duration) types.AttributeValue {
-	return text(number(ceil(d, time.Millisecond)).(*types.AttributeValueMemberN).Value)
-}
+func (AWSLabs) sealed() {}

@@ -1,14 +1,5 @@
 package layout
 
-import (
-	"errors"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
-
 // Dynamolock is shared with cirello.io/dynamolock v2 and v5 (Go). It is AWSLabs
 // with leases as Go durations. A dynamolock client's grant carries our token
 // forward without making it its own, and a client that deletes on release
@@ -25,9 +16,4 @@ func (Dynamolock) Name() string { return "dynamolock" }
 // Capabilities says what grants and releases of either side leave.
 func (d Dynamolock) Capabilities() Capabilities { return peerOfJava(d.SortKey) }
 
-// Protocol is for package leasehold. The error lists the names that clash.
-func (d Dynamolock) Protocol() (protocol.Protocol, error) {
-	spell := func(d time.Duration) types.AttributeValue { return text(d.String()) }
-	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, spell)
-	return peers{p, isDuration}, errors.Join(names.errs...)
-}
+func (Dynamolock) sealed() {}

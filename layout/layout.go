@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Layout is one of the structs of this package.
+// Layout is one of the structs of this package, and nothing else.
 type Layout interface {
 	Name() string // as the command's --layout takes it
 	Capabilities() Capabilities
-	Protocol() (protocol.Protocol, error) // for package leasehold; seals the interface
+
+	sealed()
 }
 
 // Expiry is how a layout tells that a holder is dead.
@@ -38,7 +37,6 @@ type Capabilities struct {
 	KeepOnRelease          bool
 	DeleteOnRelease        bool
 	SortKey                bool          // WithSortKey may be used
-	Slots                  bool          // the sort key is a permit number
 	TTL                    bool          // records carry a TTL attribute
 	LeaseStep              time.Duration // leases are rounded up to it
 }

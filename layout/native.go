@@ -1,13 +1,6 @@
 package layout
 
-import (
-	"cmp"
-	"errors"
-	"slices"
-	"time"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
+import "time"
 
 // Native is leasehold's own layout: the awslabs Java client's attributes plus
 // token, grant id, grant time and TTL. For a table that only leasehold writes.
@@ -21,7 +14,7 @@ type Native struct {
 // Name returns "native".
 func (Native) Name() string { return "native" }
 
-// Capabilities says that the layout can do everything but slots.
+// Capabilities says that the layout can do everything.
 func (n Native) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:                 Observed,
@@ -37,18 +30,4 @@ func (n Native) Capabilities() Capabilities {
 	}
 }
 
-// Protocol is for package leasehold. The error lists the names that clash.
-func (n Native) Protocol() (protocol.Protocol, error) {
-	ttl := cmp.Or(n.TTL, attrExpiresAt)
-	if ttl == "-" {
-		ttl = ""
-	}
-	p, names := javaLike(n.Name(), n.PartitionKey, n.SortKey, n.SortValue, leaseMillis)
-	p.TTL = ttl
-	names.claim("TTL attribute", ttl)
-	if ttl != "" && !slices.Contains(p.removed, ttl) {
-		p.removed = append(p.removed, ttl)
-	}
-	p.shares = true
-	return native{p}, errors.Join(names.errs...)
-}
+func (Native) sealed() {}

@@ -1,14 +1,6 @@
 package layout
 
-import (
-	"cmp"
-	"errors"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
+import "time"
 
 // PythonDynamoDBLock is shared with python_dynamodb_lock 0.9 and its forks. A
 // release deletes the record: a Python client would wait out the lease of one
@@ -19,12 +11,6 @@ type PythonDynamoDBLock struct {
 	SortValue    string // default "-"
 	TTL          string // default "expiry_time"
 }
-
-// pythonCollect is how long after the end of its lease TTL may collect a record
-// that nobody renews any more. python_dynamodb_lock leaves an hour, and a holder
-// whose clock is slower than that may see its record collected while it renews.
-// An update cannot take the greater of two times, so ours leaves a week.
-const pythonCollect = 7 * 24 * time.Hour
 
 // Name returns "python-dynamodb-lock".
 func (PythonDynamoDBLock) Name() string { return "python-dynamodb-lock" }
@@ -42,27 +28,4 @@ func (PythonDynamoDBLock) Capabilities() Capabilities {
 	}
 }
 
-// Protocol is for package leasehold. The error lists the names that clash.
-func (l PythonDynamoDBLock) Protocol() (protocol.Protocol, error) {
-	const owner, lease, version = "owner_name", "lease_duration", "record_version_number"
-	attributes := []string{owner, lease, version}
-	p := versioned{
-		schema: schema{
-			Schema: protocol.Schema{
-				Partition: cmp.Or(l.PartitionKey, "lock_key"),
-				Sort:      cmp.Or(l.SortKey, "sort_key"),
-				TTL:       cmp.Or(l.TTL, "expiry_time"),
-			},
-			sortValue: cmp.Or(l.SortValue, "-"),
-		},
-		owner: owner, lease: lease, version: version, own: attributes,
-		encodeLease: func(d time.Duration) types.AttributeValue { return number(ceil(d, time.Second)) },
-		decodeLease: (*decoder).seconds,
-		collect:     pythonCollect,
-	}
-	n := newNames(l.Name(), append(attributes, ours...))
-	n.claim("partition key", p.Partition)
-	n.claim("sort key", p.Sort)
-	n.claim("TTL attribute", p.TTL)
-	return p, errors.Join(n.errs...)
-}
+func (PythonDynamoDBLock) sealed() {}

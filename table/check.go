@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -121,7 +122,7 @@ func layoutsOf(have protocol.Schema) []string {
 		if err != nil {
 			continue
 		}
-		proto, err := l.Protocol()
+		proto, err := records.Of(l)
 		if err != nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -51,7 +52,7 @@ func (s Spec) complete() (protocol.Schema, error) {
 	if s.ReadUnits < 0 || s.WriteUnits < 0 || (s.ReadUnits == 0) != (s.WriteUnits == 0) {
 		errs = append(errs, fmt.Errorf("table: ReadUnits is %d and WriteUnits %d: both above 0, or both 0 to pay per request", s.ReadUnits, s.WriteUnits))
 	}
-	proto, err := cmp.Or[layout.Layout](s.Layout, layout.Native{}).Protocol()
+	proto, err := records.Of(cmp.Or[layout.Layout](s.Layout, layout.Native{}))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return protocol.Schema{}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -72,7 +73,7 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	proto, err := l.Protocol()
+	proto, err := records.Of(l)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // What the demo tells its processes.
@@ -225,7 +226,7 @@ func (c *contender) write(ctx context.Context) (refused bool, err error) {
 // stands in the lock table, so it is spelled as a lock of the demo: leasehold ls
 // can read that in any layout.
 func (c *contender) makeTarget(ctx context.Context) error {
-	proto, err := c.store.layout.Protocol()
+	proto, err := records.Of(c.store.layout)
 	if err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func (c *contender) targetKey() protocol.Key {
 
 // target is the key of the row that the work is done on.
 func (c *contender) target() (protocol.Item, error) {
-	proto, err := c.store.layout.Protocol()
+	proto, err := records.Of(c.store.layout)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +260,7 @@ func (c *contender) clean(ctx context.Context) error {
 	if errors.Is(released, leasehold.ErrLost) {
 		released = nil
 	}
-	proto, err := c.store.layout.Protocol()
+	proto, err := records.Of(c.store.layout)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -117,7 +118,7 @@ func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			put, env := f.holds(t)
-			proto, err := f.layout.Protocol()
+			proto, err := records.Of(f.layout)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -36,7 +37,7 @@ type observer struct {
 
 // newObserver observes records of the store as a waiter would.
 func newObserver(s *store, locks *leasehold.Client) (observer, error) {
-	proto, err := s.layout.Protocol()
+	proto, err := records.Of(s.layout)
 	if err != nil {
 		return observer{}, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 type rewriteFlags struct {
@@ -55,7 +56,7 @@ exit code is 1 if there are any.`,
 				return err
 			}
 			defer s.close()
-			proto, err := s.layout.Protocol()
+			proto, err := records.Of(s.layout)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -176,7 +177,7 @@ func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	proto, err := l.Protocol()
+	proto, err := records.Of(l)
 	if err != nil {
 		return err
 	}

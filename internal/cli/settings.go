@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -206,7 +207,7 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 				role.name, role.given, name, role.name)
 		}
 	}
-	if _, err := l.Protocol(); err != nil {
+	if _, err := records.Of(l); err != nil {
 		return nil, usagef("--attr: %s", oneLine(strings.ReplaceAll(err.Error(), "layout: "+name+": ", "")))
 	}
 	return l, nil
@@ -215,7 +216,7 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 // completeKey fills in what the layout does where a call leaves it out, so that
 // a key can be compared with those of records.
 func completeKey(l layout.Layout, key leasehold.Key) leasehold.Key {
-	if proto, err := l.Protocol(); err == nil {
+	if proto, err := records.Of(l); err == nil {
 		return leasehold.Key(proto.Complete(protocol.Key(key)))
 	}
 	return key

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -67,7 +68,7 @@ func (a *app) newTableCreate() *cobra.Command {
 
 // sayCreated writes what was made, or that nothing had to be.
 func (a *app) sayCreated(s *store, fresh bool) error {
-	proto, err := s.layout.Protocol()
+	proto, err := records.Of(s.layout)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (a *app) sayProblems(s *store, problems []table.Problem) error {
 // checkPermissions tries every operation that the command and a lock client
 // send, in a way that changes nothing.
 func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
-	proto, err := s.layout.Protocol()
+	proto, err := records.Of(s.layout)
 	if err != nil {
 		return nil, err
 	}

@@ -139,10 +139,7 @@ func fencedOrNot(e *env) {
 }
 
 func slots(e *env) {
-	if e.caps().Slots && !e.caps().SortKey {
-		e.Error("a layout with slots has sort keys")
-	}
-	if !e.caps().Slots {
+	if !e.hasSlots() {
 		return
 	}
 	c, w := e.client()

@@ -100,7 +100,7 @@ func (s Subject) keyItem(key string) Item { return s.sortedKeyItem(key, s.sortVa
 func (s Subject) sortedKeyItem(key, sort string) Item {
 	item := Item{s.partition: text(key)}
 	switch {
-	case s.caps().Slots:
+	case s.hasSlots():
 		item[s.sort] = decimal(sort)
 	case s.sort != "":
 		item[s.sort] = text(sort)
@@ -122,6 +122,12 @@ func (s Subject) granted(key, holder string, lease time.Duration) Item {
 
 // isByClock reports whether holders die by the wall clock.
 func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
+
+// hasSlots reports whether the sort key is the number of a slot.
+func (s Subject) hasSlots() bool {
+	dlm, ok := s.Layout.(layout.DynamoDLM)
+	return ok && !dlm.NoSlots
+}
 
 // step is the unit of expiries, for how much later than it must a holder may
 // be dead.

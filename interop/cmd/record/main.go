@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command record runs the lock libraries of others against a fresh server and
-// writes the items they leave to layout/testdata/golden, one file a case. Run it
-// in interop:
+// writes the items they leave to internal/records/testdata/golden, one file a
+// case. Run it in interop:
 //
 //	go run ./cmd/record
 package main
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := do(ctx, filepath.Join("..", "layout", "testdata", "golden"))
+	err := do(ctx, filepath.Join("..", "internal", "records", "testdata", "golden"))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

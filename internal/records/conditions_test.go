@@ -1,4 +1,4 @@
-package layout_test
+package records_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
@@ -64,7 +65,7 @@ func onEachLayout(t *testing.T, test func(t *testing.T, b *bench)) {
 // newBench creates a table of the layout on an engine of its own.
 func newBench(t *testing.T, l layout.Layout) (*bench, *localdynamo.Engine) {
 	t.Helper()
-	p, err := l.Protocol()
+	p, err := records.Of(l)
 	if err != nil {
 		t.Fatal(err)
 	}

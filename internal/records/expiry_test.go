@@ -1,4 +1,4 @@
-package layout_test
+package records_test
 
 import (
 	"strconv"

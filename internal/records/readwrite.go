@@ -1,4 +1,4 @@
-package layout
+package records
 
 import (
 	"fmt"
@@ -210,7 +210,7 @@ func (p readWrite) or(w *protocol.Write, place, condition string, versions []str
 
 // HandOver is for layouts whose records have one holder.
 func (p readWrite) HandOver(protocol.Hold, protocol.Grant) *protocol.Write {
-	panic("layout: a read/write lock is never handed over")
+	panic("records: a read/write lock is never handed over")
 }
 
 func (p readWrite) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {

@@ -1,4 +1,4 @@
-package layout
+package records
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func mustProtocol(t testing.TB, l Layout) protocol.Protocol {
+func mustProtocol(t testing.TB, l layout.Layout) protocol.Protocol {
 	t.Helper()
-	p, err := l.Protocol()
+	p, err := Of(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func with(changes protocol.Item) protocol.Item {
 }
 
 func TestARecordReadsAsItWasWritten(t *testing.T) {
-	p := mustProtocol(t, Native{})
+	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{
 		attrData: &types.AttributeValueMemberB{Value: []byte("state")},
 		"reason": text("month end"),
@@ -72,7 +73,7 @@ func TestARecordReadsAsItWasWritten(t *testing.T) {
 }
 
 func TestADamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
-	p := mustProtocol(t, Native{})
+	p := mustProtocol(t, layout.Native{})
 	for _, tc := range []struct {
 		attribute string
 		value     types.AttributeValue
@@ -98,7 +99,7 @@ func TestADamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
 }
 
 func TestOfAReleasedRecordOnlyReleasedKindAndTokenAreLookedAt(t *testing.T) {
-	p := mustProtocol(t, Native{})
+	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
 	if err != nil || !r.Released {
@@ -114,7 +115,7 @@ func TestOfAReleasedRecordOnlyReleasedKindAndTokenAreLookedAt(t *testing.T) {
 func TestATokenIsBelievedOnlyUnderAnOwnerWithAClientID(t *testing.T) {
 	// The Java client's update mode and dynamolock carry unknown attributes
 	// forward into grants of their own.
-	p := mustProtocol(t, Native{})
+	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{attrOwner: text("java-host"), attrLease: text("20s")}))
 	if err != nil {
 		t.Fatal(err)
@@ -148,21 +149,21 @@ func TestALeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
 }
 
 func TestNamesThatClashAreAnErrorOfTheLayout(t *testing.T) {
-	for name, l := range map[string]Native{
+	for name, l := range map[string]layout.Native{
 		"partition key is an attribute": {PartitionKey: "data"},
 		"partition and sort are one":    {SortKey: "key"},
 		"TTL is an attribute":           {TTL: "fencingToken"},
 		"TTL is the key":                {TTL: "key"},
 		"a value without a sort key":    {SortValue: "0"},
 	} {
-		if _, err := l.Protocol(); err == nil {
+		if _, err := Of(l); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
 func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
-	p := mustProtocol(t, Native{SortKey: "shard"})
+	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	for _, k := range []protocol.Key{
 		{}, {Partition: "a"}, {Sort: "b"}, {Partition: "a\xff", Sort: "b"}, {Partition: "a", Sort: "\xff"},
 		{Partition: strings.Repeat("a", 2049), Sort: "b"}, {Partition: "a", Sort: strings.Repeat("b", 1025)},
@@ -177,7 +178,7 @@ func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
 }
 
 func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
-	p := mustProtocol(t, Native{SortKey: "shard"})
+	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
 	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})
 	if a["key"].(*types.AttributeValueMemberS).Value == b["key"].(*types.AttributeValueMemberS).Value {
@@ -186,7 +187,7 @@ func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equa
 }
 
 func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
-	p := mustProtocol(t, Native{SortKey: "shard", TTL: "ttl"})
+	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl"}, reserved...) {
 		if !p.Reserved(name) {
 			t.Errorf("%s is not reserved", name)
@@ -197,14 +198,16 @@ func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awsl
 	}
 }
 
-func TestParseKnowsEveryName(t *testing.T) {
-	for _, name := range Names() {
-		if l, err := Parse(name); err != nil || l.Name() != name {
-			t.Errorf("%s: %v, %v", name, l, err)
+func TestEveryLayoutIsSpelledAndNothingElse(t *testing.T) {
+	for _, name := range layout.Names() {
+		if l, err := layout.Parse(name); err != nil || mustProtocol(t, l) == nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Parse("zookeeper"); err == nil || !strings.Contains(err.Error(), "native") {
-		t.Errorf("an unknown name: %v", err)
+	for _, l := range []layout.Layout{nil, &layout.Native{}, struct{ layout.Native }{}} {
+		if _, err := Of(l); err == nil || !strings.Contains(err.Error(), "use a struct of package layout") {
+			t.Errorf("%T: %v", l, err)
+		}
 	}
 }
 
@@ -220,7 +223,7 @@ func FuzzLeaseNeverPanicsAndIsNeverNegative(f *testing.F) {
 }
 
 func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
-	p := mustProtocol(t, Native{})
+	p := mustProtocol(t, layout.Native{})
 	item := with(protocol.Item{"reason": text("x")})
 	before := maps.Clone(item)
 	if _, err := p.Decode(item); err != nil {

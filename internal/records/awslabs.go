@@ -1,0 +1,46 @@
+package records
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
+	p, names := javaLike(a.Name(), a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
+	return peers{p, isMillis}, errors.Join(names.errs...)
+}
+
+// javaLike is the protocol of the layouts with the Java client's attributes.
+// They differ in how a lease is written; each reads every spelling.
+func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
+	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
+	p := versioned{
+		schema: schema{
+			Schema:    protocol.Schema{Partition: cmp.Or(partition, "key"), Sort: sort},
+			sortValue: sortValue,
+		},
+		owner: attrOwner, lease: attrLease, version: attrVersion, released: attrReleased, data: attrData,
+		own:         append(attributes, attrExpiresAt),
+		encodeLease: encodeLease, decodeLease: (*decoder).lease,
+	}
+	if p.Partition != attrExpiresAt && p.Sort != attrExpiresAt {
+		// Left by a native client: the table's TTL may look at it, and would
+		// delete a lock that is held.
+		p.removed = []string{attrExpiresAt}
+	}
+	n := newNames(name, append(attributes, ours...))
+	n.claim("partition key", p.Partition)
+	n.claim("sort key", sort)
+	n.sortValue(sort, sortValue)
+	return p, n
+}
+
+func leaseMillis(d time.Duration) types.AttributeValue {
+	return text(number(ceil(d, time.Millisecond)).(*types.AttributeValueMemberN).Value)
+}

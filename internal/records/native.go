@@ -1,0 +1,25 @@
+package records
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func newNative(n layout.Native) (protocol.Protocol, error) {
+	ttl := cmp.Or(n.TTL, attrExpiresAt)
+	if ttl == "-" {
+		ttl = ""
+	}
+	p, names := javaLike(n.Name(), n.PartitionKey, n.SortKey, n.SortValue, leaseMillis)
+	p.TTL = ttl
+	names.claim("TTL attribute", ttl)
+	if ttl != "" && !slices.Contains(p.removed, ttl) {
+		p.removed = append(p.removed, ttl)
+	}
+	p.shares = true
+	return native{p}, errors.Join(names.errs...)
+}

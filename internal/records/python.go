@@ -1,0 +1,42 @@
+package records
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// pythonCollect is how long after the end of its lease TTL may collect a record
+// that nobody renews any more. python_dynamodb_lock leaves an hour, and a holder
+// whose clock is slower than that may see its record collected while it renews.
+// An update cannot take the greater of two times, so ours leaves a week.
+const pythonCollect = 7 * 24 * time.Hour
+
+func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
+	const owner, lease, version = "owner_name", "lease_duration", "record_version_number"
+	attributes := []string{owner, lease, version}
+	p := versioned{
+		schema: schema{
+			Schema: protocol.Schema{
+				Partition: cmp.Or(l.PartitionKey, "lock_key"),
+				Sort:      cmp.Or(l.SortKey, "sort_key"),
+				TTL:       cmp.Or(l.TTL, "expiry_time"),
+			},
+			sortValue: cmp.Or(l.SortValue, "-"),
+		},
+		owner: owner, lease: lease, version: version, own: attributes,
+		encodeLease: func(d time.Duration) types.AttributeValue { return number(ceil(d, time.Second)) },
+		decodeLease: (*decoder).seconds,
+		collect:     pythonCollect,
+	}
+	n := newNames(l.Name(), append(attributes, ours...))
+	n.claim("partition key", p.Partition)
+	n.claim("sort key", p.Sort)
+	n.claim("TTL attribute", p.TTL)
+	return p, errors.Join(n.errs...)
+}

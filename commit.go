@@ -184,8 +184,8 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 			r.op.end(t.losses[i])
 		case step == decide.Doubtful:
 			// A record that shows the version of this attempt was released by it.
-			fs[i].unknown = true
-			fs[i].note(attempts[i])
+			fs[i].tried.Add(attempts[i])
+			fs[i].tried.NoReply()
 		}
 	}
 	return err

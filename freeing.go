@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -14,19 +15,18 @@ import (
 // freeing is the course of all efforts to free a key, one at a time: the grant to
 // be freed, which changes with every hand-over, and what has been sent for it.
 type freeing struct {
-	h       *holding
-	op      *releasing // the effort
-	hold    protocol.Hold
-	record  Record // as of the last write known to have landed
-	stored  bool   // one of unknown effect may have stored something since
-	first   bool   // the first write was sent before the lease had run out
-	tried   []attempt
-	unknown bool // a write has had no answer
-	left    bool // an effort has failed: whoever wants the key may have taken it
-	sent    int  // since the last report
-	pause   time.Duration
-	later   *time.Timer    // of an effort under a session that failed, and is repeated after the pause
-	until   decide.Instant // when this effort is of no use: the lease has freed the key
+	h      *holding
+	op     *releasing    // the effort
+	hold   protocol.Hold // without what has been sent for it
+	record Record        // as of the last write known to have been applied
+	stored bool          // one of unknown effect may have stored something since
+	first  bool          // the first write was sent before the lease had run out
+	tried  *attempts.Sequence[attempt]
+	left   bool // an effort has failed: whoever wants the key may have taken it
+	sent   int  // since the last report
+	pause  time.Duration
+	later  *time.Timer    // of an effort under a session that failed, and is repeated after the pause
+	until  decide.Instant // when this effort is of no use: the lease has freed the key
 }
 
 // free hands the key over or releases it. A lock that was not trusted any more
@@ -65,11 +65,11 @@ func (h *holding) freeingBy(op *releasing, started decide.Instant, trusted bool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted}
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted, tried: &attempts.Sequence[attempt]{}}
 	}
 	f := h.freeing
 	f.op = op
-	f.first = f.first && (f.unknown || !started.Past(h.trustEnds()))
+	f.first = f.first && (f.tried.Silent() || !started.Past(h.trustEnds()))
 	f.until = started.Add(h.timing.lease)
 	return f
 }
@@ -93,7 +93,7 @@ func (f *freeing) failed(e ending, err error) {
 		return
 	}
 	f.left = true
-	h.c.unsettled.Add(h.key, f.hold.Versions, h.c.now().Mono)
+	h.c.unsettled.Add(h.key, f.named().Versions, h.c.now().Mono)
 	if h.session == nil {
 		return
 	}
@@ -150,73 +150,99 @@ func (f *freeing) next(e ending) (attempt, *protocol.Write) {
 	return a, f.releaseOf(a, e)
 }
 
-// release sends the release until it is answered.
+// named is the grant to be freed as the record may show it by now: by an attempt
+// without an answer, too, which may have handed it over.
+func (f *freeing) named() protocol.Hold {
+	hold := f.hold
+	tried := f.tried.Unanswered()
+	hold.Versions = append(slices.Clip(hold.Versions), versionsOf(tried)...)
+	for _, a := range tried {
+		if a.handsOver {
+			hold.Grants, hold.Token = append(slices.Clip(hold.Grants), a.version), 0
+		}
+	}
+	return hold
+}
+
+// operation is what is common to the writes of an effort.
+func (f *freeing) operation(next func() (attempt, *protocol.Write), shows func(protocol.Item, []attempt) (attempt, bool)) attempts.Operation[attempt] {
+	return attempts.Operation[attempt]{
+		Key: protocol.Key(f.h.key), Shows: shows, Throttled: f.h.c.throttled(f.h.ctx, f.h.key, f.h.token),
+		Next: func() (attempt, *protocol.Write) {
+			f.sent++
+			return next()
+		},
+		Turn: func() (func(), error) {
+			leave, ok := f.op.turn.take(f.op.limit)
+			if !ok {
+				return nil, context.Cause(f.op.limit)
+			}
+			return leave, nil
+		},
+	}
+}
+
+// release sends the release until it is answered; of a lost lock once.
 func (f *freeing) release(limit context.Context, e ending) error {
 	h := f.h
 	if err := f.narrow(limit); err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
-		a, w := f.next(e)
-		ans := f.write(w, attemptLimit)
-		switch {
-		case ans.Effect == decide.Applied:
-			return nil
-		case ans.Cause == decide.ConditionFailed:
-			return f.settle(ans, e.policy)
-		case ans.Effect == decide.Unknown:
-			f.unknown = true
-			f.note(a)
-		case ans.Cause == decide.Refused && !f.unknown:
-			return opError("release", h.c.cfg.Table, h.key, ans.err)
-		}
-		if !f.first || !f.again(limit, n) { // one is what a lost lock gets
-			return h.unknownRelease(ans.err)
-		}
+	op := f.operation(func() (attempt, *protocol.Write) { return f.next(e) },
+		func(item protocol.Item, sent []attempt) (attempt, bool) {
+			return sent[len(sent)-1], f.isFreed(item, sent, e.policy)
+		})
+	var r attempts.Result[attempt]
+	if f.first {
+		limit, cancel := f.whileOfUse(limit)
+		defer cancel()
+		r = f.tried.Run(f.op.ctx, limit, h.c.requests, op)
+	} else {
+		r = f.tried.Try(f.op.ctx, h.c.requests, op)
 	}
+	switch {
+	case r.Outcome == attempts.Applied:
+		return nil
+	case r.Outcome == attempts.Rejected:
+		return f.lost(r.Item)
+	case r.Outcome == attempts.Refused:
+		return opError("release", h.c.cfg.Table, h.key, r.Err)
+	}
+	return h.unknownRelease(r.Err)
 }
 
-// write sends one request of the effort.
-func (f *freeing) write(w *protocol.Write, within time.Duration) answer {
-	leave, ok := f.op.turn.take(f.op.limit)
-	if !ok {
-		return answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: context.Cause(f.op.limit)}
-	}
-	defer leave()
-	f.sent++
-	return f.h.c.writeUntil(f.op.ctx, w, within)
-}
-
-// again pauses before a request is repeated; false: there is no use in it, or no
-// time left.
-func (f *freeing) again(limit context.Context, n int) bool {
-	if len(f.hold.Versions) >= mostNamed {
-		return false
-	}
-	pause(limit.Done(), f.h.c.backoff(n, time.Second))
-	return limit.Err() == nil && !f.h.c.now().Past(f.until)
+// whileOfUse ends with limit, or when the lease has freed the key.
+func (f *freeing) whileOfUse(limit context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(limit, f.h.c.now().Remaining(f.until))
 }
 
 // narrow reads the record if the efforts so far have left more versions without
 // an answer than the conditions of another can name.
 func (f *freeing) narrow(limit context.Context) error {
-	for n := 0; len(f.hold.Versions) > manyTried; n++ {
-		ans := f.h.c.read(f.op.ctx, f.h.key)
+	if len(f.named().Versions) <= attempts.MostUnanswered {
+		return nil
+	}
+	limit, cancel := f.whileOfUse(limit)
+	defer cancel()
+	var shown Record
+	err := f.h.c.requests.Repeat(limit, func() error {
 		f.sent++
-		if ans.err != nil {
-			if ans.Cause == decide.Refused || !f.again(limit, n) {
-				return f.h.unknownRelease(ans.err)
-			}
-			continue
-		}
-		var shown Record
-		if r, err := f.h.decode(ans.item); ans.item != nil && err == nil {
+		item, err := f.h.c.requests.Read(f.op.ctx, protocol.Key(f.h.key))
+		if r, damaged := f.h.decode(item); item != nil && damaged == nil {
 			shown = r
 		}
-		f.hold.Versions = decide.StillToName(f.hold.Versions, shown.Version, manyTried)
-		f.hold.Grants = slices.DeleteFunc(f.hold.Grants, func(grant string) bool {
-			return grant != shown.Grant && grant != f.hold.Grants[0] && !slices.Contains(f.hold.Versions, grant)
-		})
+		return err
+	}, func(*attempts.Failure) error { return nil })
+	if err != nil {
+		return f.h.unknownRelease(err)
+	}
+	named := decide.StillToName(f.named().Versions, shown.Version, attempts.MostUnanswered)
+	settled := func(version string) bool { return !slices.Contains(named, version) }
+	f.hold.Versions = slices.DeleteFunc(slices.Clone(f.hold.Versions), settled)
+	for _, version := range f.tried.Versions() {
+		if settled(version) {
+			f.tried.Drop(version)
+		}
 	}
 	return nil
 }
@@ -225,53 +251,47 @@ func (f *freeing) narrow(limit context.Context) error {
 func (f *freeing) releaseOf(a attempt, e ending) *protocol.Write {
 	p := f.h.proto
 	if e.policy != keepRecord {
-		return p.Delete(f.hold)
+		return p.Delete(f.named())
 	}
-	return p.Release(f.hold, protocol.Release{
+	return p.Release(f.named(), protocol.Release{
 		Version: a.version, Now: time.Now(), Changes: protocol.Changes(e.changes),
 		Expires:      f.h.c.expires(f.stored || e.changes.leave(f.record)),
 		ReadersFirst: f.h.readersFirst(),
 	})
 }
 
-// note remembers an attempt without an answer: the next ones expect it.
-func (f *freeing) note(a attempt) {
-	f.tried = append(f.tried, a)
-	f.hold.Versions = append(f.hold.Versions, a.version)
-}
-
-// settle says what it means that the record does not show our grant.
-func (f *freeing) settle(ans answer, p policy) error {
-	h := f.h
-	item, ok := h.c.shown(h.ctx, h.key, ans)
-	if !ok {
-		return h.unknownRelease(ans.err)
-	}
+// isFreed reports whether a record that does not show our grant means that an
+// attempt has freed it.
+func (f *freeing) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 	// Nobody else could be granted the key while the first write was under
-	// way, unless that write landed.
-	landed := f.unknown && f.first && (h.session == nil || h.session.row.ended() == nil)
+	// way, unless that write was applied.
+	silent := f.tried.Silent()
+	applied := silent && f.first && (f.h.session == nil || f.h.session.row.ended() == nil)
 	if item == nil {
-		if landed || f.unknown && p == deleteRecord {
-			return nil
-		}
-		return f.lost(LostBroken, nil)
+		return applied || silent && p == deleteRecord
 	}
-	r, err := h.decode(item)
-	switch {
-	case err != nil && landed:
-		return nil
-	case err != nil:
-		return f.lost(LostBroken, nil)
-	case r.Released && slices.Contains(versionsOf(f.tried), r.Version), landed && !slices.Contains(f.hold.Grants, r.Grant):
-		return nil
-	case r.Released && (r.Grant == "" || slices.Contains(f.hold.Grants, r.Grant)): // see holding.settle
-		return f.lost(LostBroken, &r)
-	case f.first && f.left && !slices.Contains(f.hold.Grants, r.Grant):
-		return nil // had by right: the key was left to whoever wants it, while it was trusted
+	r, err := f.h.decode(item)
+	if err != nil {
+		return applied
 	}
-	return f.lost(LostReplaced, &r)
+	if _, ours := attempts.Find(sent, r.Version); ours && r.Released {
+		return true
+	}
+	// Else, if it was left to whoever wants it while it was trusted, another has
+	// it by right.
+	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.first && f.left && (!r.Released || r.Grant != ""))
 }
 
-func (f *freeing) lost(reason LostReason, by *Record) error {
-	return &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: reason, By: by, At: time.Now().Round(0)}
+// lost says what a record that does not show our grant means otherwise.
+func (f *freeing) lost(item protocol.Item) error {
+	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: time.Now().Round(0)}
+	r, err := f.h.decode(item)
+	if item == nil || err != nil {
+		return lost
+	}
+	lost.By = &r
+	if !r.Released || r.Grant != "" && !slices.Contains(f.named().Grants, r.Grant) { // see holding.settle
+		lost.Reason = LostReplaced
+	}
+	return lost
 }

@@ -2,9 +2,9 @@ package leasehold
 
 import (
 	"context"
-	"slices"
+	"time"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -34,50 +34,44 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 		}
 		next.end(ErrReleased)
 		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-		f.record, f.stored = r, false
-		f.tried, f.unknown = nil, false
+		f.record, f.stored, f.tried = r, false, &attempts.Sequence[attempt]{}
 	}
 }
 
-// grantTo sends the hand-over until it is answered, and returns the attempt
-// that landed and the record it made; neither if somebody else has the key
-// by now, as after a release that worked.
+// grantTo sends the hand-over until it is answered, and returns the attempt that
+// was applied and the record it made; neither if somebody else has the key by
+// now, as after a release that worked.
 func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record, error) {
 	h := f.h
-	for n := 0; ; n++ {
+	limit, cancel := f.whileOfUse(limit)
+	defer cancel()
+	op := f.operation(func() (attempt, *protocol.Write) {
+		f.stored = f.stored || len(f.tried.Versions()) > 0 && !want.changes.none()
 		a := h.c.newAttempt(want.timing.lease).under(h.session)
-		ans := f.write(h.c.proto.HandOver(f.hold, h.c.grantOf(want, a)), a.grantWithin(want))
-		switch {
-		case ans.Effect == decide.Applied:
-			r, err := h.c.decode(h.key, ans.item)
-			return a, r, err
-		case ans.Cause == decide.ConditionFailed:
-			return f.landed(want, a, ans)
-		case ans.Effect == decide.Unknown:
-			f.unknown = true
-			f.stored = f.stored || !want.changes.none()
-			f.note(a)
-			f.hold.Grants, f.hold.Token = append(f.hold.Grants, a.version), 0
-		case ans.Cause == decide.Refused && !f.unknown:
-			return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, ans.err)
+		a.handsOver = true
+		return a, h.c.proto.HandOver(f.named(), h.c.grantOf(want, a))
+	}, func(item protocol.Item, sent []attempt) (attempt, bool) {
+		if item == nil {
+			return attempt{}, false
 		}
-		if !f.again(limit, n) {
-			return attempt{}, Record{}, h.unknownRelease(ans.err)
+		r, err := h.c.decode(h.key, item)
+		a, ok := attempts.Find(sent, r.Version)
+		return a, ok && err == nil && !r.Released && a.lives(want.timing, h.c.now())
+	})
+	op.Within = func(a attempt) time.Duration { return a.grantWithin(want) }
+	r := f.tried.Run(f.op.ctx, limit, h.c.requests, op)
+	switch r.Outcome {
+	case attempts.Applied:
+		record, err := h.c.decode(h.key, r.Item)
+		return r.Attempt, record, err
+	case attempts.Rejected:
+		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), keepRecord) {
+			return attempt{}, Record{}, nil
 		}
+		return attempt{}, Record{}, f.lost(r.Item)
+	case attempts.Refused:
+		return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, r.Err)
 	}
-}
-
-// landed tells a hand-over of ours that was delivered twice from a lost lock.
-func (f *freeing) landed(want *request, last attempt, ans answer) (attempt, Record, error) {
-	h := f.h
-	if item, ok := h.c.shown(h.ctx, h.key, ans); ok && item != nil {
-		if r, err := h.c.decode(h.key, item); err == nil && !r.Released {
-			for _, a := range append(slices.Clone(f.tried), last) {
-				if a.version == r.Version && a.lives(want.timing, h.c.now()) {
-					return a, r, nil
-				}
-			}
-		}
-	}
-	return attempt{}, Record{}, f.settle(ans, keepRecord)
+	f.stored = f.stored || !want.changes.none()
+	return attempt{}, Record{}, h.unknownRelease(r.Err)
 }

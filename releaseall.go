@@ -130,8 +130,10 @@ func (c *Client) freeTogether(rs []*release) bool {
 		}
 		// One that was cancelled may have been applied as well: of a request
 		// delivered twice, the second answer came.
-		fs[i].note(attempts[i])
-		fs[i].unknown = fs[i].unknown || t.Effect == decide.Unknown
+		fs[i].tried.Add(attempts[i])
+		if t.Effect == decide.Unknown {
+			fs[i].tried.NoReply()
+		}
 	}
 	return t.Effect == decide.Applied
 }

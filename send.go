@@ -21,6 +21,8 @@ type attempt struct {
 	owner   string
 	session *session // under which it is granted, nil for none
 	dead    *Record  // whom it takes over, if it does
+
+	handsOver bool // it is a grant to the next of our own line
 }
 
 // ID is the attempt's version.

@@ -57,6 +57,10 @@ type Operation[A Attempt] struct {
 	// is none. False: it shows none, or one that is of no use any more.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
+	// Turn waits until the next attempt may be sent, and returns what to call once
+	// it has been answered. An error: it is too late. Nil: at once.
+	Turn func() (leave func(), err error)
+
 	// Throttled hears of each attempt that was throttled, or in conflict; may be
 	// nil.
 	Throttled func(error)
@@ -66,7 +70,8 @@ type Operation[A Attempt] struct {
 // for concurrent use; attempts take turns by their callers' rules.
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
-	unanswered []A // oldest first
+	unanswered []A  // oldest first
+	silent     bool // one has had no reply at all
 }
 
 // Unanswered returns the attempts without an answer, oldest first.
@@ -108,6 +113,21 @@ func (q *Sequence[A]) Add(a A) {
 	q.unanswered = append(q.unanswered, a)
 }
 
+// Silent reports whether an attempt has had no reply at all. One whose condition
+// failed on a record that could not be read then is unanswered, and not silent.
+func (q *Sequence[A]) Silent() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.silent
+}
+
+// NoReply enters that the last attempt has had no reply at all.
+func (q *Sequence[A]) NoReply() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.silent = true
+}
+
 // Drop removes an attempt: it was not applied, or is accounted for elsewhere.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
@@ -139,6 +159,13 @@ func (q *Sequence[A]) Keep(n int) (dropped []A) {
 
 // Try sends the next attempt. ctx is that of the request.
 func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Result[A] {
+	if op.Turn != nil {
+		leave, err := op.Turn()
+		if err != nil {
+			return Result[A]{Outcome: NotApplied, Cause: decide.Unreachable, Err: err}
+		}
+		defer leave()
+	}
 	a, w := op.Next()
 	within := Limit
 	if op.Within != nil {
@@ -155,6 +182,7 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	case reply.Cause == decide.ConditionFailed:
 		return q.met(ctx, s, op, r, reply.Old)
 	case reply.Effect == decide.Unknown:
+		q.NoReply()
 		r.Outcome = Unanswered
 		return r
 	}

@@ -120,7 +120,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
 	case given := <-t.turn:
 		return given, nil
 	case holder := <-t.known:
-		return turn{}, &HeldError{Table: c.cfg.Table, Key: want.key, Holder: *holder, Observation: c.observationOf(*holder)}
+		return turn{}, c.heldError(want.key, *holder, nil)
 	case <-ctx.Done():
 		ended = context.Cause(ctx)
 	case <-c.closing:
@@ -187,7 +187,7 @@ func (c *Client) awaitGrace(done <-chan struct{}) {
 // waitEnded is the error of a wait that was ended from outside.
 func (c *Client) waitEnded(want *request, holder *Record, ended error, last *error) error {
 	if holder != nil {
-		return &HeldError{Table: c.cfg.Table, Key: want.key, Holder: *holder, Observation: c.observationOf(*holder), Err: ended}
+		return c.heldError(want.key, *holder, ended)
 	}
 	if last != nil {
 		return &OpError{Op: "acquire", Table: c.cfg.Table, Key: want.key, Err: errors.Join(ended, *last)}

@@ -420,7 +420,7 @@ func (p *picking) held(late bool) error {
 			if holder == nil {
 				holder = &Record{Key: part.want.key, Owner: p.c.owner}
 			}
-			return p.besides(&HeldError{Table: p.c.cfg.Table, Key: part.want.key, Holder: *holder, Observation: p.c.observationOf(*holder)})
+			return p.besides(p.c.heldError(part.want.key, *holder, nil))
 		case part.lastErr.Load() != nil:
 			return part.gaveUp()
 		}

@@ -172,6 +172,10 @@ func (c *Client) emit(ctx context.Context, e Event) {
 		slog.Int64("token", e.Token), slog.Any("err", e.Err))
 	if c.cfg.OnEvent != nil {
 		e.Time = time.Now()
+		if e.Holder != nil {
+			holder := e.Holder.clone()
+			e.Holder = &holder
+		}
 		c.cfg.OnEvent(ctx, e)
 	}
 }

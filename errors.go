@@ -44,6 +44,12 @@ type HeldError struct {
 	others int // readers beside Holder that leave no room for another; 0: not known, or there is room
 }
 
+// heldError says that holder has the key, and what ended the wait, if there was
+// one.
+func (c *Client) heldError(key Key, holder Record, ended error) *HeldError {
+	return &HeldError{Table: c.cfg.Table, Key: key, Holder: holder.clone(), Observation: c.observationOf(holder), Err: ended}
+}
+
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, holderName(e.Holder))

@@ -40,11 +40,11 @@ func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.Canc
 	return bind(ctx, l)
 }
 
-// Record returns the record as of the last write of this grant.
-func (l *Lock) Record() Record { return l.h.currentRecord() }
+// Record returns the record as of the last write of this grant. It is a copy.
+func (l *Lock) Record() Record { return l.h.currentRecord().clone() }
 
-// Data returns the record's data as of the last write of this grant. Nil:
-// none.
+// Data returns the record's data as of the last write of this grant, nil if it
+// has none. It is a copy.
 func (l *Lock) Data() []byte { return slices.Clone(l.h.currentRecord().Data) }
 
 // TookOver returns the dead holder's last record, if this grant took it over:
@@ -53,7 +53,7 @@ func (l *Lock) TookOver() (Record, bool) {
 	if l.h.took == nil {
 		return Record{}, false
 	}
-	return *l.h.took, true
+	return l.h.took.clone(), true
 }
 
 // TrustedUntil is when trust ends if no renewal succeeds.

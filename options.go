@@ -96,7 +96,7 @@ func (c *changes) setAttributes(a map[string]types.AttributeValue) {
 		c.Attributes = protocol.Item{}
 	}
 	for name, v := range a {
-		c.Attributes[name] = v
+		c.Attributes[name] = cloneAttribute(v)
 	}
 }
 

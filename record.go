@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -73,6 +74,13 @@ func recordOf(r protocol.Record) Record {
 	}
 }
 
+// clone returns a copy that shares nothing with r: what a caller does to its data
+// and attributes, it does to its own.
+func (r Record) clone() Record {
+	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
+	return r
+}
+
 func (r Record) protocol() protocol.Record {
 	return protocol.Record{
 		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
@@ -129,47 +137,4 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		out.Attributes[name] = j
 	}
 	return json.Marshal(out)
-}
-
-// attributeJSON spells a value as DynamoDB JSON (DynamoDB API reference,
-// "AttributeValue"); the SDK keeps its own speller to itself.
-func attributeJSON(v types.AttributeValue) (any, error) {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return map[string]any{"S": v.Value}, nil
-	case *types.AttributeValueMemberN:
-		return map[string]any{"N": v.Value}, nil
-	case *types.AttributeValueMemberB:
-		return map[string]any{"B": v.Value}, nil
-	case *types.AttributeValueMemberBOOL:
-		return map[string]any{"BOOL": v.Value}, nil
-	case *types.AttributeValueMemberNULL:
-		return map[string]any{"NULL": v.Value}, nil
-	case *types.AttributeValueMemberSS:
-		return map[string]any{"SS": v.Value}, nil
-	case *types.AttributeValueMemberNS:
-		return map[string]any{"NS": v.Value}, nil
-	case *types.AttributeValueMemberBS:
-		return map[string]any{"BS": v.Value}, nil
-	case *types.AttributeValueMemberL:
-		list := make([]any, len(v.Value))
-		for i, e := range v.Value {
-			var err error
-			if list[i], err = attributeJSON(e); err != nil {
-				return nil, err
-			}
-		}
-		return map[string]any{"L": list}, nil
-	case *types.AttributeValueMemberM:
-		m := make(map[string]any, len(v.Value))
-		for name, e := range v.Value {
-			var err error
-			if m[name], err = attributeJSON(e); err != nil {
-				return nil, err
-			}
-		}
-		return map[string]any{"M": m}, nil
-	default:
-		return nil, fmt.Errorf("unknown type %T", v)
-	}
 }

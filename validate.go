@@ -2,13 +2,7 @@ package leasehold
 
 import (
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -147,82 +141,6 @@ func (c *Client) checkChanges(key Key, ch *changes) error {
 	return nil
 }
 
-// emptyIn says where in a value there is nil in the place of one, "" if nowhere:
-// the SDK would panic, or leave it out.
-func emptyIn(v types.AttributeValue) string {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberL:
-		if v == nil {
-			return " itself"
-		}
-		for i, e := range v.Value {
-			if where := emptyIn(e); where != "" {
-				return fmt.Sprintf("[%d]%s", i, strings.TrimPrefix(where, " itself"))
-			}
-		}
-	case *types.AttributeValueMemberM:
-		if v == nil {
-			return " itself"
-		}
-		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
-			if where := emptyIn(v.Value[name]); where != "" {
-				return fmt.Sprintf(".%s%s", quoted(name), strings.TrimPrefix(where, " itself"))
-			}
-		}
-	default:
-		if r := reflect.ValueOf(v); !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil() {
-			return " itself"
-		}
-	}
-	return ""
-}
-
 // recordOverhead is what a record of this client has besides key, data and
 // attributes: names, ids and numbers, rounded up.
 func recordOverhead(owner string) int { return 320 + len(owner) }
-
-// valueBytes is the size of a value as DynamoDB counts it (Developer Guide,
-// "DynamoDB item sizes and formats").
-func valueBytes(v types.AttributeValue) int {
-	const container, element = 3, 1
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return len(v.Value)/2 + 2
-	case *types.AttributeValueMemberSS:
-		n := container
-		for _, s := range v.Value {
-			n += len(s)
-		}
-		return n
-	case *types.AttributeValueMemberNS:
-		n := container
-		for _, s := range v.Value {
-			n += len(s)/2 + 2
-		}
-		return n
-	case *types.AttributeValueMemberBS:
-		n := container
-		for _, b := range v.Value {
-			n += len(b)
-		}
-		return n
-	case *types.AttributeValueMemberL:
-		n := container
-		for _, e := range v.Value {
-			n += element + valueBytes(e)
-		}
-		return n
-	case *types.AttributeValueMemberM:
-		n := container
-		for name, e := range v.Value {
-			n += element + len(name) + valueBytes(e)
-		}
-		return n
-	default: // BOOL, NULL, and nil for "remove"
-		return 1
-	}
-}

@@ -215,7 +215,9 @@ func (s *seeker) fails(err error) {
 }
 
 func (s *seeker) held() error {
-	return &HeldError{Table: s.c.cfg.Table, Key: s.want.key, Holder: *s.seen, Observation: s.c.observationOf(*s.seen), others: int(s.others.Load())}
+	held := s.c.heldError(s.want.key, *s.seen, nil)
+	held.others = int(s.others.Load())
+	return held
 }
 
 // look reads the record once.

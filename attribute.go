@@ -1,0 +1,181 @@
+package leasehold
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// cloneAttributes returns a deep copy.
+func cloneAttributes(attributes map[string]types.AttributeValue) map[string]types.AttributeValue {
+	if attributes == nil {
+		return nil
+	}
+	out := make(map[string]types.AttributeValue, len(attributes))
+	for name, v := range attributes {
+		out[name] = cloneAttribute(v)
+	}
+	return out
+}
+
+// cloneAttribute returns a deep copy of a value; of one that is nil or of no type
+// of DynamoDB's, itself: emptyIn and the SDK refuse these.
+func cloneAttribute(v types.AttributeValue) types.AttributeValue {
+	if isNil(v) {
+		return v
+	}
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return &types.AttributeValueMemberS{Value: v.Value}
+	case *types.AttributeValueMemberN:
+		return &types.AttributeValueMemberN{Value: v.Value}
+	case *types.AttributeValueMemberB:
+		return &types.AttributeValueMemberB{Value: bytes.Clone(v.Value)}
+	case *types.AttributeValueMemberBOOL:
+		return &types.AttributeValueMemberBOOL{Value: v.Value}
+	case *types.AttributeValueMemberNULL:
+		return &types.AttributeValueMemberNULL{Value: v.Value}
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberBS:
+		sets := slices.Clone(v.Value)
+		for i, b := range sets {
+			sets[i] = bytes.Clone(b)
+		}
+		return &types.AttributeValueMemberBS{Value: sets}
+	case *types.AttributeValueMemberL:
+		list := slices.Clone(v.Value)
+		for i, e := range list {
+			list[i] = cloneAttribute(e)
+		}
+		return &types.AttributeValueMemberL{Value: list}
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: cloneAttributes(v.Value)}
+	}
+	return v
+}
+
+// emptyIn says where in a value there is nil in the place of one, "" if nowhere:
+// the SDK would panic, or leave it out.
+func emptyIn(v types.AttributeValue) string {
+	if isNil(v) {
+		return " itself"
+	}
+	switch v := v.(type) {
+	case *types.AttributeValueMemberL:
+		for i, e := range v.Value {
+			if where := emptyIn(e); where != "" {
+				return fmt.Sprintf("[%d]%s", i, strings.TrimPrefix(where, " itself"))
+			}
+		}
+	case *types.AttributeValueMemberM:
+		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
+			if where := emptyIn(v.Value[name]); where != "" {
+				return fmt.Sprintf(".%s%s", quoted(name), strings.TrimPrefix(where, " itself"))
+			}
+		}
+	}
+	return ""
+}
+
+// isNil reports whether v is nil, or a nil pointer of any type.
+func isNil(v types.AttributeValue) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// valueBytes is the size of a value as DynamoDB counts it (Developer Guide,
+// "DynamoDB item sizes and formats").
+func valueBytes(v types.AttributeValue) int {
+	const container, element = 3, 1
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return len(v.Value)/2 + 2
+	case *types.AttributeValueMemberSS:
+		n := container
+		for _, s := range v.Value {
+			n += len(s)
+		}
+		return n
+	case *types.AttributeValueMemberNS:
+		n := container
+		for _, s := range v.Value {
+			n += len(s)/2 + 2
+		}
+		return n
+	case *types.AttributeValueMemberBS:
+		n := container
+		for _, b := range v.Value {
+			n += len(b)
+		}
+		return n
+	case *types.AttributeValueMemberL:
+		n := container
+		for _, e := range v.Value {
+			n += element + valueBytes(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		n := container
+		for name, e := range v.Value {
+			n += element + len(name) + valueBytes(e)
+		}
+		return n
+	default: // BOOL, NULL, and nil for "remove"
+		return 1
+	}
+}
+
+// attributeJSON spells a value as DynamoDB JSON (DynamoDB API reference,
+// "AttributeValue"); the SDK keeps its own speller to itself.
+func attributeJSON(v types.AttributeValue) (any, error) {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return map[string]any{"S": v.Value}, nil
+	case *types.AttributeValueMemberN:
+		return map[string]any{"N": v.Value}, nil
+	case *types.AttributeValueMemberB:
+		return map[string]any{"B": v.Value}, nil
+	case *types.AttributeValueMemberBOOL:
+		return map[string]any{"BOOL": v.Value}, nil
+	case *types.AttributeValueMemberNULL:
+		return map[string]any{"NULL": v.Value}, nil
+	case *types.AttributeValueMemberSS:
+		return map[string]any{"SS": v.Value}, nil
+	case *types.AttributeValueMemberNS:
+		return map[string]any{"NS": v.Value}, nil
+	case *types.AttributeValueMemberBS:
+		return map[string]any{"BS": v.Value}, nil
+	case *types.AttributeValueMemberL:
+		list := make([]any, len(v.Value))
+		for i, e := range v.Value {
+			var err error
+			if list[i], err = attributeJSON(e); err != nil {
+				return nil, err
+			}
+		}
+		return map[string]any{"L": list}, nil
+	case *types.AttributeValueMemberM:
+		m := make(map[string]any, len(v.Value))
+		for name, e := range v.Value {
+			var err error
+			if m[name], err = attributeJSON(e); err != nil {
+				return nil, err
+			}
+		}
+		return map[string]any{"M": m}, nil
+	default:
+		return nil, fmt.Errorf("unknown type %T", v)
+	}
+}

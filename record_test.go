@@ -1,0 +1,106 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// everyAttribute is one value of each of DynamoDB's types.
+func everyAttribute() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"s": str("text"), "n": num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
+		"bool": &types.AttributeValueMemberBOOL{Value: true}, "null": &types.AttributeValueMemberNULL{Value: true},
+		"ss": &types.AttributeValueMemberSS{Value: []string{"one"}}, "ns": &types.AttributeValueMemberNS{Value: []string{"1"}},
+		"bs": &types.AttributeValueMemberBS{Value: [][]byte{[]byte("bytes")}},
+		"l":  &types.AttributeValueMemberL{Value: []types.AttributeValue{str("text")}},
+		"m":  &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"s": str("text")}},
+	}
+}
+
+// spoil changes all that a record refers to.
+func spoil(r leasehold.Record) {
+	copy(r.Data, "spoiled!")
+	spoilAttributes(r.Attributes)
+}
+
+func spoilAttributes(attributes map[string]types.AttributeValue) {
+	for name, v := range attributes {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			v.Value = "spoiled"
+		case *types.AttributeValueMemberN:
+			v.Value = "-1"
+		case *types.AttributeValueMemberB:
+			copy(v.Value, "spoiled")
+		case *types.AttributeValueMemberBOOL:
+			v.Value = false
+		case *types.AttributeValueMemberNULL:
+			v.Value = false
+		case *types.AttributeValueMemberSS:
+			v.Value[0] = "spoiled"
+		case *types.AttributeValueMemberNS:
+			v.Value[0] = "-1"
+		case *types.AttributeValueMemberBS:
+			copy(v.Value[0], "spoiled")
+		case *types.AttributeValueMemberL:
+			v.Value[0].(*types.AttributeValueMemberS).Value = "spoiled"
+		case *types.AttributeValueMemberM:
+			v.Value["s"].(*types.AttributeValueMemberS).Value = "spoiled"
+		}
+		delete(attributes, name)
+	}
+}
+
+func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Holder != nil {
+				spoil(*e.Holder)
+			}
+		}
+		c, _ := w.client(cfg)
+		is := func(what string, r leasehold.Record) {
+			t.Helper()
+			if !bytes.Equal(r.Data, []byte("data")) || !reflect.DeepEqual(r.Attributes, everyAttribute()) {
+				t.Errorf("%s has data %q and attributes %v", what, r.Data, r.Attributes)
+			}
+		}
+		given := everyAttribute()
+		lock := w.acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(given), leasehold.WithoutRenewal())
+		spoilAttributes(given)
+		is("the record", lock.Record())
+		spoil(lock.Record())
+		is("the record, spoiled by whoever had it,", lock.Record())
+		copy(lock.Data(), "spoiled!")
+		is("the record, spoiled by its data,", lock.Record())
+
+		// Another goroutine of this client waits, and another gives up.
+		var held *leasehold.HeldError
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+		is("the holder", held.Holder)
+		spoil(held.Holder)
+		is("the record, spoiled by who did not get it,", lock.Record())
+
+		// It is not renewed, and another client takes it over.
+		heir, _ := w.client(cfg)
+		next := w.acquire(heir, "job")
+		for range 2 {
+			dead, ok := next.TookOver()
+			if !ok {
+				t.Fatal("nobody was taken over")
+			}
+			is("the dead holder's record", dead)
+			spoil(dead)
+		}
+	})
+}

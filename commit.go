@@ -48,14 +48,22 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 		return notSent(holds[0], context.Cause(ctx))
 	}
 	t := newTransaction(ctx, holds, writes, guardsOf(holds))
-	done := make(chan error, 1)
-	g.c.detach(func() { done <- t.commit() })
+	done := make(chan struct{})
+	var err error
+	g.c.detach(func() {
+		defer close(done)
+		err = t.commit()
+	})
 	select {
-	case err := <-done:
+	case <-done:
 		return err
 	case <-ctx.Done():
 	}
-	return t.left(ctx, done)
+	if t.Leave(done) {
+		return g.c.unknownOutcome("commit", holds[0].key, context.Cause(ctx))
+	}
+	<-done
+	return err
 }
 
 // CommitAndRelease is Commit that frees the key in the same transaction. The
@@ -172,17 +180,17 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 	}
 	t := newTransaction(ctx, holdsOf(rs), writes, ends)
 	t.ended = (*holding).outlived
-	step, err := t.run()
-	t.report(err)
+	result, err := t.run()
+	t.report(result, err)
 	for i, r := range rs {
 		switch {
-		case step == decide.Landed:
+		case result.Step == decide.Committed:
 			fs[i].settled(started, r.e, nil)
 			r.op.end(nil)
 		case t.losses[i] != nil:
 			fs[i].settled(started, r.e, t.losses[i])
 			r.op.end(t.losses[i])
-		case step == decide.Doubtful:
+		case result.Step == decide.Doubtful:
 			// A record that shows the version of this attempt was released by it.
 			fs[i].tried.Add(attempts[i])
 			fs[i].tried.NoReply()

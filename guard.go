@@ -35,12 +35,12 @@ func (g *Group) Guards() []types.TransactWriteItem {
 	for i, l := range g.locks {
 		holds[i] = l.h
 	}
-	return guardsOf(guarded(holds))
+	return guardsOf(rowsOf(holds))
 }
 
-// guarded returns the rows that the grants of holds rest on: their own records in
-// order, and those of the sessions that they are under, each once.
-func guarded(holds []*holding) []*holding {
+// rowsOf returns what the grants of holds rest on: their own records in order,
+// and the rows of the sessions that they are under, each once.
+func rowsOf(holds []*holding) []*holding {
 	rows := slices.Clone(holds)
 	for _, h := range holds {
 		if h.session != nil && !slices.Contains(rows[len(holds):], h.session.row) {

@@ -12,7 +12,7 @@ import (
 
 // checkWrites refuses what can never be committed beside the guards of holds.
 func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem) error {
-	rows := guarded(holds)
+	rows := rowsOf(holds)
 	switch most := maxTransact - len(rows); {
 	case most < 0:
 		return fmt.Errorf("leasehold: commit %v: %d guards alone: a transaction takes %d items: commit under fewer locks at once",

@@ -68,7 +68,7 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 // besideRows adds what the grant rests on to what the caller reads.
 func (h *holding) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem, error) {
 	all := slices.Clip(gets)
-	for _, row := range guarded([]*holding{h}) {
+	for _, row := range rowsOf([]*holding{h}) {
 		key, err := h.c.proto.Key(protocol.Key(row.key))
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func (h *holding) readTogether(ctx context.Context, gets []types.TransactGetItem
 // its session, any more.
 func (h *holding) stillHeld(items []protocol.Item) error {
 	var failed []failedGuard
-	for i, row := range guarded([]*holding{h}) {
+	for i, row := range rowsOf([]*holding{h}) {
 		if reason, _, _ := row.gone(items[i]); reason != "" {
 			failed = append(failed, failedGuard{row, items[i]})
 		}
@@ -121,7 +121,7 @@ func (h *holding) readFailed(ctx context.Context, err error) error {
 }
 
 func (h *holding) checkGets(gets []types.TransactGetItem) error {
-	rows := len(guarded([]*holding{h}))
+	rows := len(rowsOf([]*holding{h}))
 	if most := maxTransact - rows; len(gets) > most {
 		what := "the lock's record"
 		if rows > 1 {

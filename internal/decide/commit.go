@@ -82,10 +82,10 @@ const (
 
 // Course is where a commit stands when a request of its has been answered.
 type Course struct {
-	Stage   Stage
-	Open    bool // some request has had no answer: it may have landed, or may yet
-	Trusted bool // the lock is
-	Stopped bool // the caller has left, the client closes, or the token grows old
+	Stage      Stage
+	Unanswered bool // a request has had no answer: it may have been applied, or may be yet
+	Trusted    bool // the lock is
+	Stopped    bool // the caller has left, the client closes, or the token grows old
 }
 
 // Step is what a commit does next.
@@ -96,7 +96,7 @@ const (
 	Again     Step = iota // the same request
 	Void                  // go on to Voiding
 	Reread                // go on to Rereading
-	Landed                // over: the writes have landed, once
+	Committed             // over: the writes have landed, once
 	NotHeld               // over: a guard failed. Nothing was written, nor will be
 	Cancelled             // over: one of the writes failed. Nothing was written, nor will be
 	Rejected              // over: the request itself is wrong or not allowed
@@ -115,20 +115,20 @@ func NextCommit(t CommitReply, c Course) Step {
 		if c.Stage == Voiding {
 			return Cancelled
 		}
-		return Landed
+		return Committed
 	case GuardFailed:
 		return NotHeld
 	case Busy, Unreachable:
 		switch {
-		case c.Stopped && c.Open:
+		case c.Stopped && c.Unanswered:
 			return Doubtful
-		case c.Stopped, !c.Trusted && !c.Open:
+		case c.Stopped, !c.Trusted && !c.Unanswered:
 			return GiveUp
 		}
 		return Again
 	case WriteFailed:
 		switch {
-		case !c.Open:
+		case !c.Unanswered:
 			return Cancelled
 		case c.Stage != Sending || c.Stopped:
 			return Doubtful
@@ -139,7 +139,7 @@ func NextCommit(t CommitReply, c Course) Step {
 			return Reread
 		}
 	}
-	if c.Open {
+	if c.Unanswered {
 		return Doubtful
 	}
 	return Rejected

@@ -79,28 +79,28 @@ func TestACommitIsNeverCalledFailedThatMayLandYet(t *testing.T) {
 		"in progress": {Effect: Unknown, Cause: Busy},
 		"silence":     {Effect: Unknown, Cause: Unreachable},
 	}
-	trusted, open := Course{Trusted: true}, Course{Trusted: true, Open: true}
-	untrusted, stopped, left := Course{}, Course{Trusted: true, Stopped: true}, Course{Trusted: true, Open: true, Stopped: true}
+	trusted, open := Course{Trusted: true}, Course{Trusted: true, Unanswered: true}
+	untrusted, stopped, left := Course{}, Course{Trusted: true, Stopped: true}, Course{Trusted: true, Unanswered: true, Stopped: true}
 	at := func(s Stage, c Course) Course { c.Stage = s; return c }
-	late := Course{Open: true} // trust has ended with a request unanswered
+	late := Course{Unanswered: true} // trust has ended with a request unanswered
 	for _, tc := range []struct {
 		name   string
 		course Course
 		want   map[string]Step
 	}{
 		{"all answered", trusted, map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Cancelled, "busy": Again, "refused": Rejected, "taken": Rejected}},
+			"applied": Committed, "guard": NotHeld, "write": Cancelled, "busy": Again, "refused": Rejected, "taken": Rejected}},
 		{"one without an answer", open, map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Void, "busy": Again, "refused": Doubtful, "taken": Doubtful,
+			"applied": Committed, "guard": NotHeld, "write": Void, "busy": Again, "refused": Doubtful, "taken": Doubtful,
 			"in progress": Again, "silence": Again}},
 		{"all answered, trust has ended", untrusted, map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Cancelled, "busy": GiveUp, "refused": Rejected}},
+			"applied": Committed, "guard": NotHeld, "write": Cancelled, "busy": GiveUp, "refused": Rejected}},
 		{"one without an answer, trust has ended", late, map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Void, "busy": Again, "silence": Again, "refused": Doubtful}},
+			"applied": Committed, "guard": NotHeld, "write": Void, "busy": Again, "silence": Again, "refused": Doubtful}},
 		{"all answered, stopped", stopped, map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Cancelled, "busy": GiveUp, "refused": Rejected}},
+			"applied": Committed, "guard": NotHeld, "write": Cancelled, "busy": GiveUp, "refused": Rejected}},
 		{"one without an answer, stopped", left, map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Doubtful, "busy": Doubtful, "in progress": Doubtful,
+			"applied": Committed, "guard": NotHeld, "write": Doubtful, "busy": Doubtful, "in progress": Doubtful,
 			"silence": Doubtful, "refused": Doubtful, "taken": Doubtful}},
 		{"voiding", at(Voiding, open), map[string]Step{
 			"applied": Cancelled, "guard": NotHeld, "busy": Again, "in progress": Again, "silence": Again,
@@ -108,10 +108,10 @@ func TestACommitIsNeverCalledFailedThatMayLandYet(t *testing.T) {
 		{"voiding, stopped", at(Voiding, left), map[string]Step{
 			"applied": Cancelled, "guard": NotHeld, "busy": Doubtful, "silence": Doubtful, "taken": Doubtful}},
 		{"rereading", at(Rereading, open), map[string]Step{
-			"applied": Landed, "guard": NotHeld, "write": Doubtful, "busy": Again, "silence": Again,
+			"applied": Committed, "guard": NotHeld, "write": Doubtful, "busy": Again, "silence": Again,
 			"taken": Doubtful, "refused": Doubtful}},
 		{"rereading, stopped", at(Rereading, left), map[string]Step{
-			"applied": Landed, "write": Doubtful, "busy": Doubtful, "silence": Doubtful}},
+			"applied": Committed, "write": Doubtful, "busy": Doubtful, "silence": Doubtful}},
 	} {
 		for answer, want := range tc.want {
 			if got := NextCommit(answers[answer], tc.course); got != want {

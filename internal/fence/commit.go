@@ -1,0 +1,197 @@
+package fence
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Locks are those whose grants guard a commit.
+type Locks interface {
+	// Trusted reports whether all of them are: otherwise nothing is sent, except
+	// to find out about a request without an answer.
+	Trusted() bool
+
+	// Turn waits until this commit may send a request, and keeps others out until
+	// leave is called.
+	Turn(ctx context.Context) (leave func())
+
+	// Throttled hears of each request that was throttled, or in conflict.
+	Throttled(err error)
+}
+
+// Commit is one transaction of writes and guards.
+type Commit struct {
+	sender *attempts.Sender
+	locks  Locks
+	token  token
+	writes *request // with the guards
+	guards *request // alone
+
+	requests   int
+	unanswered bool // a request has had no answer
+
+	mu       sync.Mutex    // guards what follows
+	left     bool          // the caller has: nothing more is sent
+	inFlight chan struct{} // of the request in flight: closed when the caller's values have been read; nil: none is
+}
+
+// Result is how a commit ended.
+type Result struct {
+	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
+	Err      error                      // of the last request; Cancelled: of the one whose writes failed
+	Writes   []types.CancellationReason // Cancelled: one for each write
+	Failed   []FailedGuard              // NotHeld: at least one
+	Requests int
+	Took     time.Duration
+}
+
+// FailedGuard is a guard that failed.
+type FailedGuard struct {
+	Guard int           // its index
+	Item  protocol.Item // of which its condition is not true; nil: there is none, or an engine does not return it
+}
+
+// New prepares a commit of writes. guarded are the guards or, for a lock that is
+// released with the writes, its release; guards are the guards alone, in the same
+// order.
+func New(s *attempts.Sender, locks Locks, now func() decide.Instant, writes, guarded, guards []types.TransactWriteItem) *Commit {
+	id := protocol.NewVersion()
+	form := func(items []types.TransactWriteItem) *request {
+		return &request{in: &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(id)}, guards: len(guards)}
+	}
+	return &Commit{
+		sender: s, locks: locks, token: token{now: now},
+		writes: form(slices.Concat(writes, guarded)), guards: form(guards),
+	}
+}
+
+// Run sends the transaction until it is known whether it was applied, or cannot
+// be known. It ends soon after ctx, with the answer to the request in flight. It
+// is called once.
+func (c *Commit) Run(ctx context.Context) Result {
+	c.token.since = c.token.now()
+	r := c.run(ctx)
+	r.Requests, r.Took = c.requests, c.token.now().Mono-c.token.since.Mono
+	return r
+}
+
+func (c *Commit) run(ctx context.Context) Result {
+	var last, cancelled Result
+	var pauses attempts.Pauses
+	stage, request := decide.Sending, c.writes
+	for {
+		reply, err, sent := c.send(ctx, request)
+		if !sent {
+			last.Step = decide.GiveUp
+			if c.unanswered {
+				last.Step = decide.Doubtful
+			}
+			return last
+		}
+		last = Result{Err: err}
+		switch reply.Cause {
+		case decide.WriteFailed:
+			cancelled = Result{Step: decide.Cancelled, Err: err, Writes: reply.Reasons[:len(reply.Reasons)-request.guards]}
+		case decide.GuardFailed:
+			last.Failed = failedGuards(reply, request.guards)
+		case decide.Busy:
+			c.locks.Throttled(err)
+			c.sender.Pause(ctx, &pauses)
+		case decide.Unreachable:
+			c.sender.Pause(ctx, &pauses)
+		}
+		last.Step = decide.NextCommit(reply, decide.Course{
+			Stage: stage, Unanswered: c.unanswered, Trusted: c.locks.Trusted(), Stopped: ctx.Err() != nil || c.token.isOld(),
+		})
+		switch last.Step {
+		case decide.Again:
+		case decide.Void:
+			stage, request = decide.Voiding, c.guards
+		case decide.Reread:
+			stage, request = decide.Rereading, c.writes
+		case decide.Cancelled:
+			return cancelled
+		default:
+			return last
+		}
+	}
+}
+
+func failedGuards(reply decide.CommitReply, guards int) []FailedGuard {
+	failed := make([]FailedGuard, len(reply.Failed))
+	for i, guard := range reply.Failed {
+		failed[i] = FailedGuard{Guard: guard, Item: reply.Reasons[len(reply.Reasons)-guards+guard].Item}
+	}
+	return failed
+}
+
+// send sends a request once, and waits for its answer whatever becomes of the
+// caller. Not sent: there is no use in it any more.
+func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, _ error, sent bool) {
+	defer c.locks.Turn(ctx)()
+	inFlight := c.begin(ctx)
+	if inFlight == nil {
+		return decide.CommitReply{}, nil, false
+	}
+	read := sync.OnceFunc(func() { close(inFlight) })
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts.Limit)
+	defer cancel()
+	reply, err := r.send(ctx, c.sender, &c.token, read)
+	read() // a wrapper of the SDK may drop the options by which it would have been called
+	c.requests++
+	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
+	c.answered()
+	return reply, err, true
+}
+
+// begin puts a request in flight, nil if none is to be sent any more. From then
+// on a caller that leaves does not know the outcome.
+func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
+	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left {
+		return nil
+	}
+	c.inFlight = make(chan struct{})
+	return c.inFlight
+}
+
+func (c *Commit) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight = nil
+}
+
+// Leave lets the caller leave while Run goes on: nothing more is sent. It returns
+// once the caller's values are not read any more, and reports whether a request
+// is in flight. If none is, done will be closed without another.
+func (c *Commit) Leave(done <-chan struct{}) (inFlight bool) {
+	c.mu.Lock()
+	c.left = true
+	read := c.inFlight
+	c.mu.Unlock()
+	if read == nil {
+		return false
+	}
+	select {
+	case <-done:
+		return false
+	case <-read:
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight != nil
+}

@@ -1,0 +1,99 @@
+package fence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// request is sent any number of times under one idempotency token, one at a
+// time.
+type request struct {
+	in     *dynamodb.TransactWriteItemsInput
+	guards int    // so many of the last items
+	body   []byte // as it was first sent
+}
+
+// send sends the request once. read is called when the SDK has read the caller's
+// values.
+func (r *request) send(ctx context.Context, s *attempts.Sender, t *token, read func()) (decide.CommitReply, error) {
+	_, err := s.DB.TransactWriteItems(ctx, r.in, attempts.NoRetries, r.inTheSameBytes(read), t.checkWhenSigned)
+	if errors.Is(err, errTokenOld) {
+		return decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err
+	}
+	reply := decide.ClassifyCommit(err, len(r.in.TransactItems), r.guards)
+	reply.Cause, err = s.CauseOf(reply.Cause, err)
+	return reply, err
+}
+
+// inTheSameBytes has every request carry the bytes of the first. The SDK writes
+// the members of a map in random order, and DynamoDB may take that for another
+// request under the same token (aws-sdk-go-v2 issue 1900).
+func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
+	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
+		out middleware.SerializeOutput, md middleware.Metadata, err error,
+	) {
+		req, ok := in.Request.(*smithyhttp.Request)
+		if !ok {
+			return out, md, fmt.Errorf("leasehold: a request of unknown type %T", in.Request)
+		}
+		if r.body == nil {
+			if r.body, err = io.ReadAll(req.GetStream()); err != nil {
+				return out, md, err
+			}
+		}
+		if in.Request, err = req.SetStream(bytes.NewReader(r.body)); err != nil {
+			return out, md, err
+		}
+		read()
+		return next.HandleSerialize(ctx, in)
+	}
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Serialize.Add(middleware.SerializeMiddlewareFunc("leasehold.SameBytes", replace), middleware.After)
+		})
+	}
+}
+
+// TokenUse is how long requests are signed under one token. DynamoDB keeps a
+// token for ten minutes after the first request that used it was completed (API
+// reference, TransactWriteItems), and takes no request that was signed more
+// than five minutes before it arrives.
+const TokenUse = 5 * time.Minute
+
+// errTokenOld is why a request was not sent that was signed too late.
+var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
+
+// token is the idempotency token of a commit.
+type token struct {
+	since decide.Instant // when its use began
+	now   func() decide.Instant
+}
+
+// isOld reports whether DynamoDB may soon forget the token.
+func (t *token) isOld() bool { return t.now().Since(t.since) >= TokenUse }
+
+// checkWhenSigned has the SDK check the token's age when it has signed a request.
+// A process that was paused may have signed it long after it decided to send it,
+// and DynamoDB takes it for five minutes from then.
+func (t *token) checkWhenSigned(o *dynamodb.Options) {
+	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if t.isOld() {
+			return middleware.FinalizeOutput{}, middleware.Metadata{}, errTokenOld
+		}
+		return next.HandleFinalize(ctx, in)
+	}
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("leasehold.TokenAge", check), middleware.After)
+	})
+}

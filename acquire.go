@@ -209,7 +209,7 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 
 // grantLimit is the deadline of an attempt to be granted: a reply that comes
 // after trust has ended is of no use.
-func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing.trust()) }
+func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing.Trust()) }
 
 // grantWithin is grantLimit for one attempt: nor is a reply of use that comes
 // after the trust in its session has ended.

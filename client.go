@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -28,7 +29,7 @@ type Client struct {
 	db       DB
 	requests *attempts.Sender
 	cfg      Config
-	timing   timing
+	timing   lease.Timing
 	proto    protocol.Protocol
 	caps     layout.Capabilities
 	owner    string // with the client id
@@ -82,7 +83,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	owner := protocol.NewOwner(cfg.Owner)
 	c := &Client{
 		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
-		timing: timing{lease: cfg.Lease, margin: cfg.Margin, every: cfg.RenewEvery, skew: proto.Skew()},
+		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
 		lines: newLines(cfg), observed: observed.New[Key](on.Memory), entries: observed.New[entryKey](on.Memory), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),

@@ -70,7 +70,7 @@ func (h *holding) freeingBy(op *releasing, started decide.Instant, trusted bool)
 	f := h.freeing
 	f.op = op
 	f.first = f.first && (f.tried.Silent() || !started.Past(h.trustEnds()))
-	f.until = started.Add(h.timing.lease)
+	f.until = started.Add(h.timing.Lease)
 	return f
 }
 
@@ -100,7 +100,7 @@ func (f *freeing) failed(e ending, err error) {
 	if f.later != nil {
 		f.later.Stop()
 	}
-	f.pause = min(max(2*f.pause, h.c.timing.lease), touchEvery)
+	f.pause = min(max(2*f.pause, h.c.timing.Lease), touchEvery)
 	f.later = time.AfterFunc(f.pause, func() {
 		if h.session.row.ended() == nil && h.c.enter() {
 			defer h.c.leave()
@@ -146,7 +146,7 @@ func (h *holding) heldUntil(end decide.Instant) time.Duration {
 
 // next spells the next attempt to release.
 func (f *freeing) next(e ending) (attempt, *protocol.Write) {
-	a := f.h.c.newAttempt(f.h.want.timing.lease)
+	a := f.h.c.newAttempt(f.h.want.timing.Lease)
 	return a, f.releaseOf(a, e)
 }
 

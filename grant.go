@@ -94,7 +94,7 @@ func (l *Lock) Detach() (Grant, error) {
 	defer h.mu.Unlock()
 	return Grant{
 		Table: h.c.cfg.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
-		Versions: h.asHeld().Versions, Lease: h.timing.lease, TrustedUntil: until,
+		Versions: h.asHeld().Versions, Lease: h.timing.Lease, TrustedUntil: until,
 	}, nil
 }
 
@@ -122,7 +122,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	if err != nil {
 		return nil, err
 	}
-	want := &request{key: key, timing: c.timing.scaled(r.lease), policy: policy}
+	want := &request{key: key, timing: c.timing.Scaled(r.lease), policy: policy}
 	type result struct {
 		h   *holding
 		err error
@@ -219,7 +219,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 			}
 			shown, err := c.decode(want.key, item)
 			a, ok := attempts.Find(sent, shown.Version)
-			return a, ok && err == nil && !shown.Released && !c.now().Past(want.timing.trustedFrom(a.sent))
+			return a, ok && err == nil && !shown.Released && !c.now().Past(want.timing.TrustedFrom(a.sent))
 		},
 		Throttled: c.throttled(ctx, want.key, g.Token),
 	})

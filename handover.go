@@ -47,7 +47,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 	defer cancel()
 	op := f.operation(func() (attempt, *protocol.Write) {
 		f.stored = f.stored || len(f.tried.Versions()) > 0 && !want.changes.none()
-		a := h.c.newAttempt(want.timing.lease).under(h.session)
+		a := h.c.newAttempt(want.timing.Lease).under(h.session)
 		a.handsOver = true
 		return a, h.c.proto.HandOver(f.named(), h.c.grantOf(want, a))
 	}, func(item protocol.Item, sent []attempt) (attempt, bool) {

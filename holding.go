@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 )
@@ -37,7 +38,7 @@ type holding struct {
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	cause     error      // why trust ended; nil while trusted
-	timing    timing
+	timing    lease.Timing
 	manual    bool            // nothing renews it but its callers
 	until     decide.Instant  // under a session there is no end but the session's
 	confirmed string          // the version of the last write known to have landed
@@ -80,7 +81,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 	h.expiry = time.AfterFunc(max(now.Remaining(h.until), 0), h.look)
 	h.armWarnings(h.first, want.warnings)
 	if !want.manual {
-		h.renewal = c.renewals.Add(h.timing.times(), now.Remaining(h.until), h.renewDue)
+		h.renewal = c.renewals.Add(h.timing.Times(), now.Remaining(h.until), h.renewDue)
 	}
 	h.mu.Unlock()
 	c.keep(h)
@@ -94,11 +95,11 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 // grant once attempt a has landed. Under a session no instant is too late: the
 // lease in such a record is for readers that know nothing of sessions, and
 // whether it was renewed is no matter of trust.
-func (h *holding) trustedFrom(t timing, a attempt) decide.Instant {
+func (h *holding) trustedFrom(t lease.Timing, a attempt) decide.Instant {
 	if h.session != nil {
 		return decide.Never
 	}
-	return t.trustedFrom(a.sent)
+	return t.TrustedFrom(a.sent)
 }
 
 // trustEnds is the instant at which trust ends if nothing is renewed: that of
@@ -157,7 +158,7 @@ func (h *holding) look() {
 		return
 	}
 	if h.throughOutage(now) {
-		h.expiry.Reset(h.timing.every)
+		h.expiry.Reset(h.timing.Every)
 		h.mu.Unlock()
 		return
 	}
@@ -176,7 +177,7 @@ func (h *holding) look() {
 // out, because DynamoDB answers that it cannot: nobody could be granted it, if
 // that is what everybody hears. An answer counts for a lease. h.mu is held.
 func (h *holding) throughOutage(now decide.Instant) bool {
-	return h.c.cfg.HoldThroughOutage && h.outage != nil && !now.Past(h.outage.Add(h.timing.lease))
+	return h.c.cfg.HoldThroughOutage && h.outage != nil && !now.Past(h.outage.Add(h.timing.Lease))
 }
 
 // heard enters what the last answer to a renewal says of DynamoDB. h.mu is held.
@@ -330,7 +331,7 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 	if now.Past(h.until) && !h.throughOutage(now) {
 		return // an ended trust never revives; look will say so
 	}
-	h.timing = h.timing.scaled(a.lease)
+	h.timing = h.timing.Scaled(a.lease)
 	h.until = h.trustedFrom(h.timing, a)
 	h.confirmed, h.record = a.version, r
 	// What was tried before it can no longer land: its condition names
@@ -339,13 +340,13 @@ func (h *holding) confirmAt(now decide.Instant, a attempt, r Record) {
 		h.tried = slices.Delete(h.tried, 0, i+1)
 	}
 	for _, t := range h.tried { // what was tried after it may land yet, with a shorter lease
-		h.until = h.until.Earlier(h.trustedFrom(h.timing.scaled(t.lease), t))
+		h.until = h.until.Earlier(h.trustedFrom(h.timing.Scaled(t.lease), t))
 	}
 	h.stored = h.stored && len(h.tried) > 0
 	h.begun, h.lastErr, h.outage = false, nil, nil
 	h.rearm(now)
 	if h.renewal != nil {
-		h.c.renewals.Renewed(h.renewal, h.timing.times(), now.Mono-a.sent.Mono, now.Remaining(h.until))
+		h.c.renewals.Renewed(h.renewal, h.timing.Times(), now.Mono-a.sent.Mono, now.Remaining(h.until))
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *Client) observe(key Key, item protocol.Item, now decide.Instant) (*Reco
 // it at now, when the wall clock read wall, and its version v first at v.Since.
 func (c *Client) deadAt(r Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	if c.caps.Expiry == layout.WallClock {
-		return decide.DeadByClock(r.ExpiresAt, c.timing.skew, c.caps.LeaseStep, wall, now.Mono)
+		return decide.DeadByClock(r.ExpiresAt, c.timing.Skew, c.caps.LeaseStep, wall, now.Mono)
 	}
 	return decide.DeadByVersion(v.Since.Mono, r.Lease)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
 // AcquireOption is for Acquire, TryAcquire, AcquireAll, AcquireAny and Do.
@@ -50,7 +50,7 @@ type ReleasePolicy interface {
 // request is what a caller of Acquire asks for.
 type request struct {
 	key       Key
-	timing    timing
+	timing    lease.Timing
 	changes   changes
 	ifExists  bool
 	noWait    bool
@@ -164,7 +164,7 @@ type leaseOption time.Duration
 
 func (d leaseOption) toAcquire(r *request) {
 	r.asked.lease = time.Duration(d)
-	r.timing = r.timing.scaled(r.asked.lease)
+	r.timing = r.timing.Scaled(r.asked.lease)
 }
 func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
 
@@ -244,34 +244,3 @@ func (f breakFunc) toBreak(b *breaking) { f(b) }
 // IfUnrenewed breaks only if the holder has not renewed since r was read:
 // for holders that were found dead.
 func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking) { b.unrenewed = true }) }
-
-// timing is how long a grant lasts and is trusted, and how often renewed.
-type timing struct {
-	lease, margin, every time.Duration
-	skew                 time.Duration // of the clocks that the layout compares; 0: it compares none
-}
-
-// trust is how long a grant or a renewal is trusted.
-func (t timing) trust() time.Duration { return t.lease - t.margin - t.skew }
-
-// trustedFrom is the instant up to which an attempt begun at sent is trusted,
-// should it land.
-func (t timing) trustedFrom(sent decide.Instant) decide.Instant {
-	return decide.TrustedUntil(sent, t.lease, t.margin+t.skew)
-}
-
-// times are how often it is renewed.
-func (t timing) times() renewals.Times { return renewals.Times{Every: t.every, Trust: t.trust()} }
-
-// scaled returns the timing for another lease, in the same proportions; clocks
-// differ by as much as ever.
-func (t timing) scaled(lease time.Duration) timing {
-	ratio := float64(lease) / float64(t.lease)
-	t.lease = lease
-	t.margin = time.Duration(float64(t.margin) * ratio)
-	t.every = time.Duration(float64(t.every) * ratio)
-	if t.skew > 0 {
-		t.every = min(t.every, t.trust()/3)
-	}
-	return t
-}

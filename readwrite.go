@@ -145,7 +145,7 @@ func (w *crowd) gone(now time.Duration) []blocker {
 
 // nextSide is next for a key that several may hold.
 func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
-	a := s.c.newAttempt(s.want.timing.lease)
+	a := s.c.newAttempt(s.want.timing.Lease)
 	g := s.c.grantOf(s.want, a)
 	g.Create = s.crowd.absent && !s.want.ifExists
 	g.Takeable, g.Intents = versionsOf(s.tried), versionsOf(s.crowd.intents)
@@ -189,7 +189,7 @@ func (s *seeker) landedUnseen(last attempt, item protocol.Item) (*holding, error
 		if r.Released || r.Grant != a.version {
 			continue
 		}
-		if s.c.now().Remaining(s.want.timing.trustedFrom(a.sent)) >= s.want.timing.trust()/2 {
+		if s.c.now().Remaining(s.want.timing.TrustedFrom(a.sent)) >= s.want.timing.Trust()/2 {
 			return s.hold(a, r), nil
 		}
 		if r.mode == protocol.ModeRead {
@@ -227,18 +227,18 @@ func (s *seeker) intend() (answer, error) {
 	if s.untilIntent() > 0 {
 		return answer{}, nil
 	}
-	a := s.c.newAttempt(s.want.timing.lease)
+	a := s.c.newAttempt(s.want.timing.Lease)
 	w := s.intention(a)
 	if w == nil {
 		return answer{}, nil
 	}
 	s.requests++
-	ans := s.c.write(s.life, w, min(attemptLimit, s.want.timing.every))
+	ans := s.c.write(s.life, w, min(attemptLimit, s.want.timing.Every))
 	s.crowd.due = s.c.now().Mono + s.c.cfg.PollMax
 	switch {
 	case ans.Effect == decide.Applied:
 		s.intended(a)
-		s.crowd.due = a.sent.Mono + s.want.timing.every
+		s.crowd.due = a.sent.Mono + s.want.timing.Every
 		return answer{}, s.see(ans.item)
 	case ans.Effect == decide.Unknown:
 		s.intended(a)

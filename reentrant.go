@@ -25,7 +25,7 @@ func (h *holding) refuses(want *request) error {
 // not show; empty: nothing. It sends nothing, so that it can store nothing.
 func (h *holding) differsFrom(want *request) string {
 	h.mu.Lock()
-	r, lease := h.record, h.timing.lease
+	r, lease := h.record, h.timing.Lease
 	h.mu.Unlock()
 	switch {
 	case want.asked.lease != 0 && want.asked.lease != lease:

@@ -193,10 +193,10 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 	}
 	timing := h.timing
 	if r.lease != 0 {
-		timing = timing.scaled(r.lease)
+		timing = timing.Scaled(r.lease)
 	}
 	hold := h.asHeld()
-	a := h.c.newAttempt(timing.lease)
+	a := h.c.newAttempt(timing.Lease)
 	h.tried = append(h.tried, a)
 	h.stored = h.stored || !r.changes.none()
 	h.begun = true
@@ -210,7 +210,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 	}
 	remaining := h.remaining(now)
 	if outage {
-		remaining = max(remaining, h.timing.every)
+		remaining = max(remaining, h.timing.Every)
 	}
 	within := decide.RenewalDeadline(remaining)
 	if h.session != nil { // nothing is trusted for longer or less long by its reply
@@ -255,7 +255,7 @@ func (h *holding) renewOnce(ctx context.Context, r renewal, endTurn func()) answ
 	h.heard(ans)
 	if h.outage != nil && h.c.cfg.HoldThroughOutage && h.renewal != nil {
 		// It has been heard of for now: it is another's turn.
-		h.c.renewals.Lasts(h.renewal, h.timing.lease)
+		h.c.renewals.Lasts(h.renewal, h.timing.Lease)
 	}
 	remaining = h.remaining(h.c.now())
 	h.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -42,20 +43,20 @@ func (a attempt) under(s *session) attempt {
 
 // lives reports whether a grant by this attempt, should it have landed, can be
 // trusted at now.
-func (a attempt) lives(t timing, now decide.Instant) bool {
+func (a attempt) lives(t lease.Timing, now decide.Instant) bool {
 	if a.session != nil {
 		return a.session.row.ended() == nil
 	}
-	return !now.Past(t.trustedFrom(a.sent))
+	return !now.Past(t.TrustedFrom(a.sent))
 }
 
 // isWorthHaving reports whether a grant by this attempt, should it have landed,
 // can be trusted for half as long as a new one, or is under a session.
-func (a attempt) isWorthHaving(t timing, now decide.Instant) bool {
+func (a attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.session != nil {
 		return a.lives(t, now)
 	}
-	return now.Remaining(t.trustedFrom(a.sent)) >= t.trust()/2
+	return now.Remaining(t.TrustedFrom(a.sent)) >= t.Trust()/2
 }
 
 func versionsOf(attempts []attempt) []string {

@@ -92,7 +92,7 @@ func (c *Client) beginSession(ctx context.Context) (*session, answer) {
 	s := &session{id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{}}
 	proto := c.sharing.proto.Session()
 	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
-	a := c.newAttempt(want.timing.lease)
+	a := c.newAttempt(want.timing.Lease)
 	a.owner = owner
 	ans := c.write(ctx, proto.Grant(c.grantOf(want, a)), want.grantLimit())
 	switch {

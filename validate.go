@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -29,7 +30,7 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 		if r.manual {
 			return r, c.unsupported("WithoutRenewal together with SharedLease")
 		}
-		r.timing = timing{lease: lockLease, margin: c.timing.margin, every: touchEvery}
+		r.timing = lease.Timing{Lease: lockLease, Margin: c.timing.Margin, Every: touchEvery}
 	}
 	if r.key, err = c.checkKey("acquire", r.key); err != nil {
 		return r, err
@@ -37,7 +38,7 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	if c.isSession(r.key) {
 		return r, fmt.Errorf("leasehold: acquire %v in table %s: the key is that of a session: choose one that does not begin so", r.key, c.cfg.Table)
 	}
-	if err := c.checkLease(r.key, r.timing.lease); err != nil {
+	if err := c.checkLease(r.key, r.timing.Lease); err != nil {
 		return r, err
 	}
 	if err := r.checkAlone(c, r.policy, &r.changes); err != nil {
@@ -88,9 +89,9 @@ func (c *Client) checkLease(key Key, lease time.Duration) error {
 	if lease < minLease {
 		return fmt.Errorf("leasehold: %v: lease of %v: at least %v", key, lease, minLease)
 	}
-	if t := c.timing.scaled(lease); t.skew > 0 && t.trust() < minLease/2 {
+	if t := c.timing.Scaled(lease); t.Skew > 0 && t.Trust() < minLease/2 {
 		return fmt.Errorf("leasehold: %v: lease of %v: the margin, %v, and the clock skew of layout %s, %v, leave %v of it to be trusted: at least %v",
-			key, lease, t.margin, c.cfg.Layout.Name(), t.skew, t.trust(), minLease/2)
+			key, lease, t.Margin, c.cfg.Layout.Name(), t.Skew, t.Trust(), minLease/2)
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func (s *seeker) next(over bool) (attempt, *protocol.Write) {
 	if s.want.side != nil {
 		return s.nextSide(over)
 	}
-	a := s.c.newAttempt(s.want.timing.lease).under(s.session)
+	a := s.c.newAttempt(s.want.timing.Lease).under(s.session)
 	if over {
 		a.dead = s.deadHolder()
 	}

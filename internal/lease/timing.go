@@ -1,0 +1,41 @@
+package lease
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/renewals"
+)
+
+// Timing is how long a lease lasts and is trusted, and how often it is renewed.
+type Timing struct {
+	Lease  time.Duration
+	Margin time.Duration // trust ends so much before the lease
+	Every  time.Duration // from one renewal to the next
+	Skew   time.Duration // of the wall clocks that the layout compares; 0: it compares none
+}
+
+// Trust is how long a grant or a renewal is trusted.
+func (t Timing) Trust() time.Duration { return t.Lease - t.Margin - t.Skew }
+
+// TrustedFrom is the instant up to which an attempt begun at sent is trusted,
+// should it be applied.
+func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
+	return decide.TrustedUntil(sent, t.Lease, t.Margin+t.Skew)
+}
+
+// Scaled returns the timing of another lease, in the same proportions; clocks
+// differ by as much as ever.
+func (t Timing) Scaled(lease time.Duration) Timing {
+	ratio := float64(lease) / float64(t.Lease)
+	t.Lease = lease
+	t.Margin = time.Duration(float64(t.Margin) * ratio)
+	t.Every = time.Duration(float64(t.Every) * ratio)
+	if t.Skew > 0 {
+		t.Every = min(t.Every, t.Trust()/3)
+	}
+	return t
+}
+
+// Times are how often it is renewed, for a queue.
+func (t Timing) Times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }

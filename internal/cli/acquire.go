@@ -14,14 +14,15 @@ func (a *app) newAcquire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acquire KEY [flags]",
 		Short: "Acquire KEY and leave it held, for scripts",
-		Long: `Acquire KEY, print the grant as JSON and exit, with KEY held.
+		Long: `Acquire KEY, print the grant as JSON and exit with KEY still held.
 
-Nothing renews it: run leasehold renew before the lease ends, then release.
-Prefer leasehold run where one command does the work.
+Nothing renews the lease: run leasehold renew before it expires, and leasehold
+release when the work is done. If one command does the work, prefer leasehold
+run.
 
-FILE is replaced if it is missing, empty or holds a grant that is over, else
-refused. A device or FIFO is written through, a symbolic link is followed. If
-the grant cannot be written, KEY is released again.`,
+FILE is written if it is missing, empty or holds a grant that has ended; any
+other file is refused. A device or FIFO is written to, a symbolic link is
+followed. If the grant cannot be written, KEY is released again.`,
 		Example: `  leasehold acquire deploy/prod -l 10m -f grant.json
   leasehold renew -f grant.json
   leasehold release -f grant.json`,
@@ -52,15 +53,15 @@ the grant cannot be written, KEY is released again.`,
 			if err := a.refuseNested(s, args[0], f.sortKey); err != nil {
 				return err
 			}
-			return no(a.acquire(cmd.Context(), s, args[0], &f, to))
+			return answer(a.acquire(cmd.Context(), s, args[0], &f, to))
 		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
-	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: for ever)")
+	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
-	fl.StringVar(&f.data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
+	fl.StringVar(&f.data.text, "data", "", dataUsage)
 	grantFlag(fl, &path, "write the grant to `FILE`, mode 0600")
 	return cmd
 }
@@ -81,15 +82,15 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 	if err == nil {
 		return nil
 	}
-	// Nobody knows the grant, so nobody else could release it.
+	// Nobody has the grant, so nobody else could release it.
 	k := printable(grant.Key.String())
 	lock, released := g.locks.Resume(ctx, grant)
 	if released == nil {
 		released = lock.Release(ctx)
 	}
 	if released != nil {
-		return usagef("cannot write the grant to %s: %v; %s could not be released either, it is free after its lease: %s",
-			to.name(), pathless(err), k, words(released, s.table+" in "+s.location))
+		return usagef("cannot write the grant to %s: %v; %s could not be released either, and becomes free when its lease expires: %s",
+			to.name(), withoutPath(err), k, errorText(released, s.table+" in "+s.location))
 	}
-	return usagef("cannot write the grant to %s: %v; %s was released again", to.name(), pathless(err), k)
+	return usagef("cannot write the grant to %s: %v; %s was released again", to.name(), withoutPath(err), k)
 }

@@ -26,9 +26,10 @@ func (a *app) newBreak() *cobra.Command {
 		Short: "Break one grant that is stuck",
 		Long: `Free KEY, whoever holds it.
 
-Shows the record, observes whether the holder still renews, and asks. Breaks
-that grant only: if another was made meanwhile, nothing happens (exit code 1).
-A live holder may work on for some seconds: only fenced writes are safe then.`,
+Shows the record, observes whether its holder still renews, and asks. Breaks
+only that grant: if KEY has been granted again by then, nothing happens (exit
+code 1). A live holder may work on for some seconds: in that time only fenced
+writes are safe.`,
 		Example: `  leasehold break import/7
   leasehold break import/7 --token 1764230400000042 --yes`,
 		Args: oneKey,
@@ -37,7 +38,7 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 			case f.yes && f.token == 0 && f.ifVersion == "":
 				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
 			case !f.yes && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
-				return usageOf(cmd, "it asks at a terminal only: give --token and --yes")
+				return usageOf(cmd, "break asks at a terminal, and there is none: use --token and --yes")
 			}
 			s, err := a.open(cmd, "")
 			if err != nil {
@@ -45,30 +46,30 @@ A live holder may work on for some seconds: only fenced writes are safe then.`,
 			}
 			defer s.close()
 			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			return no(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
 				return a.breakGrant(ctx, s, locks, key, f)
 			}))
 		},
 	}
 	fl := cmd.Flags()
 	fl.Int64Var(&f.token, "token", 0, "break only the grant with this `TOKEN`; needed with --yes")
-	fl.StringVar(&f.ifVersion, "if-version", "", "break only while the record shows this `VERSION`: for grants without a token, those of other libraries")
+	fl.StringVar(&f.ifVersion, "if-version", "", "break only if the record still has this `VERSION`; for grants of other libraries, which have no token")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not observe, do not ask")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
 
 func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
-	meant := func(r leasehold.Record) bool {
+	wanted := func(r leasehold.Record) bool {
 		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
 	}
-	r, err := holder(ctx, locks, key, meant)
+	r, err := holder(ctx, locks, key, wanted)
 	switch {
 	case err != nil:
 		return cause(ctx, err)
 	case r.Released:
-		return exit(codeNo, usagef("nobody holds %s: nothing to break", printable(key.String())))
-	case !meant(r):
+		return exit(codeNo, usagef("%s is not held: nothing to break", printable(key.String())))
+	case !wanted(r):
 		return &leasehold.ChangedError{Now: r}
 	}
 	var opts []leasehold.BreakOption
@@ -80,7 +81,7 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 		if err != nil {
 			return err
 		}
-		if o.found == dead {
+		if o.liveness == dead {
 			opts = append(opts, leasehold.IfUnrenewed())
 		}
 		r = o.record
@@ -108,7 +109,7 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 	if err != nil {
 		return observation{}, err
 	}
-	o := a.observeAloud(ctx, by, []leasehold.Record{r}, "the holder")[0]
+	o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
 	switch {
 	case o.err != nil:
 		return o, o.err
@@ -116,14 +117,14 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 		return o, fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(r.Key.String()), s.table)
 	case o.record.Released, grantOf(o.record) != grantOf(r):
 		return o, &leasehold.ChangedError{Now: o.record}
-	case o.found == live && o.by.shared:
-		fmt.Fprintln(a.Stderr, "The holder lives: it has just renewed its shared lease, and may work on for up to twenty minutes after a break.")
-	case o.found == live:
-		fmt.Fprintln(a.Stderr, "The holder lives: it has just renewed, and may work on for some seconds after a break.")
+	case o.liveness == live && o.heartbeat.shared:
+		fmt.Fprintln(a.Stderr, "The holder is alive: it has just renewed its session. After a break it may work on for up to twenty minutes.")
+	case o.liveness == live:
+		fmt.Fprintln(a.Stderr, "The holder is alive: it has just renewed. After a break it may work on for some seconds.")
 	case by.expiry == layout.WallClock:
-		fmt.Fprintf(a.Stderr, "The record has expired (%s): its holder is dead, or stuck.\n", leaseText(o.record, a.Now()))
+		fmt.Fprintf(a.Stderr, "The record has expired (%s): its holder is dead or stuck.\n", leaseText(o.record, a.Now()))
 	default:
-		fmt.Fprintf(a.Stderr, "The holder has not renewed for a lease (%s): it is dead, or stuck.\n", shortDuration(o.by.lease))
+		fmt.Fprintf(a.Stderr, "The holder has not renewed for one lease (%s): it is dead or stuck.\n", shortDuration(o.heartbeat.lease))
 	}
 	yes, err := a.ask(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())))
 	if err == nil && !yes {

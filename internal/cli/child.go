@@ -10,14 +10,14 @@ import (
 type child struct {
 	cmd      *exec.Cmd
 	terminal terminal
-	stops    chan syscall.Signal // CMD was stopped by this signal
-	exited   chan struct{}       // closed when CMD has ended; it is reaped by reap
+	stops    chan syscall.Signal // receives the signal each time CMD is stopped
+	exited   chan struct{}       // closed when CMD has ended, before reap is called
 	reaped   chan struct{}       // closed by reap
-	status   *syscall.WaitStatus // where exited could not be told without reaping; set before it is closed
+	status   *syscall.WaitStatus // set before exited is closed, on systems where await must reap CMD; else nil
 }
 
-// startChild starts CMD. On Linux the kernel kills it if this process dies:
-// that is tied to the thread which started it, so one is kept until CMD ends.
+// startChild starts CMD. On Linux the kernel kills CMD when the thread that
+// started it ends, so that thread is kept until CMD has ended.
 func startChild(cmd *exec.Cmd) (*child, error) {
 	c := &child{cmd: cmd, stops: make(chan syscall.Signal), exited: make(chan struct{}), reaped: make(chan struct{})}
 	cmd.SysProcAttr = ownGroup()
@@ -38,7 +38,7 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 	return c, nil
 }
 
-// watch reports what happens to CMD until it ends.
+// watch reports stops of CMD until it ends.
 func (c *child) watch() {
 	defer close(c.exited)
 	for {
@@ -56,9 +56,9 @@ func (c *child) group() int { return c.cmd.Process.Pid }
 // signal sends a signal to CMD's group, which may have ended by now.
 func (c *child) signal(sig syscall.Signal) { _ = killGroup(c.group(), sig) }
 
-// reap returns CMD's exit code, once exited is closed.
+// reap returns CMD's exit code. exited must be closed.
 func (c *child) reap() int {
-	_ = c.cmd.Wait() // what it says is in the state, or in c.status
+	_ = c.cmd.Wait() // the exit code is in ProcessState, or in c.status
 	close(c.reaped)
 	c.terminal.takeBack()
 	switch {

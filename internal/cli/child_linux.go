@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock is the same for all processes of the machine, and goes on while it
-// is suspended (clock_gettime(2)).
+// bootClock is the time since boot. It is the same for all processes of the
+// machine and advances while the machine is suspended (clock_gettime(2)).
 func bootClock() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // the clock exists since Linux 2.6.39, Go asks for 3.2
 	return time.Duration(ts.Nano())
 }
 
-// ownGroup puts CMD into a process group of its own, and has the kernel kill
-// it when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+// ownGroup puts CMD into its own process group, and makes the kernel kill CMD
+// when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// dieWithParent has the kernel kill this process when its parent dies, after
-// the thread that calls it has executed another program too.
+// dieWithParent makes the kernel kill this process when its parent dies. This
+// stays in force when the calling thread executes another program.
 func dieWithParent() {
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) // it fails for no signal that exists
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) // fails only for an invalid signal
 }
 
-// await returns when CMD was stopped or has ended. One that has ended keeps
-// its process id until reap, so that no signal to its group can reach another
-// (waitid(2), WNOWAIT).
+// await returns when CMD was stopped or has ended. It does not reap CMD: CMD
+// keeps its process id until reap, so that no signal to its group can reach
+// other processes (waitid(2), WNOWAIT).
 func (c *child) await() (stopped bool, sig syscall.Signal) {
 	const cldStopped = 5 // siginfo's si_code, <asm-generic/siginfo.h>
 	for {
@@ -42,14 +42,15 @@ func (c *child) await() (stopped bool, sig syscall.Signal) {
 		case err != nil || info.Code != cldStopped:
 			return false, 0
 		}
-		// The news of a stop is taken, that of the end is left to reap.
+		// Consume the stop, so that the next call does not report it again. The
+		// end of CMD is left for reap.
 		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 		return true, stopSignal(&info)
 	}
 }
 
-// stopSignal reads si_status, which x/sys has no name for: it follows si_pid
-// and si_uid in the union that begins at a word's alignment.
+// stopSignal reads si_status, which x/sys does not name. It follows si_pid and
+// si_uid in the union, which is aligned to a word.
 func stopSignal(info *unix.Siginfo) syscall.Signal {
 	const header, pidAndUID = 3 * 4, 2 * 4
 	word := unsafe.Sizeof(uintptr(0))
@@ -57,5 +58,6 @@ func stopSignal(info *unix.Siginfo) syscall.Signal {
 	return syscall.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+pidAndUID))) //nolint:gosec // within the struct, which x/sys pads to the kernel's size
 }
 
-// thisProgram is found even after its file was replaced by a newer version.
+// thisProgram returns a path that works even if a newer version has replaced the
+// program's file.
 func thisProgram() (string, error) { return "/proc/self/exe", nil }

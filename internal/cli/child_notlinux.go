@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock is the wall clock, for want of one that all processes share,
-// nobody can set and suspend does not stop.
+// bootClock is the wall clock. No other clock is shared by all processes and
+// advances while the machine is suspended. Its risk is that somebody sets it.
 func bootClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// ownGroup puts CMD into a process group of its own. That the supervisor has
-// died is for the watchdog to see.
+// ownGroup puts CMD into its own process group. Only the watchdog notices that
+// the supervisor has died.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func dieWithParent() {}

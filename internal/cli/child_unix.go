@@ -13,17 +13,18 @@ import (
 // killGroup sends a signal to every process of a group.
 func killGroup(group int, sig syscall.Signal) error { return unix.Kill(-group, sig) }
 
-// ownSession is for a process that no signal from the terminal may reach.
+// ownSession keeps signals of the terminal from a process.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// outlive makes this process ignore whatever it may be sent together with its
-// supervisor, and the end of those who would read its reports.
-func outlive() {
+// ignoreSignals makes the watchdog ignore signals that are meant for its
+// supervisor, and SIGPIPE, as the supervisor may die before it reads a report.
+func ignoreSignals() {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGALRM, unix.SIGTSTP, unix.SIGPIPE)
 }
 
-// exitCode is that of a process that has ended, as a shell gives it.
+// exitCode returns the exit code of a process as a shell shows it: 128+N for
+// signal N.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return codeSignal + int(status.Signal())
@@ -31,8 +32,8 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// lockFile waits for the lock of a file, whose processes hold it for
-// microseconds (flock(2)).
+// lockFile locks a file (flock(2)) and waits for that if need be: other
+// processes hold it for microseconds.
 func lockFile(path string) (unlock func(), err error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -1,19 +1,19 @@
-// Package cli is the command leasehold: one file a command, and beside them
-// what they share.
+// Package cli is the command leasehold: one file for each command, and these
+// files that the commands share.
 //
-//	root.go       flags of all commands, and their order in the help
-//	settings.go   flag, LEASEHOLD_*, AWS chain, default: where the locks are
-//	              (defaultstore.go: where nobody names one); held.go what is
-//	              held above this process
-//	connect.go    the SDK's client for that, and a lock client on it
-//	messages.go   what is said on stderr, in text or JSON
-//	errors.go     what an error means: exit code, kind, words
-//	waiting.go    who is waited for
-//	grantfile.go  where a grant goes, and what must not be overwritten;
-//	              grantstore.go the store that a grant is of
-//	supervise.go  CMD under the lock; child*.go its process group; watchdog.go
-//	              the second process that stops it when trust ends; gate*.go
-//	              what CMD waits at until that process knows of it
+//	root.go       global flags, and the order of commands in the help
+//	settings.go   chooses the table or local store: flag, LEASEHOLD_*, AWS
+//	              settings, default (defaultstore.go); held.go: the keys held
+//	              by outer runs
+//	connect.go    connects to the table or store, and makes lock clients
+//	messages.go   messages on stderr, in text or JSON
+//	errors.go     an error's exit code, kind and text
+//	waiting.go    reports who holds the key while the command waits
+//	grantfile.go  writes a grant to a file without overwriting anything of
+//	              value; grantstore.go: the table or store a grant belongs to
+//	supervise.go  runs CMD under the lock; child*.go: its process group;
+//	              watchdog.go: the process that stops CMD when trust ends;
+//	              gate*.go: keeps CMD waiting until the watchdog knows of it
 package cli
 
 import (
@@ -29,20 +29,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Env is what surrounds one run of the command.
+// Env is the environment of one run of the command. Tests replace its parts.
 type Env struct {
-	Args           []string // without the command's own name
+	Args           []string // without the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        []string // KEY=VALUE, for CMD
 	LookupEnv      func(string) (string, bool)
 	Now            func() time.Time
-	Executable     func() (string, error) // this program, to start itself again
-	MachineDir     string                 // of the machine's store, which is used if this is there
-	OnEC2          func() bool            // this machine is an instance of EC2
+	Executable     func() (string, error) // path of this program, to start it again
+	MachineDir     string                 // the machine's store is used if this directory exists
+	OnEC2          func() bool            // whether this machine is an EC2 instance
 }
 
-// FromOS returns the surroundings of this process.
+// FromOS returns the environment of this process.
 func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -77,9 +77,9 @@ func Main(env Env) int {
 		return 0
 	}
 	if readerGone(err, env.Stdout) {
-		return codeSignal + int(syscall.SIGPIPE) // as if the signal had ended it, and as silent
+		return codeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
 	}
-	// Flags that could not be parsed leave --json unread.
+	// PersistentPreRunE has not run if the flags could not be parsed.
 	a.say.configure(a.flags)
 	a.report(err)
 	var code *exitError
@@ -89,8 +89,8 @@ func Main(env Env) int {
 	return a.troubleCode(cmd)
 }
 
-// readerGone reports whether err is that nobody reads standard output any more,
-// as after head(1) has seen enough.
+// readerGone reports whether err means that the reader of standard output has
+// closed it, as head(1) does.
 func readerGone(err error, stdout io.Writer) bool {
 	f, ok := stdout.(*os.File)
 	var in *fs.PathError
@@ -103,7 +103,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// width is how many columns the terminal has, 80 where it does not say.
+// width is the terminal's number of columns, or 80 if unknown.
 func width(stream any) int {
 	if f, ok := stream.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
@@ -113,8 +113,8 @@ func width(stream any) int {
 	return 80
 }
 
-// troubleCode is the exit code of cmd for trouble of leasehold's own: what
-// runs a CMD leaves the small codes to it, as timeout(1) does.
+// troubleCode is the exit code of cmd if leasehold itself fails. Commands that
+// run a CMD leave the small codes to CMD, as timeout(1) does.
 func (a *app) troubleCode(cmd *cobra.Command) int {
 	runsCommand := cmd.Annotations[runsCMD] == always || cmd.Annotations[runsCMD] == unlessWatch && !cmd.Flags().Changed("watch")
 	if cmd.Annotations[runsCMD] == afterDashes {
@@ -128,8 +128,8 @@ func (a *app) troubleCode(cmd *cobra.Command) int {
 	return codeTrouble
 }
 
-// Annotation of commands that run a CMD: always, only if one is given, or
-// unless they watch.
+// The annotation runsCMD says when a command runs a CMD: always, only if one
+// follows --, or unless --watch is given.
 const (
 	runsCMD     = "runs CMD"
 	always      = "always"

@@ -29,29 +29,30 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// idleConnections is how many connections are kept between requests: as many
-// as a client of package leasehold renews at once.
+// idleConnections is how many idle connections are kept: as many as a client of
+// package leasehold sends renewals at the same time.
 const idleConnections = 128
 
-// madeUp are the region and credentials where an engine on loopback takes any.
-const madeUp = "local"
+// placeholder is the region and the credentials for a server on loopback, which
+// accepts any.
+const placeholder = "local"
 
 // store is an open lock table.
 type store struct {
 	db       *dynamodb.Client
 	table    string
 	layout   layout.Layout
-	location string // region, URL or file: for people, and to tell stores apart
-	file     string // of a local store
-	created  bool   // by this very command
-	misfit   error  // a local store's table is of another layout
+	location string // region, URL or file, as shown in messages
+	file     string // of a local store; empty: DynamoDB
+	created  bool   // this command has created the local store's table
+	misfit   error  // the local store's table has another layout
 	health   health
-	watch    *waiting
-	gate     sync.RWMutex // whoever locks it keeps requests back; a request holds it for reading
+	wait     *waitReporter
+	requests sync.RWMutex // held for reading during a request; lock it to keep requests back
 	close    func()
 }
 
-// place tells where the table is: the file, or the endpoint or region.
+// place is where the table is: the file, the endpoint or the region.
 func (s *store) place() string {
 	if s.file != "" {
 		return s.file
@@ -59,11 +60,11 @@ func (s *store) place() string {
 	return s.location
 }
 
-// id tells one table from every other.
+// id distinguishes tables of the same name.
 func (s *store) id() string { return s.location + " " + s.table }
 
 // open opens the lock table that flags and environment name. granted is the
-// table of a grant, if there is one.
+// table of a grant, if there is one. It refuses a table of another layout.
 func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
 	s, err := a.openAny(cmd, granted)
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
 	return s, nil
 }
 
-// openAny is open for commands that look at the table itself, which may be of
+// openAny is open for commands that check or create the table, which may have
 // another layout.
 func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
@@ -96,19 +97,19 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.say.at(s.table, s.location)
-	s.watch = a.watchWait(s)
-	shut := s.close
+	a.say.setTable(s.table, s.location)
+	s.wait = a.startWaitReporter(s)
+	closeStore := s.close
 	s.close = func() {
-		s.watch.end()
-		shut()
+		s.wait.end()
+		closeStore()
 	}
 	return s, nil
 }
 
 func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	if p.unnamed {
-		a.say.always("no table: using %s, %s (see --table)", tilde(a.Env, p.file), p.whose())
+		a.say.always("no table: using %s, %s (see --table)", tilde(a.Env, p.file), p.scope())
 	}
 	open := boltstore.Open
 	if p.machine {
@@ -122,7 +123,7 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	s.db = engine.Client(a.trace(s))
 	s.file, s.location = p.file, tilde(a.Env, p.file)
 	s.close = func() { _ = engine.Close() }
-	a.say.at(s.table, s.location)
+	a.say.setTable(s.table, s.location)
 	if err := s.createTable(ctx); err != nil {
 		s.close()
 		return err
@@ -130,7 +131,7 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	return nil
 }
 
-// createTable creates the table of a local store where there is none.
+// createTable creates the table of a local store if it does not exist.
 func (s *store) createTable(ctx context.Context) error {
 	spec := table.Spec{Name: s.table, Layout: s.layout}
 	problems, err := table.Check(ctx, s.db, spec)
@@ -150,14 +151,14 @@ func (s *store) createTable(ctx context.Context) error {
 func (a *app) openAWS(ctx context.Context, s *store) error {
 	endpoint := cmp.Or(a.flags.endpoint, a.get("AWS_ENDPOINT_URL_DYNAMODB"), a.get("AWS_ENDPOINT_URL"))
 	if endpoint != "" && !strings.Contains(endpoint, "://") {
-		return usagef("--endpoint-url %s: begin it with http:// or https://", endpoint)
+		return usagef("--endpoint-url %s must begin with http:// or https://", endpoint)
 	}
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
 	})
 	opts := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
-		config.WithLogger(logging.Nop{}), // what the SDK notes of its connections nobody can act on; -v has the requests
+		config.WithLogger(logging.Nop{}), // users cannot act on the SDK's notes about connections; -v logs requests
 	}
 	if a.flags.region != "" {
 		opts = append(opts, config.WithRegion(a.flags.region))
@@ -165,7 +166,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 	if a.flags.profile != "" {
 		opts = append(opts, config.WithSharedConfigProfile(a.flags.profile))
 	}
-	if isLoopback(endpoint) { // no question to the instance's metadata service for what any value will do
+	if isLoopback(endpoint) { // any credentials will do: do not ask the instance's metadata service
 		opts = append(opts, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
@@ -180,8 +181,8 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 			o.BaseEndpoint = aws.String(a.flags.endpoint)
 		}
 		if isLoopback(aws.ToString(o.BaseEndpoint)) {
-			o.Region = cmp.Or(o.Region, madeUp)
-			o.Credentials = aws.NewCredentialsCache(orMadeUp{o.Credentials})
+			o.Region = cmp.Or(o.Region, placeholder)
+			o.Credentials = aws.NewCredentialsCache(orPlaceholder{o.Credentials})
 		}
 	}, a.trace(s))
 	s.location = cmp.Or(aws.ToString(s.db.Options().BaseEndpoint), s.db.Options().Region)
@@ -191,7 +192,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 	return nil
 }
 
-// isLoopback reports whether a URL is of this machine.
+// isLoopback reports whether a URL names this machine.
 func isLoopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -201,22 +202,22 @@ func isLoopback(endpoint string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// orMadeUp supplies credentials where there are none.
-type orMadeUp struct{ real aws.CredentialsProvider }
+// orPlaceholder provides placeholder credentials if there are no real ones.
+type orPlaceholder struct{ real aws.CredentialsProvider }
 
-func (c orMadeUp) Retrieve(ctx context.Context) (aws.Credentials, error) {
+func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	if c.real != nil {
 		if found, err := c.real.Retrieve(ctx); err == nil {
 			return found, nil
 		}
 	}
-	return credentials.NewStaticCredentialsProvider(madeUp, madeUp, "").Retrieve(ctx)
+	return credentials.NewStaticCredentialsProvider(placeholder, placeholder, "").Retrieve(ctx)
 }
 
 // locks returns a lock client on the table.
 func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
-	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.table, s.layout, closing
-	// What it would log is said by the command, from events and errors.
+	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.table, s.layout, closeTimeout
+	// The command itself reports events and errors.
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	locks, err := leasehold.New(s.db, cfg)
 	if err != nil {
@@ -225,7 +226,7 @@ func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
 	return locks, nil
 }
 
-// withLocks runs fn with a lock client on the table. A signal ends fn's context.
+// withLocks calls fn with a lock client on the table. A signal ends fn's context.
 func (s *store) withLocks(ctx context.Context, fn func(ctx context.Context, locks *leasehold.Client) error) error {
 	locks, err := s.locks(leasehold.Config{})
 	if err != nil {
@@ -239,12 +240,12 @@ func (s *store) withLocks(ctx context.Context, fn func(ctx context.Context, lock
 	return fn(ctx, locks)
 }
 
-// closing is how long the command waits at its end for requests under way.
-const closing = time.Second
+// closeTimeout is how long the command waits at its end for requests in flight.
+const closeTimeout = time.Second
 
-// closeLocks ends a lock client.
+// closeLocks closes a lock client.
 func closeLocks(locks *leasehold.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = locks.Close(ctx) // what was held has been released, or said to be lost
+	_ = locks.Close(ctx) // locks have been released, or reported as lost
 }

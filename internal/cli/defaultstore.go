@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// storeName is the file of a store that nobody named, in its directory.
+// storeName is the file name of a default store.
 const storeName = "locks.db"
 
-// machineDir is where an administrator makes a directory for the store of all
-// users of a machine.
+// machineDir is the directory that an administrator may create for a store that
+// all users of the machine share.
 func machineDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -25,10 +25,10 @@ func machineDir() string {
 	return "/var/lib/leasehold"
 }
 
-// defaultStore is the store where nobody names one: the machine's if its
-// directory is there, else the user's own. That the directory is there and
-// does not do is an error: with some users in one store and some in another,
-// two would hold one key.
+// defaultStore returns the store to use if none is named: the machine's if its
+// directory exists, else the user's own. If the directory exists but cannot be
+// used, openMachineStore fails: if some users used one store and some another,
+// two of them could hold the same key.
 func defaultStore(env Env) (file string, machine bool, err error) {
 	if env.MachineDir != "" {
 		_, err := os.Lstat(env.MachineDir)
@@ -51,15 +51,15 @@ func openMachineStore(file string) (localdynamo.Store, error) {
 		store, err = boltstore.Open(file)
 	}
 	if err != nil {
-		return nil, usagef("the store of this machine cannot be used by user %s: %v: have its administrator make %s as leasehold help environment says, "+
-			"or name another store: --table, or --file PATH", userName(), err, filepath.Dir(file))
+		return nil, usagef("user %s cannot use this machine's store: %v: ask an administrator to create %s as leasehold help environment says, "+
+			"or name another store with --table or --file", userName(), err, filepath.Dir(file))
 	}
 	return store, nil
 }
 
-// makeShared makes an empty file that those may write to who may make files in
-// its directory. It appears with its mode, whatever the umask says: others may
-// be waiting for it.
+// makeShared creates an empty file unless it exists. Users who may create files
+// in its directory may write to it. It appears with its final mode, whatever the
+// umask: other processes may open it at once.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,7 +69,7 @@ func makeShared(file string) error {
 		return err
 	}
 	if !dir.IsDir() {
-		return fmt.Errorf("%s is no directory", filepath.Dir(file))
+		return fmt.Errorf("%s is not a directory", filepath.Dir(file))
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), temporary(file))
 	if err != nil {
@@ -87,8 +87,8 @@ func makeShared(file string) error {
 	return nil
 }
 
-// whose says for whom the locks of a store are that nobody named.
-func (p place) whose() string {
+// scope says which processes share the locks of a default store.
+func (p place) scope() string {
 	if p.machine {
 		return "locks for this machine only"
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Clients of the demo have one letter each.
+// Each process of the demo is named by one letter.
 const (
-	leastClients = 3
-	mostClients  = 26
+	minClients = 3
+	maxClients = 26
 )
 
-// demoLease is short, so that the demo is.
+// demoLease is short, to keep the demo short.
 const demoLease = 2 * time.Second
 
 type demoFlags struct {
@@ -38,28 +38,29 @@ func (a *app) newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
-		Long: `Watch processes contend for one lock, one of them killed with kill -9 and one
-stopped past its lease: who holds it, with which token, and how the stopped
-one's late write is refused. About 20 seconds, no AWS.`,
+		Long: `Watch processes compete for one lock. One of them is killed with kill -9, and
+one is stopped past its lease and then continued. Shows who holds the lock, with
+which token, and how the late write of the stopped process is refused. Takes
+about 20 seconds and needs no AWS.`,
 		Example: `  leasehold demo
   leasehold demo --table locks      # the same on your table`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.clients < leastClients || f.clients > mostClients {
-				return usageOf(cmd, "-c %d: from %d to %d", f.clients, leastClients, mostClients)
+			if f.clients < minClients || f.clients > maxClients {
+				return usageOf(cmd, "-c %d: use %d to %d", f.clients, minClients, maxClients)
 			}
 			if runtime.GOOS == "windows" {
-				return usagef("the demo stops a process and lets it go on, which Windows cannot")
+				return usagef("the demo does not run on Windows, which cannot stop and continue a process")
 			}
 			return a.demo(cmd, f)
 		},
 	}
-	cmd.Flags().IntVarP(&f.clients, "clients", "c", leastClients, "`N` processes contend")
+	cmd.Flags().IntVarP(&f.clients, "clients", "c", minClients, "run `N` processes")
 	cmd.Flags().VarP(durationFlag{d: &f.lease, min: time.Second}, "lease", "l", "lease `DURATION`")
 	return cmd
 }
 
-// demo is one course of the demonstration.
+// demo is one run of the demo.
 type demo struct {
 	app       *app
 	lease     time.Duration
@@ -77,7 +78,7 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("lease") { // clocks may differ: less of it can be trusted
+	if !cmd.Flags().Changed("lease") { // the skew that the layout allows for shortens trust
 		f.lease += proto.Skew()
 	}
 	where, clean, err := a.demoPlace(l)
@@ -100,13 +101,13 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 		d.processes = append(d.processes, p)
 	}
 	if err := d.play(ctx); err != nil {
-		return no(err)
+		return answer(err)
 	}
 	return nil
 }
 
-// demoPlace returns the flags that say where the lock is: where the user said
-// on the command line, else in a store that is removed afterwards.
+// demoPlace returns the flags that name the table: the user's flags or, if there
+// are none, a temporary store. clean removes that store.
 func (a *app) demoPlace(l layout.Layout) (flags []string, clean func(), err error) {
 	f := a.flags
 	written := []string{"--layout", l.Name()}
@@ -130,8 +131,8 @@ func (a *app) demoPlace(l layout.Layout) (flags []string, clean func(), err erro
 	return append(flags, written...), func() {}, nil
 }
 
-// play plays the demonstration's three acts: a holder is killed, the next is
-// stopped, and goes on when it has been replaced.
+// play runs the demo: one holder is killed; the next is stopped, and continued
+// after a third has taken over.
 func (d *demo) play(ctx context.Context) error {
 	for range d.processes {
 		if _, err := d.next(ctx, demoReady); err != nil {
@@ -189,7 +190,7 @@ func (d *demo) play(ctx context.Context) error {
 	if !sleep(ctx, d.lease*3/4) {
 		return context.Cause(ctx)
 	}
-	second.tell(demoWrite) // read when it goes on
+	second.tell(demoWrite) // it reads this once it is continued
 	second.child.signal(continueSignal)
 	wrote, err := d.next(ctx, demoWrote)
 	if err != nil {
@@ -199,7 +200,7 @@ func (d *demo) play(ctx context.Context) error {
 		map[bool]string{true: "", false: "NOT "}[wrote.Lost])
 	last := d.byName(granted.Process)
 	for _, p := range d.processes {
-		if p != last { // or one of them would be granted the key, and write once more
+		if p != last { // a survivor would be granted the key, and write after the clean-up
 			p.child.signal(syscall.SIGKILL)
 		}
 	}
@@ -207,41 +208,41 @@ func (d *demo) play(ctx context.Context) error {
 	if _, err := d.next(ctx, demoCleaned); err != nil {
 		return err
 	}
-	return d.sum(blocked, wrote)
+	return d.summarize(blocked, wrote)
 }
 
-// sum says what was seen.
-func (d *demo) sum(blocked time.Duration, wrote demoEvent) error {
+// summarize writes the result of the demo.
+func (d *demo) summarize(blocked time.Duration, wrote demoEvent) error {
 	if !wrote.Refused || !wrote.Lost {
-		return errors.New("the demo has failed: a stale holder was believed: please report this")
+		return errors.New("the demo has failed: a stale holder could write, or did not notice that its lock was lost: please report this")
 	}
 	if d.app.flags.json {
 		return nil
 	}
 	lasted := "one lease"
-	if blocked > d.lease+time.Second { // a slow machine or table: say what was
+	if blocked > d.lease+time.Second { // a slow machine or table
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
-	_, err := fmt.Fprintf(d.app.Stdout, "A dead holder blocked the key for %s (%g s). No write of a stale holder landed.\n"+
+	_, err := fmt.Fprintf(d.app.Stdout, "A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.\n"+
 		"Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.\n", lasted, d.lease.Seconds())
 	return err
 }
 
-// say writes a line of the course.
+// say writes one line of the demo.
 func (d *demo) say(e demoEvent, format string, args ...any) {
 	elapsed := time.Since(d.began)
 	if d.app.flags.json {
 		ms := elapsed.Milliseconds()
 		e.ElapsedMs = &ms
-		_ = json.NewEncoder(d.app.Stdout).Encode(e) // a reader who has left ends the demo with SIGPIPE
+		_ = json.NewEncoder(d.app.Stdout).Encode(e) // SIGPIPE ends the demo if nobody reads
 		return
 	}
 	fmt.Fprintf(d.app.Stdout, "%5.1fs  %s  %s\n", elapsed.Seconds(), e.Process, fmt.Sprintf(format, args...))
 }
 
-// next returns the next event of that kind, past others that do not matter.
+// next returns the next event of that kind, and skips others.
 func (d *demo) next(ctx context.Context, kind string) (demoEvent, error) {
-	// Nothing in the course takes longer than a lease and a slow table.
+	// No step takes longer than one lease, plus the time of a slow table.
 	limit := time.NewTimer(d.lease + 30*time.Second)
 	defer limit.Stop()
 	for {
@@ -254,7 +255,7 @@ func (d *demo) next(ctx context.Context, kind string) (demoEvent, error) {
 				return e, exit(codeTrouble, fmt.Errorf("process %s of the demo: %s", e.Process, e.Error))
 			}
 		case <-limit.C:
-			return demoEvent{}, fmt.Errorf("the demo waited in vain for a process that is %s", kind)
+			return demoEvent{}, fmt.Errorf("the demo has timed out: no process became %s", kind)
 		case <-ctx.Done():
 			return demoEvent{}, context.Cause(ctx)
 		}
@@ -270,9 +271,9 @@ func (d *demo) byName(name string) *demoProcess {
 	return d.processes[0]
 }
 
-// end kills whatever still runs.
+// end kills the processes that still run.
 func (d *demo) end() {
-	go func() { // so that no process waits to be heard
+	go func() { // no process must block on sending an event
 		for range d.events {
 		}
 	}()

@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// What the demo tells its processes.
+// Orders from the demo to its processes.
 const (
 	demoAcquire = "acquire"
 	demoStop    = "stop"
@@ -31,7 +31,7 @@ const (
 	demoClean   = "clean"
 )
 
-// What they answer.
+// Events that the processes send back.
 const (
 	demoReady    = "ready"
 	demoWaiting  = "waiting"
@@ -42,7 +42,8 @@ const (
 	demoFailed   = "failed"
 )
 
-// demoEvent is one line of a process of the demo, and of the demo's own JSON.
+// demoEvent is one line of output of a process of the demo, and of the demo's own
+// JSON.
 type demoEvent struct {
 	ElapsedMs *int64 `json:"elapsedMs,omitempty"`
 	Process   string `json:"process"`
@@ -59,10 +60,10 @@ type demoProcess struct {
 	name  string
 	child *child
 	in    io.WriteCloser
-	heard chan struct{} // closed when it has said its last
+	heard chan struct{} // closed after its last event
 }
 
-// start starts a process, whose events come to d.events.
+// start starts a process. Its events are sent to d.events.
 func (d *demo) start(args []string) (*demoProcess, error) {
 	self, err := d.app.Executable()
 	if err != nil {
@@ -108,7 +109,7 @@ func (p *demoProcess) end() {
 	p.child.reap()
 }
 
-// newDemoProcess is the command that the demo starts.
+// newDemoProcess is the hidden command that the demo starts.
 func (a *app) newDemoProcess() *cobra.Command {
 	lease := defaultLease
 	cmd := &cobra.Command{
@@ -116,7 +117,7 @@ func (a *app) newDemoProcess() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := &contender{app: a, name: args[0], key: args[1], lease: lease}
 			if err := c.run(cmd); err != nil {
-				c.tell(demoEvent{Event: demoFailed, Error: words(err, a.flags.table)})
+				c.tell(demoEvent{Event: demoFailed, Error: errorText(err, a.flags.table)})
 				return exit(codeTrouble, nil)
 			}
 			return nil
@@ -126,7 +127,7 @@ func (a *app) newDemoProcess() *cobra.Command {
 	return cmd
 }
 
-// contender is the process's own side.
+// contender is one process of the demo, seen from inside.
 type contender struct {
 	app       *app
 	name, key string
@@ -137,10 +138,10 @@ type contender struct {
 
 func (c *contender) tell(e demoEvent) {
 	e.Process = c.name
-	_ = json.NewEncoder(c.app.Stdout).Encode(e) // a demo that has ended kills its processes
+	_ = json.NewEncoder(c.app.Stdout).Encode(e) // fails only if the demo has ended, which kills this process
 }
 
-// run obeys orders until they end.
+// run follows orders until standard input ends.
 func (c *contender) run(cmd *cobra.Command) error {
 	var err error
 	if c.store, err = c.app.open(cmd, ""); err != nil {
@@ -175,12 +176,12 @@ func (c *contender) run(cmd *cobra.Command) error {
 			}
 			c.tell(demoEvent{Event: demoGranted, Token: c.lock.Token()})
 		case demoStop:
-			// Between two requests: who stands still in one to a local store
-			// keeps everybody from its file.
-			c.store.gate.Lock()
+			// Stop between two requests: a process that is stopped during a
+			// request to a local store blocks the file for all others.
+			c.store.requests.Lock()
 			c.tell(demoEvent{Event: demoStopping})
 			stopSelf()
-			c.store.gate.Unlock()
+			c.store.requests.Unlock()
 		case demoWrite:
 			refused, err := c.write(ctx)
 			if err != nil {
@@ -197,11 +198,11 @@ func (c *contender) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// fence is the target's attribute with the greatest token that wrote to it.
+// fence is the target's attribute with the highest token that has written to it.
 const fence = "fence"
 
-// write does the fenced work, as a holder that does not look at its lock
-// would: the target takes no write with a token below one it has seen.
+// write does the fenced work, and does not check the lock first: the target
+// refuses a write with a token lower than one it has seen.
 func (c *contender) write(ctx context.Context) (refused bool, err error) {
 	target, err := c.target()
 	if err != nil {
@@ -222,9 +223,9 @@ func (c *contender) write(ctx context.Context) (refused bool, err error) {
 	return false, err
 }
 
-// makeTarget makes the row that the work is done on, unless it is there. It
-// stands in the lock table, so it is spelled as a lock of the demo: leasehold ls
-// can read that in any layout.
+// makeTarget creates the row that write writes to, unless it exists. It is in the
+// lock table, so it is written as a lock record of the demo: leasehold ls can
+// read that in any layout.
 func (c *contender) makeTarget(ctx context.Context) error {
 	proto, err := records.Of(c.store.layout)
 	if err != nil {
@@ -234,7 +235,7 @@ func (c *contender) makeTarget(ctx context.Context) error {
 		Key: c.targetKey(), Owner: c.lock.Record().Owner, Version: protocol.NewVersion(), Lease: c.lease, Now: time.Now(),
 	})
 	_, err = c.store.db.UpdateItem(ctx, w.UpdateItem(c.store.table))
-	if there := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &there) {
+	if exists := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &exists) {
 		return nil
 	}
 	return err
@@ -244,7 +245,7 @@ func (c *contender) targetKey() protocol.Key {
 	return protocol.Key{Partition: c.key + "/target", Sort: c.lock.Key().Sort}
 }
 
-// target is the key of the row that the work is done on.
+// target returns the key of the row that write writes to.
 func (c *contender) target() (protocol.Item, error) {
 	proto, err := records.Of(c.store.layout)
 	if err != nil {
@@ -253,8 +254,8 @@ func (c *contender) target() (protocol.Item, error) {
 	return proto.Key(c.targetKey())
 }
 
-// clean leaves nothing of the demo in the table. The keys are this demo's
-// alone, so they go whoever holds them by now.
+// clean removes the demo's rows from the table. No other demo uses these keys, so
+// they are deleted whoever holds them by now.
 func (c *contender) clean(ctx context.Context) error {
 	released := c.lock.Release(ctx)
 	if errors.Is(released, leasehold.ErrLost) {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// onEC2 reports whether this machine is an instance of EC2, by what the kernel
-// knows of the hardware: nothing is asked over the network.
+// onEC2 reports whether this machine is an EC2 instance. It reads what the
+// kernel knows about the hardware, and sends nothing over the network.
 func onEC2(sys string) bool {
-	for file, begins := range map[string]string{
+	for file, prefix := range map[string]string{
 		"class/dmi/id/sys_vendor":   "Amazon EC2",
 		"class/dmi/id/board_vendor": "Amazon EC2",
-		"hypervisor/uuid":           "ec2", // of older instance types
+		"hypervisor/uuid":           "ec2", // older instance types
 	} {
 		b, err := os.ReadFile(filepath.Join(sys, file))
-		if err == nil && strings.HasPrefix(string(b), begins) {
+		if err == nil && strings.HasPrefix(string(b), prefix) {
 			return true
 		}
 	}

@@ -23,15 +23,15 @@ func (a *app) newElect() *cobra.Command {
 		Short: "Run CMD whenever this process leads",
 		Long: `Run CMD while this process is the leader under KEY.
 
-Campaigns, runs CMD when elected, stops it when leadership is lost, and
-campaigns again. Ends when CMD exits by itself, with CMD's code.
-With --watch it runs nothing and prints every change of leader.`,
+Campaigns for leadership and runs CMD when elected. If leadership is lost, stops
+CMD and campaigns again. When CMD exits by itself, exits with CMD's code.
+With --watch, runs nothing and prints every change of leader.`,
 		Example: `  leasehold elect scheduler --value "$HOSTNAME:8080" -- ./scheduler
   leasehold elect scheduler --watch`,
 		Annotations: map[string]string{runsCMD: unlessWatch},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.watch {
-				return watchesOnly(cmd, args)
+				return onlyWatch(cmd, args)
 			}
 			return keyAndCommand(cmd, args)
 		},
@@ -43,19 +43,20 @@ With --watch it runs nothing and prints every change of leader.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.value, "value", "", "`TEXT` that observers see, such as an address")
-	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change")
+	fl.StringVar(&f.value, "value", "", "show `TEXT` to observers, such as an address")
+	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change of leader")
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
-	fl.StringVarP(&f.signal, "signal", "s", "TERM", "`SIGNAL` that tells CMD the lock is lost")
-	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", "`DURATION` CMD has from the signal to KILL; both come before trust ends")
+	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
+	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	return cmd
 }
 
-// watchesOnly refuses what --watch does not go with: it runs nothing.
-func watchesOnly(cmd *cobra.Command, args []string) error {
+// onlyWatch refuses arguments and flags that make no sense with --watch, which
+// runs nothing.
+func onlyWatch(cmd *cobra.Command, args []string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
-		return usageOf(cmd, "--watch runs no CMD: leave one of them out")
+		return usageOf(cmd, "--watch and CMD: use one of them")
 	}
 	for _, name := range []string{"value", "lease", "signal", "grace", "owner"} {
 		if cmd.Flags().Changed(name) {
@@ -65,7 +66,7 @@ func watchesOnly(cmd *cobra.Command, args []string) error {
 	return oneKey(cmd, args)
 }
 
-// elect runs CMD under one term after the other, until it ends under one.
+// elect campaigns and runs CMD, term after term, until CMD exits by itself.
 func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
 	j, err := a.newJob(cmd, &f.runFlags, command)
 	if err != nil {
@@ -79,27 +80,27 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 	if err := a.refuseNested(s, key, ""); err != nil {
 		return err
 	}
-	f.ask = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	f.acquire = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 		return election.New(locks, key).Campaign(ctx, f.value, opts...)
 	}
 	signals := catchSignals()
 	defer signals.release()
 	for {
-		heard := a.newRenewals(s)
-		g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, heard.event)
+		renewals := a.newRenewals(s)
+		g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, renewals.event)
 		if err != nil {
-			return no(err)
+			return answer(err)
 		}
-		term := a.supervision(s, key, g.lock, signals, heard, j)
+		term := a.supervision(s, key, g.lock, signals, renewals, j)
 		err = term.run()
 		closeLocks(g.locks)
 		switch {
 		case !errors.Is(err, leasehold.ErrLost):
 			return err
-		case term.asked != 0: // whoever asked for the end wants no other CMD
-			return exit(codeSignal+int(term.asked), nil)
+		case term.endSignal != 0: // the user wants to end this, not to start CMD again
+			return exit(codeSignal+int(term.endSignal), nil)
 		}
-		a.say.text("%s; campaigning again", words(err, s.table+" in "+s.location))
-		s.watch = a.watchWait(s)
+		a.say.text("%s; campaigning again", errorText(err, s.table+" in "+s.location))
+		s.wait = a.startWaitReporter(s)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Exit codes. Those of what runs a CMD are timeout(1)'s, the others grep(1)'s.
+// Exit codes. Commands that run a CMD follow timeout(1), the others grep(1).
 const (
 	codeNo      = 1 // held, lost, not found, changed, does not fit
 	codeTrouble = 2 // usage, AWS, network
 
-	codeLost       = 123 // the lock was lost and CMD stopped
+	codeLost       = 123 // the lock was lost and CMD was stopped
 	codeNotGranted = 124
 	codeNotRun     = 125 // leasehold failed, CMD was not run
 	codeNotExec    = 126 // CMD is not executable
@@ -30,7 +30,8 @@ const (
 	codeSignal     = 128 // + the signal's number
 )
 
-// exitError ends the command with a code. Without an error all has been said.
+// exitError ends the command with a code. If err is nil, nothing more is
+// printed.
 type exitError struct {
 	code int
 	err  error
@@ -57,34 +58,34 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// usageOf is usagef for a mistake that the help of cmd would have prevented.
+// usageOf is usagef with a reference to the help of cmd.
 func usageOf(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...) + ": see " + cmd.CommandPath() + " --help"}
 }
 
-// signalError is a wait that a signal ended.
+// signalError says that a signal ended a wait.
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string {
 	return "ended by " + signalName(e.signal)
 }
 
-// waitedError is a wait that came to the end set for it.
+// waitedError says that the time set by --wait is over.
 type waitedError struct{ wait time.Duration }
 
 func (e *waitedError) Error() string { return "waited " + shortDuration(e.wait) }
 
-// notGranted reports whether err says that somebody else has the key, or that
-// the time to wait for it is over, rather than that something is wrong.
+// notGranted reports whether err means that another owner holds KEY, or that
+// the time to wait for it is over. Any other error means that something failed.
 func notGranted(err error) bool {
 	var waited *waitedError
 	var op *leasehold.OpError
 	return interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || errors.As(err, &waited) && !errors.As(err, &op))
 }
 
-// no ends the command with the exit code for "no" if err is an answer rather
-// than trouble.
-func no(err error) error {
+// answer gives err the exit code for "no" if it is an answer, such as "held" or
+// "not found", rather than a failure.
+func answer(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -97,8 +98,8 @@ func no(err error) error {
 	return err
 }
 
-// interrupted returns the error to exit with if err is the end of a wait by a
-// signal, else nil.
+// interrupted returns the error to exit with if a signal ended the wait, else
+// nil.
 func interrupted(err error) error {
 	if s := (*signalError)(nil); errors.As(err, &s) {
 		return exit(codeSignal+int(s.signal), nil)
@@ -106,7 +107,7 @@ func interrupted(err error) error {
 	return nil
 }
 
-// configError is what leasehold.New found wrong with the flags it was given.
+// configError is an error of leasehold.New: a flag has a bad value.
 type configError struct{ err error }
 
 func (e *configError) Error() string {
@@ -147,7 +148,7 @@ func kindOf(err error) string {
 	return "unknown"
 }
 
-// recordIn is the record that an error shows, nil for none.
+// recordIn returns the record in an error, nil for none.
 func recordIn(err error) *leasehold.Record {
 	var held *leasehold.HeldError
 	var changed *leasehold.ChangedError
@@ -163,16 +164,15 @@ func recordIn(err error) *leasehold.Record {
 	return nil
 }
 
-// words is an error as one line for a person, without leasehold's own name:
-// what failed, at which key and table, and what to do next. Of the SDK's
-// errors it keeps what AWS said.
-func words(err error, where string) string {
+// errorText describes an error in one line: what failed, for which key and
+// table, and what to do next. Of an SDK error it keeps only what AWS said.
+func errorText(err error, where string) string {
 	var op *leasehold.OpError
 	var lost *leasehold.LostError
 	var sdk *smithy.OperationError
 	switch {
 	case errors.As(err, &lost) && lost.Err != nil:
-		// The last renewal's error belongs to it, in fewer words than its own.
+		// Its text contains that of the last renewal's error: shorten that.
 		brief := *lost
 		brief.Err = nil
 		return strings.ReplaceAll(oneLine(trim(err)), oneLine(trim(lost)), oneLine(trim(&brief))) + ": " + reason(lost.Err)
@@ -183,22 +183,22 @@ func words(err error, where string) string {
 		}
 		what += " in table " + where + ": "
 		if errors.Is(err, leasehold.ErrTableNotFound) {
-			return what + "there is no such table: create it with leasehold table create, or check region and endpoint"
+			return what + "the table does not exist: create it with leasehold table create, or check the region and endpoint"
 		}
 		if errors.Is(err, leasehold.ErrUnknownOutcome) {
-			what += "it is not known whether this was done: "
+			what += "the outcome is unknown: "
 		}
 		return what + reason(op.Err)
 	case errors.Is(err, leasehold.ErrTableNotFound):
-		return "there is no table " + where + ": create it with leasehold table create, or check region and endpoint"
+		return "table " + where + " does not exist: create it with leasehold table create, or check the region and endpoint"
 	case errors.As(err, &sdk):
-		return sdk.Operation() + " of " + where + ": " + reason(sdk)
+		return sdk.Operation() + " on " + where + ": " + reason(sdk)
 	}
 	return oneLine(trim(err))
 }
 
-// trim is an error's text without leasehold's own name, and without the table's
-// where it is that of a lock: the caller has named one.
+// trim returns an error's text without the prefix "leasehold: " and without the
+// table, which the user has named.
 func trim(err error) string {
 	text := strings.TrimPrefix(err.Error(), "leasehold: ")
 	var held *leasehold.HeldError
@@ -218,13 +218,13 @@ func trim(err error) string {
 	return text
 }
 
-// reason is what to do about a failed request, and what was answered.
+// reason says why a request failed, after what to do about it.
 func reason(err error) string {
 	switch {
 	case decide.NoCredentials(err):
-		return oneLine("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + whoGives(err))
+		return oneLine("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + providerError(err))
 	case decide.NotSigned(err):
-		return oneLine("no request was signed: see to those who give the credentials: " + whoGives(err))
+		return oneLine("the request could not be signed: check the source of the credentials: " + providerError(err))
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -248,8 +248,8 @@ func reason(err error) string {
 	return oneLine(text)
 }
 
-// whoGives is what those who give credentials said themselves.
-func whoGives(err error) string {
+// providerError is the text of the credential provider's own error.
+func providerError(err error) string {
 	text := err.Error()
 	for _, step := range []string{"get identity: ", "get credentials: ", "failed to refresh cached credentials, "} {
 		if _, said, ok := strings.Cut(text, step); ok {
@@ -259,7 +259,7 @@ func whoGives(err error) string {
 	return text
 }
 
-// advice says what to do about an error code of DynamoDB.
+// advice says what to do about a DynamoDB error code.
 func advice(api smithy.APIError) string {
 	switch api.ErrorCode() {
 	case "AccessDeniedException", "AccessDenied":
@@ -270,13 +270,13 @@ func advice(api smithy.APIError) string {
 		return "the credentials were refused: check them, the region and this machine's clock: "
 	case "ValidationException":
 		if strings.Contains(api.ErrorMessage(), "schema") {
-			return "the table's key is not the layout's: leasehold table check compares them: "
+			return "the table's key does not fit the layout: run leasehold table check: "
 		}
 	}
 	return ""
 }
 
-// oneLine is text without its line ends; errors.Join makes one per error.
+// oneLine joins the lines of text, such as those of errors.Join.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

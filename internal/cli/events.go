@@ -20,13 +20,13 @@ type eventJSON struct {
 	ExitCode    *int        `json:"exitCode,omitempty"`
 }
 
-// Events of the command beside the library's.
+// Events that the command adds to those of the library.
 const (
-	eventStopping = "stopping" // CMD was sent the signal
+	eventStopping = "stopping" // the stop signal was sent to CMD
 	eventExited   = "exited"   // CMD has ended
 )
 
-// event begins an event of a lock.
+// event returns an event with its time, kind and lock.
 func (a *app) event(kind string, key leasehold.Key, token int64) eventJSON {
 	return eventJSON{Time: timeJSON(a.Now()), Event: kind, Key: key.Partition, SortKey: key.Sort, Token: token}
 }
@@ -36,7 +36,7 @@ func millis(d time.Duration) *int64 {
 	return &ms
 }
 
-// libraryEvent writes an event of the library that people asked to see.
+// libraryEvent writes an event of the library, if it is one that users see.
 func (a *app) libraryEvent(s *store, e leasehold.Event) {
 	out := a.event(string(e.Kind), e.Key, e.Token)
 	switch e.Kind {
@@ -51,7 +51,7 @@ func (a *app) libraryEvent(s *store, e leasehold.Event) {
 		return
 	}
 	if e.Err != nil {
-		out.Error = words(e.Err, s.table+" in "+s.location)
+		out.Error = errorText(e.Err, s.table+" in "+s.location)
 	}
 	a.say.event(out)
 }

@@ -14,8 +14,8 @@ func StandAtGate() {
 		panic(err)
 	}
 	s := &supervision{
-		guard: &guard{orders: stuck{}},
-		cmd:   &exec.Cmd{Path: os.Args[1], Args: os.Args[1:], Env: os.Environ(), Stderr: os.Stderr},
+		watchdog: &watchdogHandle{orders: stuck{}},
+		cmd:      &exec.Cmd{Path: os.Args[1], Args: os.Args[1:], Env: os.Environ(), Stderr: os.Stderr},
 	}
 	_, err = s.start(self)
 	panic(fmt.Sprint("it went on: ", err))

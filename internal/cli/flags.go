@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// durationFlag reads what time.ParseDuration does and, as timeout(1) and
-// flock(1), a bare number of seconds.
+// durationFlag accepts what time.ParseDuration does and a bare number of
+// seconds, as timeout(1) and flock(1) do.
 type durationFlag struct {
 	d   *time.Duration
 	min time.Duration
@@ -34,7 +34,7 @@ func (f durationFlag) Set(s string) error {
 		return err
 	}
 	if d < f.min {
-		return fmt.Errorf("at least %s", shortDuration(f.min))
+		return fmt.Errorf("use at least %s", shortDuration(f.min))
 	}
 	*f.d = d
 	return nil
@@ -46,12 +46,12 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration such as 90s, 10m or 2h", s)
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 10m or 2h", s)
 	}
 	return d, nil
 }
 
-// shortDuration is a duration as people write it: 10m, not 10m0s.
+// shortDuration formats a duration as people write it: 10m, not 10m0s.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -92,14 +92,14 @@ func (n *attributeNames) Set(s string) error {
 		case "ttl":
 			n.ttl = name
 		default:
-			return fmt.Errorf("there is no role %q: use key, sort or ttl", role)
+			return fmt.Errorf("unknown role %q: use key, sort or ttl", role)
 		}
 	}
 	return nil
 }
 
-// apply gives a layout the names, and returns the roles whose names it does not
-// let anybody choose.
+// apply sets the names in a layout. It also returns the roles whose names are
+// fixed in that layout.
 func (n attributeNames) apply(l layout.Layout) (named layout.Layout, fixed []string) {
 	switch l := l.(type) {
 	case layout.Native:
@@ -125,7 +125,8 @@ func (n attributeNames) apply(l layout.Layout) (named layout.Layout, fixed []str
 	}
 }
 
-// noAttribute in place of a name says that there is none, as in layout.Native.
+// noAttribute as a name means that the table has no such attribute, as in
+// layout.Native.
 const noAttribute = "-"
 
 // dataFlag is --data: the text itself, or @FILE.
@@ -134,7 +135,7 @@ type dataFlag struct {
 	given bool
 }
 
-// option returns the record option, nil if the flag was not given.
+// option returns the option for the call, nil if the flag was not given.
 func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !f.given {
 		return nil, nil

@@ -7,27 +7,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// gate keeps CMD from running until the watchdog has been told of its process
-// group, so that nothing CMD starts outlives a leasehold that is killed.
+// gate keeps CMD from running until the watchdog knows its process group, so
+// that no process that CMD starts survives if leasehold is killed.
 //
-// What is started as CMD is leasehold itself. It waits at the gate and then
-// becomes CMD (execve(2)), the same process in the same group. The watchdog
-// need not confirm that it knows the group: the order is in its pipe by the
-// time that the gate opens, and it reads it before the end of the pipe, which
-// is how it learns of the supervisor's death. A supervisor that dies before
-// that closes the gate for good.
+// The process that is started is leasehold itself. It waits at the gate and then
+// becomes CMD (execve(2)): the same process in the same group. The watchdog need
+// not confirm that it knows the group. The order is in its pipe before the gate
+// opens, and the watchdog reads it before the end of the pipe, by which it
+// learns that the supervisor has died. If the supervisor dies earlier, the gate
+// never opens.
 //
-// A group that somebody else makes beforehand, and CMD joins, would need no
-// gate. But CMD would not lead it, and who does not lead its group leaves it
-// easily: a shell with job control makes one of its own, setsid(2) a session.
+// A group that another process creates first, for CMD to join, would need no
+// gate. But CMD would not lead that group, and could easily leave it: a shell
+// with job control creates its own group, setsid(2) a session.
 type gate struct {
-	conn   *os.File      // the supervisor's end; nil if there is nothing to wait for
+	conn   *os.File      // the supervisor's end; nil if there is no gate
 	passed chan struct{} // closed when CMD runs, or never will
 	err    error         // why CMD could not be executed; set before passed is closed
 }
 
-// openGate is where there is nothing to wait for.
-func openGate() *gate {
+// noGate returns a gate that CMD has already passed.
+func noGate() *gate {
 	g := &gate{passed: make(chan struct{})}
 	close(g.passed)
 	return g
@@ -36,13 +36,13 @@ func openGate() *gate {
 // open lets CMD run.
 func (g *gate) open() {
 	if g.conn != nil {
-		_, _ = g.conn.Write([]byte{1}) // who has ended meanwhile is not waiting
+		_, _ = g.conn.Write([]byte{1}) // fails if the process has ended, which reap reports
 	}
 }
 
-// refusal returns why CMD could not be executed, if the exit code is that of
-// one who has not become CMD. No other waits for the answer.
-func (g *gate) refusal(code int) error {
+// execError returns why CMD could not be executed, nil if it was. code is the
+// exit code of the process: only codeNotRun can mean that it did not become CMD.
+func (g *gate) execError(code int) error {
 	if code != codeNotRun {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (g *gate) refusal(code int) error {
 	return g.err
 }
 
-// newGateCommand is the command that waits and becomes CMD.
+// newGateCommand is the hidden command that waits at the gate and becomes CMD.
 func (a *app) newGateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "gate -- FD PATH ARG0 [ARG...]", Hidden: true, Args: cobra.MinimumNArgs(3),
@@ -59,7 +59,7 @@ func (a *app) newGateCommand() *cobra.Command {
 			if err != nil {
 				return usagef("gate: file descriptor: %v", err)
 			}
-			becomeWhenOpened(fd, args[1], args[2:], a.Environ)
+			execWhenOpen(fd, args[1], args[2:], a.Environ)
 			return exit(codeNotRun, nil)
 		},
 	}

@@ -54,7 +54,7 @@ func ended(c *child, g *gate) (code int, refusal error) {
 	<-c.exited
 	code = c.reap()
 	<-g.passed
-	return code, g.refusal(code)
+	return code, g.execError(code)
 }
 
 func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTheWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
 	}
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{cmd: cmd}
-	s.guard = &guard{orders: orderTaker(func() {
+	s.watchdog = &watchdogHandle{orders: orderTaker(func() {
 		closeForGood(t, s.gate)
 	})}
 	c, err := s.start(self)

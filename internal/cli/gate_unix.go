@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startAtGate starts self in the place of cmd, which it becomes once the gate
-// is opened.
+// startAtGate starts self instead of cmd. It becomes cmd when the gate is opened.
 func startAtGate(self string, cmd *exec.Cmd) (*child, *gate, error) {
 	here, there, err := gateEnds()
 	if err != nil {
@@ -34,13 +33,13 @@ func startAtGate(self string, cmd *exec.Cmd) (*child, *gate, error) {
 	return c, g, nil
 }
 
-// gateEnds returns the supervisor's end and that of the one who waits. The
-// latter is inherited under its number, which is free here and so cannot be
-// that of a file meant for CMD: exec.Cmd's ExtraFiles would take 3. Another
-// process that the SDK starts for credentials in that very moment inherits it
-// too; all that comes of it is that signals to CMD wait for its end.
+// gateEnds returns the supervisor's end and the waiting process's end. The
+// latter is inherited under its own number, which was free here and so cannot
+// be that of a file meant for CMD; exec.Cmd.ExtraFiles would use 3. A process
+// that the SDK starts at that moment to get credentials inherits it too. That
+// only delays the signals for CMD until it ends.
 func gateEnds() (here, there int, err error) {
-	syscall.ForkLock.RLock() // nobody else started now keeps our end open
+	syscall.ForkLock.RLock() // no process started meanwhile inherits our end
 	defer syscall.ForkLock.RUnlock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -50,8 +49,8 @@ func gateEnds() (here, there int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// await reads what became of the one who waited: nothing if it runs CMD or has
-// ended, the error's number if CMD could not be executed.
+// await reads what the waiting process reports: the error number if CMD could
+// not be executed, nothing if it runs CMD or has ended.
 func (g *gate) await() {
 	defer close(g.passed)
 	defer g.conn.Close()
@@ -61,17 +60,17 @@ func (g *gate) await() {
 	}
 }
 
-// becomeWhenOpened waits at the gate and turns this process into CMD. It
-// returns if CMD must not or cannot be executed.
-func becomeWhenOpened(fd int, path string, args, env []string) {
+// execWhenOpen waits at the gate and turns this process into CMD. It returns
+// only if the gate was closed or CMD could not be executed.
+func execWhenOpen(fd int, path string, args, env []string) {
 	unix.CloseOnExec(fd)
-	// The signal at the parent's death is one thread's, and execve(2) keeps
-	// that of its caller. It is set before the gate is read: a parent that has
-	// died by then closes the gate.
+	// The signal that a parent's death sends belongs to one thread, and execve(2)
+	// keeps that of its caller. Set it before reading the gate: if the parent has
+	// died by then, the gate is closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()
-	if !isOpened(fd) {
+	if !waitOpen(fd) {
 		return
 	}
 	err := unix.Exec(path, args, env)
@@ -81,8 +80,8 @@ func becomeWhenOpened(fd int, path string, args, env []string) {
 	}
 }
 
-// isOpened waits until the gate is opened, or closed for good.
-func isOpened(fd int) bool {
+// waitOpen waits until the gate is opened (true), or closed (false).
+func waitOpen(fd int) bool {
 	for {
 		n, err := unix.Read(fd, make([]byte, 1))
 		if err != unix.EINTR {

@@ -19,7 +19,7 @@ func (a *app) newGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY [flags]",
 		Short: "Show one record",
-		Long:  "Show the record of KEY. Exit code 1: there is none.",
+		Long:  "Show the record of KEY. Exit code 1 if there is none.",
 		Example: `  leasehold get deploy/prod
   leasehold get deploy/prod --data > state.json`,
 		Args: oneKey,
@@ -36,14 +36,14 @@ func (a *app) newGet() *cobra.Command {
 				return &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
 			}
 			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: sortKey})
-			return no(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
 				return a.getRecord(ctx, s, locks, key, check, data)
 			}))
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&check, "check", false, "observe and tell whether the holder lives")
-	fl.BoolVar(&data, "data", false, "print the data alone, byte for byte")
+	fl.BoolVar(&check, "check", false, "observe the record and show whether its holder is live or dead")
+	fl.BoolVar(&data, "data", false, "print only the data, byte for byte")
 	fl.StringVar(&sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
@@ -63,22 +63,22 @@ func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, 
 		if err != nil {
 			return err
 		}
-		o := a.observeAloud(ctx, by, []leasehold.Record{r}, "the holder")[0]
+		o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
 		case o.err != nil:
 			return o.err
 		case o.gone:
 			return fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(key.String()), s.table)
 		}
-		shown = row{o.record, o.found}
+		shown = row{o.record, o.liveness}
 	}
 	return a.showRecord(a.Stdout, s, shown)
 }
 
-// showRecord writes one record, a line for each of its parts.
+// showRecord writes one record, one line per field.
 func (a *app) showRecord(w io.Writer, s *store, r row) error {
 	if a.flags.json {
-		return json.NewEncoder(w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.found})
+		return json.NewEncoder(w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.liveness})
 	}
 	terminal := isTerminal(w)
 	out := w
@@ -87,11 +87,11 @@ func (a *app) showRecord(w io.Writer, s *store, r row) error {
 		tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		out = tw
 	}
-	for _, part := range a.parts(r, terminal) {
-		if part[1] == "" {
+	for _, field := range a.fields(r, terminal) {
+		if field[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "%s\t%s\n", part[0], part[1]); err != nil {
+		if _, err := fmt.Fprintf(out, "%s\t%s\n", field[0], field[1]); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,9 @@ func (a *app) showRecord(w io.Writer, s *store, r row) error {
 	return nil
 }
 
-// parts are what a record shows, by the names of its JSON; empty: not shown.
-func (a *app) parts(r row, terminal bool) [][2]string {
+// fields returns the names and values that a record shows. The names are those
+// of its JSON; a field with an empty value is not shown.
+func (a *app) fields(r row, terminal bool) [][2]string {
 	rec := r.record
 	owner, granted, held := printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), ""
 	if terminal {
@@ -111,11 +112,11 @@ func (a *app) parts(r row, terminal bool) [][2]string {
 			granted = rec.GrantedAt.Local().Format("2006-01-02 15:04:05")
 		}
 	}
-	parts := [][2]string{
+	fields := [][2]string{
 		{"key", printable(rec.Key.Partition)},
 		{"sortKey", printableOrEmpty(rec.Key.Sort)},
 		{"state", state(rec)},
-		{"holder", listing{colour: terminal && a.get("NO_COLOR") == ""}.paint(string(r.found))},
+		{"holder", listing{colour: terminal && a.get("NO_COLOR") == ""}.paint(string(r.liveness))},
 		{"owner", owner},
 		{"token", tokenText(rec)},
 		{"version", printableOrEmpty(rec.Version)},
@@ -130,13 +131,13 @@ func (a *app) parts(r row, terminal bool) [][2]string {
 			Attributes json.RawMessage `json:"attributes"`
 		}
 		if b, err := json.Marshal(rec); err == nil && json.Unmarshal(b, &shown) == nil {
-			parts = append(parts, [2]string{"attributes", string(shown.Attributes)})
+			fields = append(fields, [2]string{"attributes", string(shown.Attributes)})
 		}
 	}
-	return parts
+	return fields
 }
 
-// dataText is data for people: text as it is, bytes by their number.
+// dataText shows data: short text as it is, anything else as a number of bytes.
 func dataText(b []byte) string {
 	const longest = 200
 	switch {

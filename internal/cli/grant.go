@@ -18,38 +18,33 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 	fl.StringVarP(path, "grant", "f", standardStream, usage)
 }
 
-// readGrant reads a grant from a file or from standard input.
-func (a *app) readGrant(path string) (placedGrant, error) {
+// readGrant reads the grant to renew or to release, from a file or from standard
+// input.
+func (a *app) readGrant(cmd *cobra.Command, path string) (placedGrant, error) {
 	var g placedGrant
+	if path == standardStream && isTerminal(a.Stdin) {
+		return g, usageOf(cmd, "name the FILE with the grant: -f FILE")
+	}
 	var b []byte
 	var err error
 	from := path
 	if path == standardStream {
 		from = "standard input"
-		b, err = io.ReadAll(io.LimitReader(a.Stdin, longestGrant))
+		b, err = io.ReadAll(io.LimitReader(a.Stdin, maxGrantSize))
 	} else {
 		b, err = readLimited(path)
 	}
 	if err != nil {
-		return g, usagef("the grant of leasehold acquire is needed: %v", err)
+		return g, usagef("cannot read the grant that leasehold acquire wrote: %v", err)
 	}
 	g, ok := parseGrant(b)
 	if !ok {
-		return g, usagef("%s is not a grant as leasehold acquire writes it", from)
+		return g, usagef("%s holds no grant as leasehold acquire writes it", from)
 	}
 	return g, nil
 }
 
-// grantOfFile reads the grant that renew and release are about.
-func (a *app) grantOfFile(cmd *cobra.Command, path string) (placedGrant, error) {
-	if path == standardStream && isTerminal(a.Stdin) {
-		return placedGrant{}, usageOf(cmd, "name the FILE with the grant: -f FILE")
-	}
-	return a.readGrant(path)
-}
-
-// resumed is what renew and release share: a grant taken up again. ctx ends
-// with a signal.
+// resumed is a grant that renew or release has resumed. A signal ends ctx.
 type resumed struct {
 	store *store
 	lock  *leasehold.Lock
@@ -57,19 +52,19 @@ type resumed struct {
 	close func()
 }
 
-// mostRenewals is how many renewals of others are followed until a grant that
-// is to be released is caught.
-const mostRenewals = 5
+// maxRenewalsFollowed is how often release tries again if another process renews
+// the grant at the same time.
+const maxRenewalsFollowed = 5
 
-// resume takes up a grant. One that is lost is an answer, not trouble. With
-// data it refuses a layout that cannot keep any, before the grant is taken up:
-// that can be done once.
+// resumeGrant resumes a grant. A lost grant is an answer, not a failure. If data
+// is to be stored, it first refuses a layout that cannot store any, because a
+// grant can be resumed only once.
 //
-// Whoever is to release a grant may have it as it was before a renewal, say if
-// the output of that was lost: by grant, token and owner it is the same. To
-// renew that would let two processes believe in one grant.
-func (a *app) resume(cmd *cobra.Command, g placedGrant, toRelease, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
-	if err := a.goWhere(g); err != nil {
+// To release a grant, a version of it from before a renewal is enough: the
+// output of the renewal may have been lost, and grant, token and owner are the
+// same. To renew it, that is not enough: two processes would then both hold it.
+func (a *app) resumeGrant(cmd *cobra.Command, g placedGrant, toRelease, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
+	if err := a.useStoreOf(g); err != nil {
 		return nil, err
 	}
 	s, err := a.open(cmd, g.Table)
@@ -78,7 +73,7 @@ func (a *app) resume(cmd *cobra.Command, g placedGrant, toRelease, data bool, op
 	}
 	if s.table != g.Table {
 		s.close()
-		return nil, usagef("the grant is of table %s, not %s", g.Table, s.table)
+		return nil, usagef("the grant is from table %s, not %s", g.Table, s.table)
 	}
 	if data && !s.layout.Capabilities().Data {
 		s.close()
@@ -103,7 +98,7 @@ func (a *app) resume(cmd *cobra.Command, g placedGrant, toRelease, data bool, op
 		if since == nil {
 			break
 		}
-		if !toRelease || n == mostRenewals {
+		if !toRelease || n == maxRenewalsFollowed {
 			err = &renewedError{err}
 			break
 		}
@@ -116,8 +111,8 @@ func (a *app) resume(cmd *cobra.Command, g placedGrant, toRelease, data bool, op
 	return r, nil
 }
 
-// renewedSince returns the record of a grant that was not taken up because it
-// was renewed after it was written to its file, nil for any other outcome.
+// renewedSince returns the record if the grant could not be resumed because it
+// was renewed after it had been written to its file. Otherwise it returns nil.
 func renewedSince(g leasehold.Grant, err error) *leasehold.Record {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) || lost.By == nil {
@@ -130,12 +125,13 @@ func renewedSince(g leasehold.Grant, err error) *leasehold.Record {
 	return r
 }
 
-// renewedError is a grant that was renewed since it was written to its file.
+// renewedError says that a grant was renewed after it had been written to its
+// file.
 type renewedError struct{ err error }
 
 func (e *renewedError) Error() string {
 	return trim(e.err) + ": use the file that the latest renewal wrote; " +
-		"where that is lost, this one still does for leasehold release"
+		"if that is lost, leasehold release still accepts this one"
 }
 
 func (e *renewedError) Unwrap() error { return e.err }

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	readerPatience = 10 * time.Second       // for somebody to read a FIFO, or to make room in it
-	readerPause    = 100 * time.Millisecond // between two looks for a reader
-	longestGrant   = 1 << 20                // what is longer is no grant
-	mostLinks      = 40                     // of symbolic links, as on Linux
+	readerTimeout = 10 * time.Second       // for a reader to open a FIFO, or to make room in it
+	readerPoll    = 100 * time.Millisecond // between two attempts to open a FIFO
+	maxGrantSize  = 1 << 20                // bytes; a longer file holds no grant
+	maxSymlinks   = 40                     // as on Linux
 )
 
-// grantFile is where a grant goes. A regular file is replaced as a whole, and
-// only if it is missing, empty or holds a grant that is over; whatever else has
-// the name - a device, a FIFO, a stream of this process - is written through
-// and never renamed over or removed.
+// grantFile is the file that a grant is written to. A regular file is replaced
+// as a whole, and only if it is missing, empty or holds a grant that has ended.
+// A device, a FIFO or a stream of this process is written to, and never replaced
+// or removed.
 type grantFile struct {
-	path   string    // as people named it
+	path   string    // as the user named it
 	stream io.Writer // nil: a regular file
-	file   string    // the regular file, where symbolic links end
-	was    []byte    // its content when it was looked at
-	absent bool      // there was none
+	file   string    // the regular file: path with symbolic links resolved
+	before []byte    // its content when it was opened
+	absent bool      // it did not exist then
 }
 
-// openGrantFile settles where a grant of key in a table is to go, and refuses
-// what must not be overwritten. Nothing has been sent by then.
+// openGrantFile prepares to write a grant of key to path, and refuses a file
+// that must not be overwritten. It is called before any request is sent.
 func (a *app) openGrantFile(ctx context.Context, path string, in place, key leasehold.Key) (*grantFile, error) {
 	if path == standardStream {
 		return &grantFile{path: path, stream: a.Stdout}, nil
@@ -49,7 +49,7 @@ func (a *app) openGrantFile(ctx context.Context, path string, in place, key leas
 	case err != nil:
 		return nil, unusable(path, err)
 	case info.IsDir():
-		return nil, usagef("--grant %s: it is a directory: name a file in it", path)
+		return nil, usagef("--grant %s is a directory: name a file in it", path)
 	case !info.Mode().IsRegular() || isStream(path):
 		return a.openStream(ctx, g)
 	}
@@ -59,7 +59,7 @@ func (a *app) openGrantFile(ctx context.Context, path string, in place, key leas
 	if isStream(g.file) {
 		return a.openStream(ctx, g)
 	}
-	if g.was, err = readLimited(g.file); errors.Is(err, fs.ErrNotExist) {
+	if g.before, err = readLimited(g.file); errors.Is(err, fs.ErrNotExist) {
 		g.absent = true
 	} else if err != nil {
 		return nil, unusable(path, err)
@@ -67,12 +67,12 @@ func (a *app) openGrantFile(ctx context.Context, path string, in place, key leas
 	if err := g.mayBeReplaced(a.Now(), in, key); err != nil {
 		return nil, err
 	}
-	return g, g.probe()
+	return g, g.checkWritable()
 }
 
-// mustBeAFile refuses what a renewed grant could not be put in the place of,
-// before a grant is read from it.
-func mustBeAFile(path string) error {
+// requireRegularFile refuses a file that a renewed grant could not replace. It is
+// called before the grant is read, as reading may consume it.
+func requireRegularFile(path string) error {
 	if path == standardStream {
 		return nil
 	}
@@ -83,13 +83,13 @@ func mustBeAFile(path string) error {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) || isRegular(file) && !isStream(file) {
 		return nil
 	}
-	return usagef("--grant %s: it is no regular file, so the new grant cannot be put in its place: "+
+	return usagef("--grant %s is not a regular file, so the new grant cannot replace it: "+
 		"use leasehold renew <OLD >NEW", path)
 }
 
-// grantFileOf is the file that grant was read from, to be replaced by the
+// reopenGrantFile prepares to replace the file that grant was read from by the
 // renewed grant.
-func (a *app) grantFileOf(path string, grant placedGrant) (*grantFile, error) {
+func (a *app) reopenGrantFile(path string, grant placedGrant) (*grantFile, error) {
 	if path == standardStream {
 		return &grantFile{path: path, stream: a.Stdout}, nil
 	}
@@ -98,19 +98,19 @@ func (a *app) grantFileOf(path string, grant placedGrant) (*grantFile, error) {
 	if g.file, err = resolve(path); err != nil {
 		return nil, unusable(path, err)
 	}
-	if g.was, err = readLimited(g.file); err != nil {
+	if g.before, err = readLimited(g.file); err != nil {
 		return nil, unusable(path, err)
 	}
-	if in, ok := parseGrant(g.was); !ok || in.ID != grant.ID {
-		return nil, usagef("--grant %s: it has changed while it was read: try again", path)
+	if in, ok := parseGrant(g.before); !ok || in.ID != grant.ID {
+		return nil, usagef("--grant %s has changed while it was being read: try again", path)
 	}
-	return g, g.probe()
+	return g, g.checkWritable()
 }
 
-func unusable(path string, err error) error { return usagef("--grant %s: %v", path, pathless(err)) }
+func unusable(path string, err error) error { return usagef("--grant %s: %v", path, withoutPath(err)) }
 
-// pathless is an error of a file without its operation and name.
-func pathless(err error) error {
+// withoutPath strips the operation and the path from a file error.
+func withoutPath(err error) error {
 	var in *fs.PathError
 	var link *os.LinkError
 	switch {
@@ -122,33 +122,34 @@ func pathless(err error) error {
 	return err
 }
 
-// mayBeReplaced says why a file that is there must stay. A grant of the very
-// lock that is wanted need not: once that is granted again, it is over.
+// mayBeReplaced returns an error if the file must not be replaced. A grant of the
+// lock that is about to be acquired may be: once the lock is granted again, that
+// grant has ended.
 func (g *grantFile) mayBeReplaced(now time.Time, wanted place, key leasehold.Key) error {
-	if len(bytes.TrimSpace(g.was)) == 0 {
+	if len(bytes.TrimSpace(g.before)) == 0 {
 		return nil
 	}
-	in, ok := parseGrant(g.was)
+	in, ok := parseGrant(g.before)
 	if !ok {
-		return usagef("--grant %s: the file holds something other than a grant, which would be lost: name another file", g.path)
+		return usagef("--grant %s: the file holds no grant, and its content would be lost: name another file", g.path)
 	}
 	if in.Table == wanted.table && in.at.File == wanted.file && in.Key == key {
 		return nil
 	}
 	if end := leaseEnds(in); now.Before(end) {
-		return usagef("--grant %s: the file holds a grant of %s (token %d) that may be live until %s: "+
-			"leasehold release -f %[1]s first, or name another file",
+		return usagef("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
+			"run leasehold release -f %[1]s first, or name another file",
 			g.path, printable(in.Key.String()), in.Token, end.Local().Format(time.DateTime))
 	}
 	return nil
 }
 
-// leaseEnds is when the lease of a grant has run out by this machine's clock: it
-// outlasts trust by the margin, a tenth of it.
+// leaseEnds is when the lease of a grant expires by this machine's clock:
+// TrustedUntil plus the margin, which is a tenth of the lease.
 func leaseEnds(g placedGrant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
-// probe makes sure that a file can be made beside the grant's.
-func (g *grantFile) probe() error {
+// checkWritable checks that a file can be created in the directory.
+func (g *grantFile) checkWritable() error {
 	tmp, err := os.CreateTemp(dirOf(g.file), temporary(g.file))
 	if err != nil {
 		return unusable(g.path, err)
@@ -157,10 +158,10 @@ func (g *grantFile) probe() error {
 	return os.Remove(tmp.Name())
 }
 
-// openStream opens what is not a regular file. A FIFO is given some time to
-// find a reader: opening one that has none would wait for ever.
+// openStream opens a file that is not a regular one. It waits some time for a
+// FIFO to get a reader: a blocking open could wait forever.
 func (a *app) openStream(ctx context.Context, g *grantFile) (*grantFile, error) {
-	deadline := time.Now().Add(readerPatience)
+	deadline := time.Now().Add(readerTimeout)
 	for n := 0; ; n++ {
 		f, err := os.OpenFile(g.path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		switch {
@@ -170,33 +171,33 @@ func (a *app) openStream(ctx context.Context, g *grantFile) (*grantFile, error) 
 		case !errors.Is(err, syscall.ENXIO) || !isFIFO(g.path):
 			return nil, unusable(g.path, err)
 		case time.Now().After(deadline):
-			return nil, usagef("--grant %s: nobody has opened this FIFO for reading for %s: start its reader first", g.path, shortDuration(readerPatience))
+			return nil, usagef("--grant %s: no process has opened this FIFO for reading within %s: start its reader first", g.path, shortDuration(readerTimeout))
 		case n == 0:
-			a.say.note("%s is a FIFO that nobody reads: waiting for a reader", g.path)
+			a.say.note("%s is a FIFO without a reader: waiting for one", g.path)
 		}
-		if !sleep(ctx, readerPause) {
+		if !sleep(ctx, readerPoll) {
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// write puts a grant where it goes, readable by its owner alone. A regular
-// file is replaced as a whole or not at all, and not if another process has
-// put something there meanwhile.
+// write writes a grant. A regular file gets mode 0600 and is replaced as a whole
+// or not at all; if another process has changed it in the meantime, it is left
+// alone.
 func (g *grantFile) write(grant placedGrant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
 		return err
 	}
 	b = append(b, '\n')
-	if old, ok := parseGrant(g.was); ok && old.ID != grant.ID && old.Token >= grant.Token {
-		return errors.New("the grant in it is of another table of that name, and may be live")
+	if old, ok := parseGrant(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
+		return errors.New("it holds a grant from another table of the same name, which may still be held")
 	}
 	if g.stream == nil {
 		return g.replace(b)
 	}
 	if f, ok := g.stream.(*os.File); ok {
-		_ = f.SetWriteDeadline(time.Now().Add(readerPatience)) // only what can be waited for has one
+		_ = f.SetWriteDeadline(time.Now().Add(readerTimeout)) // fails for files that have no deadlines
 	}
 	_, err = g.stream.Write(b)
 	return err
@@ -207,7 +208,7 @@ func (g *grantFile) replace(b []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // gone if all went well
+	defer os.Remove(tmp.Name()) // fails after a rename, as it should
 	_, err = tmp.Write(b)
 	if err == nil {
 		err = tmp.Sync()
@@ -219,17 +220,17 @@ func (g *grantFile) replace(b []byte) error {
 		err = os.Link(tmp.Name(), g.file)
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return errChangedMeanwhile
+			return errFileChanged
 		case err == nil:
 			syncDir(dirOf(g.file))
 			return nil
 		}
-		// Not every file system has links.
+		// Not every file system has hard links.
 		if _, err := os.Lstat(g.file); !errors.Is(err, fs.ErrNotExist) {
-			return errChangedMeanwhile
+			return errFileChanged
 		}
-	} else if now, err := readLimited(g.file); err != nil || !isRegular(g.file) || !bytes.Equal(now, g.was) {
-		return errChangedMeanwhile
+	} else if now, err := readLimited(g.file); err != nil || !isRegular(g.file) || !bytes.Equal(now, g.before) {
+		return errFileChanged
 	}
 	if err := os.Rename(tmp.Name(), g.file); err != nil {
 		return err
@@ -238,16 +239,16 @@ func (g *grantFile) replace(b []byte) error {
 	return nil
 }
 
-var errChangedMeanwhile = errors.New("another process has written it meanwhile")
+var errFileChanged = errors.New("another process has changed it in the meantime")
 
-// close ends a stream that was opened for the grant.
+// close closes a stream that openStream opened.
 func (g *grantFile) close() {
 	if f, ok := g.stream.(*os.File); ok && g.path != standardStream {
 		_ = f.Close()
 	}
 }
 
-// name is the file for people.
+// name names the file in messages.
 func (g *grantFile) name() string {
 	if g.path == standardStream {
 		return "standard output"
@@ -257,7 +258,7 @@ func (g *grantFile) name() string {
 
 func temporary(file string) string { return "." + filepath.Base(file) + "-*" }
 
-// syncDir makes a new name last through a loss of power, as far as that goes.
+// syncDir makes a new file name survive a power failure, if the file system can.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
@@ -265,15 +266,15 @@ func syncDir(dir string) {
 	}
 }
 
-// removeGrant removes the file of a grant that is over: nothing but a regular
-// file that holds that very grant.
+// removeGrant removes the file of a grant that has ended. It removes only a
+// regular file that still holds that grant.
 func removeGrant(path, id string) error {
 	if path == standardStream {
 		return nil
 	}
 	file, err := resolve(path)
 	if err != nil || isStream(file) || !isRegular(file) {
-		return nil // a stream, from which the grant was read
+		return nil // the grant was read from a stream
 	}
 	b, err := readLimited(file)
 	if in, ok := parseGrant(b); err != nil || !ok || in.ID != id {
@@ -292,20 +293,20 @@ func parseGrant(b []byte) (placedGrant, bool) {
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// readLimited reads a file that may be a grant.
+// readLimited reads a file that may hold a grant.
 func readLimited(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, longestGrant))
+	return io.ReadAll(io.LimitReader(f, maxGrantSize))
 }
 
-// resolve follows the symbolic links of a file's name, whose end need not be
-// there, up to a stream of this process.
+// resolve follows symbolic links up to a file, which need not exist, or up to a
+// stream of this process.
 func resolve(path string) (string, error) {
-	for range mostLinks {
+	for range maxSymlinks {
 		info, err := os.Lstat(path)
 		if isStream(path) || errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 			return path, nil
@@ -325,15 +326,15 @@ func resolve(path string) (string, error) {
 	return "", errors.New("too many symbolic links")
 }
 
-// dirOf is the directory in which a file is made. It is not shortened as by
-// package filepath: of a/../b, where a is a link, only the kernel knows the way.
+// dirOf returns the directory of a file. Unlike filepath.Dir it does not clean
+// the path: in a/../b, a may be a symbolic link, which only the kernel resolves.
 func dirOf(path string) string {
 	dir, _ := filepath.Split(path)
 	return cmp.Or(strings.TrimSuffix(dir, string(filepath.Separator)), dir, ".")
 }
 
-// isStream reports whether a name stands for what a process has open: the file
-// behind it is not the name's to replace.
+// isStream reports whether a path names an open file of a process. Replacing it
+// would not replace the file behind it.
 func isStream(path string) bool {
 	abs, err := filepath.Abs(path)
 	if err != nil {

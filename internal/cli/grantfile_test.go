@@ -30,7 +30,7 @@ func TestTableWhoWaitsForAReaderOfAFIFOSaysSoAndHoldsNothing(t *testing.T) {
 	w.Close()
 	said := make([]byte, 1000)
 	n, err := stderr.Read(said)
-	if err != nil || !strings.Contains(string(said[:n]), "is a FIFO that nobody reads: waiting for a reader") {
+	if err != nil || !strings.Contains(string(said[:n]), "is a FIFO without a reader: waiting for one") {
 		t.Errorf("said: %s, %v", said[:n], err)
 	}
 	p.signal(syscall.SIGINT)

@@ -7,15 +7,15 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// placedGrant is a grant and where it was made: asked of another store, of the
-// same table name, it would seem lost.
+// placedGrant is a grant and the place of its table. In another place, a table
+// of the same name would show the grant as lost.
 type placedGrant struct {
 	leasehold.Grant
 	at grantPlace
 }
 
-// grantPlace is what tells the stores of one table name apart, as far as it is
-// known. It is in the grant's JSON.
+// grantPlace distinguishes tables of the same name. It is part of the grant's
+// JSON. Unknown fields are empty.
 type grantPlace struct {
 	File        string `json:"file,omitempty"`
 	Region      string `json:"region,omitempty"`
@@ -41,7 +41,7 @@ func (g *placedGrant) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &g.at)
 }
 
-// placed is a grant of this store.
+// placed adds this store's place to a grant.
 func (s *store) placed(g leasehold.Grant) placedGrant {
 	if s.file != "" {
 		return placedGrant{g, grantPlace{File: s.file}}
@@ -54,19 +54,20 @@ func (s *store) placed(g leasehold.Grant) placedGrant {
 	return placedGrant{g, at}
 }
 
-// goWhere has the flags name the store of a grant, unless they name another:
-// that is refused, as the grant would seem lost there. The environment is set
-// aside as by any flag. An endpoint may be given anew: a server moves.
-func (a *app) goWhere(g placedGrant) error {
+// useStoreOf sets the flags to the table of a grant; like all flags, they
+// override the environment. Flags that name another table are refused, because
+// the grant would seem lost there. Only --endpoint-url may differ, as a server
+// can move.
+func (a *app) useStoreOf(g placedGrant) error {
 	f := &a.flags
 	refuse := func(flag, given, made string) error {
-		return usagef("%s %s: the grant is of %s in %s: leave out %[1]s", flag, given, g.Table, made)
+		return usagef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 	}
 	switch {
 	case f.table != "" && f.table != g.Table:
-		return usagef("the grant is of table %s, not %s", g.Table, f.table)
+		return usagef("the grant is from table %s, not %s", g.Table, f.table)
 	case g.at == (grantPlace{}):
-		return nil // written by the library, which knows no more than the table
+		return nil // written by the library, which names only the table
 	case g.at.File != "":
 		if f.file != "" {
 			if abs, err := filepath.Abs(f.file); err != nil || abs != g.at.File {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// giveGroup gives a file the group of its directory. Whoever is not of that
-// group cannot, and has it writable for all or not at all.
+// giveGroup gives a file the group of its directory. It fails silently for a
+// user outside that group: then the file's mode for others decides.
 func giveGroup(f *os.File, dir fs.FileInfo) {
 	if st, ok := dir.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(-1, int(st.Gid))

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is that of the module, as go install and go build -buildvcs know it.
+// version is the module's version, as go install and go build -buildvcs record it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
@@ -82,12 +82,12 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			about, rest, err := root.Find(args)
+			found, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageOf(root, "there is no command or topic %s", printable(strings.Join(args, " ")))
+				return usageOf(root, "unknown command or topic %s", printable(strings.Join(args, " ")))
 			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
+			found.InitDefaultHelpFlag()
+			return found.Help()
 		},
 	}
 }
@@ -95,77 +95,76 @@ func newHelp(root *cobra.Command) *cobra.Command {
 func newExitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "exit-codes", Short: "What the exit codes mean",
-		Long: `Exit codes of run and elect, and of local with CMD, as those of timeout(1):
-  CMD's     CMD ran under the lock throughout; that the release failed is a warning
-  123       the lock was lost, and CMD was stopped; elect campaigns again instead
-  124       the key was not granted (-n, -w); -E changes this code
+		Long: `Exit codes of run and elect, and of local with CMD, as in timeout(1):
+  CMD's     the lock was held until CMD ended; a failed release is only a warning
+  123       the lock was lost and CMD was stopped; elect campaigns again instead
+  124       KEY was not granted (-n, -w); -E changes this code
   125       leasehold failed and CMD was not run: usage, no table, access denied
   126, 127  CMD is not executable, or was not found
-  128+N     CMD, or the wait for the key, was ended by signal N
+  128+N     signal N ended CMD, or the wait for KEY
 
-Exit codes of all other commands, as those of grep(1):
+Exit codes of all other commands, as in grep(1):
   0         yes, or done
   1         no: held, lost, not found, changed, does not fit
-  2         trouble: usage, AWS, network
-  128+N     a wait was ended by signal N; 141: nobody reads the output any more`,
+  2         error: usage, AWS, network
+  128+N     signal N ended a wait; 141: the reader of the output closed it`,
 	}
 }
 
 func newEnvironmentTopic() *cobra.Command {
 	return &cobra.Command{
-		Use: "environment", Short: "What is read from the environment, and set for CMD",
-		Long: `Read, where no flag says otherwise:
+		Use: "environment", Short: "Variables that leasehold reads, and sets for CMD",
+		Long: `Read, unless a flag says otherwise:
   LEASEHOLD_TABLE     --table
   LEASEHOLD_FILE      --file
   LEASEHOLD_LAYOUT    --layout
   LEASEHOLD_OWNER     --owner
   LEASEHOLD_LEASE     --lease
   LEASEHOLD_REQUIRE_TABLE
-                      1: no local store unless --file names it
-  AWS_*               by the AWS SDK, as everywhere: region, profile, credentials
+                      1: use a local store only if --file names it
+  AWS_*               read by the AWS SDK as usual: region, profile, credentials
   NO_COLOR            no colour if not empty
-  XDG_STATE_HOME      where a user's local store and what was observed are kept,
-                      in leasehold/; default ~/.local/state
+  XDG_STATE_HOME      the user's local store and observations are kept in its
+                      leasehold/ directory; default ~/.local/state
 
-A flag comes before LEASEHOLD_*, that before the AWS settings, those before the
-default. --table or --file on the command line sets both LEASEHOLD_TABLE and
-LEASEHOLD_FILE aside; both without a flag are an error, and so is a LEASEHOLD_*
-or a flag that is set and empty. There is no configuration file.
+Precedence: flag, LEASEHOLD_*, AWS settings, default. --table or --file on the
+command line overrides both LEASEHOLD_TABLE and LEASEHOLD_FILE. Without such a
+flag, setting both variables is an error. A flag or LEASEHOLD_* variable that is
+set but empty is an error too. There is no configuration file.
 
-With neither table nor file the store is a local one, and that is said each
-time, even with -q. Where anything speaks of AWS - a setting, or that this
-machine is an EC2 instance - it is an error instead: a cron line that lost its
-variable must not lock one machine only.
+If neither a table nor a file is named, leasehold uses a local store and says
+so each time, even with -q. If there is any sign of AWS (a setting, or this
+machine is an EC2 instance), that is an error instead: a cron job that lost its
+variable must not lock on one machine only.
 
-  /var/lib/leasehold/locks.db    if that directory is there: for all users of
-                                 this machine. Who cannot write to it gets an
-                                 error, never another store.
+  /var/lib/leasehold/locks.db    if that directory exists: shared by all users
+                                 of this machine. A user who cannot write to it
+                                 gets an error, never another store.
   leasehold/locks.db in XDG_STATE_HOME
                                  otherwise: for processes of one user on this
                                  machine only
 
-An administrator makes the machine's store for a group, or for everybody:
+An administrator creates the machine's store for a group, or for everybody:
   install -d -m 2770 -g GROUP /var/lib/leasehold
   install -d -m 1777 /var/lib/leasehold
-Whoever may write to it can break every lock in it.
+Anybody who can write to it can break every lock in it.
 
 Set for the CMD of run and elect:
-  LEASEHOLD_KEY, LEASEHOLD_SORT_KEY    what is held
-  LEASEHOLD_OWNER                      by whom, as the record shows it
+  LEASEHOLD_KEY, LEASEHOLD_SORT_KEY    the key that is held
+  LEASEHOLD_OWNER                      its owner, as the record shows it
   LEASEHOLD_TOKEN                      the fencing token
-  LEASEHOLD_TABLE or LEASEHOLD_FILE    where
-  LEASEHOLD_LAYOUT                     in which layout, if not native
-  LEASEHOLD_HELD                       every key that is held above it, as JSON:
-                                       to wait for one of those is an error
+  LEASEHOLD_TABLE or LEASEHOLD_FILE    the table, or the local store
+  LEASEHOLD_LAYOUT                     the layout, if not native
+  LEASEHOLD_HELD                       every key held by this and outer runs, as
+                                       JSON: waiting for one of them is an error
 
-CMD runs in a process group of its own. A second process of leasehold stops
-that group before trust in the lock ends, even if leasehold itself was
-stopped (SIGSTOP) or killed by then. What stands still as a whole - a frozen
-container, a suspended machine - wakes as a whole: CMD may run for some
-milliseconds before it is killed. Only writes that are fenced by the token are
-safe then.
+CMD runs in its own process group. A watchdog process stops that group before
+trust in the lock ends, even if leasehold itself has been stopped (SIGSTOP) or
+killed. If the whole container or machine was frozen, the watchdog was frozen
+too: CMD may then run for some milliseconds before it is killed. In that time
+only writes fenced by the token are safe.
 
-Set for the CMD of local: AWS_ENDPOINT_URL_DYNAMODB, and made-up credentials
-and region where there are none.`,
+Set for the CMD of local: AWS_ENDPOINT_URL_DYNAMODB, and a placeholder region
+and credentials if none are set.`,
 	}
 }

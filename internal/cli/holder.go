@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// holder reads the record of a key. Of a read/write lock, which has one for
-// each holder, it is the first that is wanted, or if there is none any.
+// holder reads the record of a key. A read/write lock has one for each holder:
+// it returns the first that is wanted, or any if none is.
 func holder(ctx context.Context, locks *leasehold.Client, key leasehold.Key, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
 	if err != nil || wanted(r) {

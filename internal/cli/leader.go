@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// leaderJSON is one line of elect --watch --json: without leader, nobody leads.
+// leaderJSON is one line of elect --watch --json. Without a leader it has only
+// the time.
 type leaderJSON struct {
 	Time string `json:"time"`
 	*seatJSON
@@ -25,7 +26,8 @@ type seatJSON struct {
 	Token int64  `json:"token"`
 }
 
-// watchLeader writes the leader and every change until a signal ends it.
+// watchLeader writes the leader and every change of leader until a signal ends
+// it.
 func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 	s, err := a.open(cmd, "")
 	if err != nil {
@@ -35,7 +37,7 @@ func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 	return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
 		for l, err := range election.New(locks, key).Observe(ctx) {
 			if err != nil {
-				return no(err)
+				return answer(err)
 			}
 			line, err := a.leaderLine(l)
 			if err != nil {
@@ -46,12 +48,12 @@ func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 				return err
 			}
 		}
-		return no(context.Cause(ctx))
+		return answer(context.Cause(ctx))
 	})
 }
 
-// leaderLine is who leads since now: a line for people on a terminal,
-// tab-separated values in a pipe, an object as JSON.
+// leaderLine says who leads from now on: as a sentence on a terminal, as
+// tab-separated values in a pipe, or as a JSON object.
 func (a *app) leaderLine(l election.Leader) (string, error) {
 	now, nobody := a.Now(), l == election.Leader{}
 	switch {

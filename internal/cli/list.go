@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// watchEvery is the pause between two listings of ls --watch, each of which
-// reads the whole table.
+// watchEvery is the pause between two listings of ls --watch. Each listing reads
+// the whole table.
 const watchEvery = 2 * time.Second
 
 type listFlags struct {
@@ -24,10 +24,10 @@ type listFlags struct {
 	partition, prefix string
 }
 
-// onePrefix takes at most one PREFIX.
+// onePrefix accepts at most one argument, the PREFIX.
 func onePrefix(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usageOf(cmd, "one PREFIX at a time: %s is too many", printable(args[1]))
+		return usageOf(cmd, "only one PREFIX is allowed: remove %s", printable(args[1]))
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func (a *app) newList() *cobra.Command {
 		Long: `List held locks whose key begins with PREFIX.
 
 Reads the whole table, unless --partition is given. A record alone does not
-show whether its holder lives: --check observes each for one lease.`,
+show whether its holder is alive: --check observes each record for one lease.`,
 		Example: `  leasehold ls import/
   leasehold ls --check
   leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
@@ -66,10 +66,10 @@ show whether its holder lives: --check observes each for one lease.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.all, "all", "a", false, "released records too")
-	fl.BoolVar(&f.check, "check", false, "observe and tell live holders from dead ones")
-	fl.StringVar(&f.partition, "partition", "", "only this partition `KEY`, with all its sort keys")
-	fl.BoolVar(&f.watch, "watch", false, "keep the list on screen up to date")
+	fl.BoolVarP(&f.all, "all", "a", false, "list released records too")
+	fl.BoolVar(&f.check, "check", false, "observe the records and show which holders are live or dead")
+	fl.StringVar(&f.partition, "partition", "", "list only the partition `KEY`, with all its sort keys")
+	fl.BoolVar(&f.watch, "watch", false, "keep the list up to date")
 	return cmd
 }
 
@@ -77,11 +77,11 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, f lis
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
 	if f.watch {
-		return no(a.watchList(ctx, locks, f, out))
+		return answer(a.watchList(ctx, locks, f, out))
 	}
 	records, damaged, err := a.records(ctx, locks, f)
 	if err != nil {
-		return no(cause(ctx, err))
+		return answer(cause(ctx, err))
 	}
 	rows := make([]row, len(records))
 	for i, r := range records {
@@ -93,7 +93,7 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, f lis
 			return err
 		}
 		if rows, err = a.checkRows(ctx, o, f, records); err != nil {
-			return no(err)
+			return answer(err)
 		}
 	}
 	if err := out.write(a.Stdout, rows, a.Now()); err != nil {
@@ -103,12 +103,12 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, f lis
 		return exit(codeTrouble, nil)
 	}
 	if len(rows) == 0 && out.terminal && !out.json {
-		a.say.text("nobody holds a lock in %s", s.table)
+		a.say.text("no locks are held in %s", s.table)
 	}
 	return nil
 }
 
-// newListing is how records are written to standard output.
+// newListing says how to write records to standard output.
 func (a *app) newListing(s *store, locks *leasehold.Client) listing {
 	terminal, caps := isTerminal(a.Stdout), locks.Capabilities()
 	return listing{
@@ -117,8 +117,8 @@ func (a *app) newListing(s *store, locks *leasehold.Client) listing {
 	}
 }
 
-// records reads what is to be listed, in order of key. A record that does not
-// read is said on stderr.
+// records reads the records to list, in order of key. A damaged record is
+// reported on stderr.
 func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags) (found []leasehold.Record, damaged bool, err error) {
 	var opts []leasehold.ListOption
 	switch {
@@ -144,7 +144,8 @@ func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags)
 	return found, damaged, nil
 }
 
-// checkRows tells live holders from dead ones.
+// checkRows observes the records and returns them with the liveness of their
+// holders.
 func (a *app) checkRows(ctx context.Context, by observer, f listFlags, records []leasehold.Record) ([]row, error) {
 	held := 0
 	for _, r := range records {
@@ -157,7 +158,7 @@ func (a *app) checkRows(ctx context.Context, by observer, f listFlags, records [
 		what = "1 holder"
 	}
 	var rows []row
-	for _, o := range a.observeAloud(ctx, by, records, what) {
+	for _, o := range a.observeWithProgress(ctx, by, records, what) {
 		switch {
 		case o.err != nil && ctx.Err() == nil && errors.Is(o.err, leasehold.ErrBadRecord):
 			a.say.fail(o.err)
@@ -165,16 +166,16 @@ func (a *app) checkRows(ctx context.Context, by observer, f listFlags, records [
 			return nil, o.err
 		case o.gone, o.record.Released && !f.all:
 		default:
-			rows = append(rows, row{o.record, o.found})
+			rows = append(rows, row{o.record, o.liveness})
 		}
 	}
 	return rows, nil
 }
 
-// watchList lists again and again until a signal ends it: on a terminal in
-// place, elsewhere what has changed.
+// watchList lists again and again until a signal ends it. On a terminal it
+// repaints the list; elsewhere it writes only the records that have changed.
 func (a *app) watchList(ctx context.Context, locks *leasehold.Client, f listFlags, out listing) error {
-	f.all = f.all || !out.terminal || out.json // a release is a change as well
+	f.all = f.all || !out.terminal || out.json // a release is a change too
 	out.states = f.all
 	before := map[leasehold.Key]string{}
 	for {
@@ -184,11 +185,11 @@ func (a *app) watchList(ctx context.Context, locks *leasehold.Client, f listFlag
 		}
 		var rows []row
 		for _, r := range records {
-			is := grantOf(r) + state(r)
-			if out.terminal && !out.json || before[r.Key] != is {
+			now := grantOf(r) + state(r)
+			if out.terminal && !out.json || before[r.Key] != now {
 				rows = append(rows, row{record: r})
 			}
-			before[r.Key] = is
+			before[r.Key] = now
 		}
 		if out.terminal && !out.json {
 			err = a.repaint(out, rows)
@@ -204,13 +205,13 @@ func (a *app) watchList(ctx context.Context, locks *leasehold.Client, f listFlag
 	}
 }
 
-// repaint puts the list in place of the screen.
+// repaint clears the screen and writes the list.
 func (a *app) repaint(out listing, rows []row) error {
 	const home, clear = "\x1b[H", "\x1b[2J"
 	var b bytes.Buffer
 	b.WriteString(home + clear)
 	if len(rows) == 0 {
-		fmt.Fprintf(&b, "nobody holds a lock in %s\n", out.table)
+		fmt.Fprintf(&b, "no locks are held in %s\n", out.table)
 	}
 	if err := out.write(&b, rows, a.Now()); err != nil {
 		return err
@@ -219,7 +220,7 @@ func (a *app) repaint(out listing, rows []row) error {
 	return err
 }
 
-// cause is why ctx ended if that is what err is about.
+// cause returns the reason why ctx ended, or err if it has not ended.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -24,8 +24,8 @@ func (a *app) newLocal() *cobra.Command {
 		Use:   "local [flags] [-- CMD [ARG...]]",
 		Short: "Serve the embedded engine on loopback",
 		Long: `Serve the DynamoDB API on loopback, for tests and for clients in other
-languages; any credentials do. Tables are in memory, or in --file PATH.
-With CMD, runs it with AWS_ENDPOINT_URL_DYNAMODB set and ends when it ends.`,
+languages. It accepts any credentials. Tables are in memory, or in --file PATH.
+With CMD, runs CMD with AWS_ENDPOINT_URL_DYNAMODB set, and exits when CMD does.`,
 		Example: `  leasehold local
   aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000
   leasehold local --addr 127.0.0.1:0 -- pytest`,
@@ -33,15 +33,15 @@ With CMD, runs it with AWS_ENDPOINT_URL_DYNAMODB set and ends when it ends.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case dash < 0 && len(args) > 0, dash > 0:
-				return usageOf(cmd, "%s is too many: put -- before CMD", printable(args[0]))
+				return usageOf(cmd, "unexpected argument %s: put -- before CMD", printable(args[0]))
 			case dash == 0 && len(args) == 0:
-				return usageOf(cmd, "name the CMD after --")
+				return usageOf(cmd, "CMD is missing after --")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.local(cmd.Context(), addr, args) },
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "loopback `ADDRESS` to listen on; port 0: any free one")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "loopback `ADDRESS` to listen on; port 0 picks a free port")
 	return cmd
 }
 
@@ -96,11 +96,11 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
-		return nil // a signal is how it is meant to end
+		return nil // a signal is the normal way to end it
 	}
 }
 
-// fileToServe is the file of --file or LEASEHOLD_FILE, empty for none.
+// fileToServe returns the file of --file or LEASEHOLD_FILE, empty for none.
 func fileToServe(f globalFlags, env Env) (string, error) {
 	if f.file != "" || f.table != "" {
 		return f.file, nil
@@ -109,26 +109,26 @@ func fileToServe(f globalFlags, env Env) (string, error) {
 	return file, err
 }
 
-// sayServing writes the URL: alone where a program reads it.
+// sayServing writes the URL. In a pipe it writes nothing else.
 func (a *app) sayServing(url, where string) error {
 	var err error
 	switch {
 	case a.flags.json:
 		err = json.NewEncoder(a.Stdout).Encode(map[string]string{"endpointUrl": url})
 	case isTerminal(a.Stdout):
-		_, err = fmt.Fprintf(a.Stdout, "serving the DynamoDB API on %s, tables are %s; Ctrl-C ends it\n", url, where)
+		_, err = fmt.Fprintf(a.Stdout, "serving the DynamoDB API on %s, tables are %s; press Ctrl-C to stop\n", url, where)
 	default:
 		_, err = fmt.Fprintln(a.Stdout, url)
 	}
 	return err
 }
 
-// listenLoopback refuses to serve to others: whoever reaches the engine can
-// read and write all that is in it.
+// listenLoopback listens on this machine only: anybody who can connect to the
+// engine can read and write everything in it.
 func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, usagef("--addr %s: it is HOST:PORT, such as 127.0.0.1:8000", addr)
+		return nil, usagef("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, usagef("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
@@ -136,7 +136,7 @@ func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, usagef("%s is in use: choose another with --addr, such as 127.0.0.1:0 for any that is free", addr)
+		return nil, usagef("%s is in use: choose another address with --addr, such as 127.0.0.1:0 for any free port", addr)
 	}
 	if err != nil {
 		return nil, usagef("--addr %s: %v", addr, err)
@@ -144,8 +144,8 @@ func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// localEnv is the environment of a CMD that uses the engine: real credentials
-// are left alone, made-up ones stand in for none.
+// localEnv returns the environment of a CMD that uses the engine. It adds a
+// placeholder region and credentials if none are set.
 func (a *app) localEnv(url string) []string {
 	var env []string
 	for _, kv := range a.Environ {
@@ -155,15 +155,15 @@ func (a *app) localEnv(url string) []string {
 	}
 	env = append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url)
 	if a.get("AWS_REGION") == "" && a.get("AWS_DEFAULT_REGION") == "" {
-		env = append(env, "AWS_REGION="+madeUp, "AWS_DEFAULT_REGION="+madeUp)
+		env = append(env, "AWS_REGION="+placeholder, "AWS_DEFAULT_REGION="+placeholder)
 	}
 	if a.get("AWS_ACCESS_KEY_ID") == "" && a.get("AWS_PROFILE") == "" {
-		env = append(env, "AWS_ACCESS_KEY_ID="+madeUp, "AWS_SECRET_ACCESS_KEY="+madeUp)
+		env = append(env, "AWS_ACCESS_KEY_ID="+placeholder, "AWS_SECRET_ACCESS_KEY="+placeholder)
 	}
 	return env
 }
 
-// runLocal runs CMD, passes signals on, and ends with its exit code.
+// runLocal runs CMD, passes signals on to it, and returns its exit code.
 func (a *app) runLocal(cmd *exec.Cmd, signals *signals) error {
 	c, err := startChild(cmd)
 	if err != nil {

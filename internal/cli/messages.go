@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// messages is what is said on stderr. It is safe for concurrent use.
+// messages writes to stderr, in text or JSON. It is safe for concurrent use.
 type messages struct {
 	w        io.Writer
 	terminal bool
@@ -22,9 +22,9 @@ type messages struct {
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string // that errors are about
-	location    string // of the table
-	line        bool   // a line that will be rewritten is on the screen
+	table       string // named in error messages
+	location    string // of the table: region, URL or file
+	line        bool   // the cursor is at the end of a line that will be rewritten
 }
 
 func newMessages(env Env) *messages {
@@ -37,8 +37,8 @@ func (m *messages) configure(f globalFlags) {
 	m.quiet, m.json = f.quiet, f.json
 }
 
-// at names the table that later errors are about.
-func (m *messages) at(table, location string) {
+// setTable sets the table that later error messages name.
+func (m *messages) setTable(table, location string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table, m.location = table, location
@@ -51,7 +51,7 @@ func (m *messages) rewrites() bool {
 	return m.terminal && !m.quiet && !m.json
 }
 
-// note says something that is no error.
+// note writes a message that is not an error. -q silences it.
 func (m *messages) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,9 +65,9 @@ func (m *messages) note(format string, args ...any) {
 	}
 }
 
-// always is note for what -q does not silence. Which store is used when none
-// was named decides who is kept out: a line of cron that has lost its variable
-// says so, whatever else it was told to keep to itself.
+// always is note for messages that -q does not silence. It names the store that
+// is used by default: a cron job that has lost its variable then locks against
+// nobody else, and must say so.
 func (m *messages) always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *messages) always(format string, args ...any) {
 	m.print("leasehold: " + text + "\n")
 }
 
-// text is note for what JSON says by an event.
+// text is note for messages that --json replaces by an event.
 func (m *messages) text(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *messages) text(format string, args ...any) {
 	}
 }
 
-// rewrite puts a line on the terminal that the next message replaces.
+// rewrite writes a line to the terminal that the next message overwrites.
 func (m *messages) rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,14 +100,14 @@ func (m *messages) rewrite(text string) {
 	m.line = true
 }
 
-// clear removes a line that would be rewritten.
+// clear removes the line that rewrite wrote.
 func (m *messages) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.print("")
 }
 
-// event writes an event if events were asked for.
+// event writes an event under --json.
 func (m *messages) event(e any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +116,7 @@ func (m *messages) event(e any) {
 	}
 }
 
-// print writes text in place of a line that is there to be rewritten. m.mu is held.
+// print writes text over the line that rewrite wrote, if any. m.mu is held.
 func (m *messages) print(text string) {
 	if m.line {
 		m.line = false
@@ -140,11 +140,11 @@ type errorJSON struct {
 	Record  *recordJSON `json:"record,omitempty"`
 }
 
-// fail says an error, whatever was asked for.
+// fail writes an error, even with -q.
 func (m *messages) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := words(err, m.table+" in "+m.location)
+	text := errorText(err, m.table+" in "+m.location)
 	if !m.json {
 		m.print("leasehold: " + text + "\n")
 		return
@@ -156,8 +156,8 @@ func (m *messages) fail(err error) {
 	m.object(e)
 }
 
-// report says what ended the command. That a key is held answers -n and -w
-// rather than being an error: -q leaves it to the exit code.
+// report writes the error that ended the command. With -q, the exit code alone
+// says that KEY is held: that is the answer to -n and -w, not an error.
 func (a *app) report(err error) {
 	var code *exitError
 	if errors.As(err, &code) && code.err == nil {
@@ -169,8 +169,8 @@ func (a *app) report(err error) {
 	a.say.fail(err)
 }
 
-// printable is s for a terminal and for tab-separated lines: what would
-// disturb either is quoted.
+// printable quotes s if it is empty or would disturb a terminal or a
+// tab-separated line.
 func printable(s string) string {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)
@@ -178,7 +178,7 @@ func printable(s string) string {
 	return s
 }
 
-// age is a duration for people: 12s, 3m12s, 5h3m, 6d5h.
+// age formats a duration for people: 12s, 3m12s, 5h3m, 6d5h.
 func age(d time.Duration) string {
 	d = max(d, 0)
 	s := int64(d / time.Second)
@@ -193,7 +193,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
-// jsonTime is how every time is written: RFC 3339 in UTC with milliseconds.
+// jsonTime is the format of every time: RFC 3339 in UTC with milliseconds.
 const jsonTime = "2006-01-02T15:04:05.000Z07:00"
 
 func timeJSON(t time.Time) string { return t.UTC().Format(jsonTime) }

@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	looksPerLease   = 8               // while a record is observed; holders renew several times
-	longestLookAway = 5 * time.Second // whatever the lease
-	observeAtATime  = 32              // requests
+	readsPerLease   = 8               // of an observed record; its holder renews several times in that time
+	maxReadInterval = 5 * time.Second // for any lease
+	concurrentReads = 32
 )
 
-// observation is what observing a held record for its lease has shown. A
-// record that is not held any more has the liveness "" and its new state.
+// observation is the result of observing a held record for its lease. If the
+// record is no longer held, liveness is "" and record is the new one.
 type observation struct {
-	record leasehold.Record
-	found  liveness
-	by     watched // by what that was found
-	gone   bool    // there is no record any more
-	err    error
+	record    leasehold.Record
+	liveness  liveness
+	heartbeat heartbeat // shows the liveness
+	gone      bool      // the record was deleted
+	err       error
 }
 
-// observer tells live holders from dead ones.
+// observer finds out whether holders are live or dead.
 type observer struct {
 	locks    *leasehold.Client
 	expiry   layout.Expiry
-	late     time.Duration // after its expiry a holder that goes by the wall clock is dead
+	late     time.Duration // WallClock layouts: how long after its expiry a record's holder is dead
 	sessions *sessionReader
 }
 
-// newObserver observes records of the store as a waiter would.
+// newObserver returns an observer that judges records as a waiter would.
 func newObserver(s *store, locks *leasehold.Client) (observer, error) {
 	proto, err := records.Of(s.layout)
 	if err != nil {
@@ -45,10 +45,10 @@ func newObserver(s *store, locks *leasehold.Client) (observer, error) {
 	return observer{locks, caps.Expiry, proto.Skew() + caps.LeaseStep, newSessionReader(s, proto)}, nil
 }
 
-// deadIn is when the holder of a held record is dead that stays as it is and
-// was first seen so long ago: once its lease has passed by this process's
-// monotonic clock or, where records say when they expire, once that time has
-// passed by every clock of the fleet.
+// deadIn returns how long a record must still stay unchanged until its holder is
+// dead, if it was first seen seenFor ago. The holder is dead after one lease by
+// this process's monotonic clock; in layouts that store an expiry time, once that
+// time has passed on every clock of the fleet.
 func (o observer) deadIn(r leasehold.Record, seenFor time.Duration) time.Duration {
 	if o.expiry == layout.WallClock {
 		return time.Until(r.ExpiresAt.Add(o.late))
@@ -56,11 +56,11 @@ func (o observer) deadIn(r leasehold.Record, seenFor time.Duration) time.Duratio
 	return r.Lease - seenFor
 }
 
-// observe looks at each record until its version changes or its holder is dead:
-// all at the same time.
+// observe reads each record until its version changes or its holder is dead. It
+// observes all records at the same time.
 func (o observer) observe(ctx context.Context, records []leasehold.Record) []observation {
 	out := make([]observation, len(records))
-	requests := make(chan struct{}, observeAtATime)
+	requests := make(chan struct{}, concurrentReads)
 	var wg sync.WaitGroup
 	for i, r := range records {
 		wg.Go(func() { out[i] = o.observeOne(ctx, r, requests) })
@@ -78,14 +78,14 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 		defer func() { <-requests }()
 		return holder(ctx, o.locks, first.Key, func(r leasehold.Record) bool { return grantOf(r) == grantOf(first) })
 	}
-	var seen watched
+	var seen heartbeat
 	var since time.Time
 	var every time.Duration
 	for {
 		r, err := get()
-		w := watched{lease: r.Lease, version: r.Version}
+		beat := heartbeat{lease: r.Lease, version: r.Version}
 		if err == nil && !r.Released {
-			w, err = o.sessions.watched(ctx, r)
+			beat, err = o.sessions.heartbeat(ctx, r)
 		}
 		now := time.Now()
 		switch {
@@ -98,20 +98,20 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 			return observation{record: first, err: err}
 		case r.Released:
 			return observation{record: r}
-		case w.dead:
-			return observation{record: r, found: dead, by: w}
+		case beat.dead:
+			return observation{record: r, liveness: dead, heartbeat: beat}
 		case since.IsZero():
-			// What a listing showed may be old: the lease counts from here.
-			seen, since = w, now
-		case w.version != seen.version:
-			return observation{record: r, found: live, by: w}
+			// The listed record may be old, so the lease counts from this read.
+			seen, since = beat, now
+		case beat.version != seen.version:
+			return observation{record: r, liveness: live, heartbeat: beat}
 		}
-		left := o.deadIn(leasehold.Record{Lease: w.lease, ExpiresAt: r.ExpiresAt}, now.Sub(since))
+		left := o.deadIn(leasehold.Record{Lease: beat.lease, ExpiresAt: r.ExpiresAt}, now.Sub(since))
 		if left <= 0 {
-			return observation{record: r, found: dead, by: w}
+			return observation{record: r, liveness: dead, heartbeat: beat}
 		}
 		if every == 0 {
-			every = min(left/looksPerLease, longestLookAway)
+			every = min(left/readsPerLease, maxReadInterval)
 		}
 		if !sleep(ctx, min(every, left)) {
 			return observation{record: r, err: context.Cause(ctx)}
@@ -119,7 +119,7 @@ func (o observer) observeOne(ctx context.Context, first leasehold.Record, reques
 	}
 }
 
-// sleep waits for d; false: ctx has ended.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -131,15 +131,15 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// longest is how long observing records takes at most.
+// longest returns how long observing records takes at most.
 func (o observer) longest(ctx context.Context, records []leasehold.Record) time.Duration {
 	var longest time.Duration
 	for _, r := range records {
 		if r.Released {
 			continue
 		}
-		if w, err := o.sessions.watched(ctx, r); err == nil {
-			r.Lease = w.lease
+		if beat, err := o.sessions.heartbeat(ctx, r); err == nil {
+			r.Lease = beat.lease
 		}
 		longest = max(longest, o.deadIn(r, 0))
 	}
@@ -153,8 +153,8 @@ func withSortKey(k leasehold.Key) []leasehold.GetOption {
 	return []leasehold.GetOption{leasehold.WithSortKey(k.Sort)}
 }
 
-// observeAloud is observe with a line that says what takes so long.
-func (a *app) observeAloud(ctx context.Context, o observer, records []leasehold.Record, what string) []observation {
+// observeWithProgress is observe with a message that says how long it may take.
+func (a *app) observeWithProgress(ctx context.Context, o observer, records []leasehold.Record, what string) []observation {
 	longest := o.longest(ctx, records)
 	if longest == 0 {
 		return o.observe(ctx, records)
@@ -169,7 +169,7 @@ func (a *app) observeAloud(ctx context.Context, o observer, records []leasehold.
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		a.say.rewrite("observing " + what + ", " + age(longest-time.Since(began)+time.Second-1) + " to go at most")
+		a.say.rewrite("observing " + what + ", at most " + age(longest-time.Since(began)+time.Second-1) + " left")
 		select {
 		case out := <-done:
 			a.say.clear()

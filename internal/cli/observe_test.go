@@ -89,14 +89,14 @@ func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 			t.Errorf("observed for up to %v", d)
 		}
 		began := time.Now()
-		if found := o.observe(ctx, records)[0].found; found != live || time.Since(began) > 20*time.Second {
+		if found := o.observe(ctx, records)[0].liveness; found != live || time.Since(began) > 20*time.Second {
 			t.Errorf("a holder whose session is renewed: %q after %v", found, time.Since(began))
 		}
 		if err := holder.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
 		began = time.Now()
-		if found := o.observe(ctx, records)[0].found; found != dead || time.Since(began) > 0 {
+		if found := o.observe(ctx, records)[0].liveness; found != dead || time.Since(began) > 0 {
 			t.Errorf("a holder whose session is dead: %q after %v", found, time.Since(began))
 		}
 	})
@@ -136,7 +136,7 @@ func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
 		}
 		var found []liveness
 		for _, seen := range o.observe(ctx, records) {
-			found = append(found, seen.found)
+			found = append(found, seen.liveness)
 		}
 		if !slices.Equal(found, []liveness{live, dead, live}) {
 			t.Errorf("of three readers, the second of whom does not renew: %q", found)

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passOn sends CMD's group a signal that this process was sent.
+// passOn passes a signal that this process got on to CMD's group.
 func (c *child) passOn(sig os.Signal) {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
 		return
 	}
 	switch number {
-	case unix.SIGPIPE: // of this process's own stderr
+	case unix.SIGPIPE: // caused by this process's own stderr
 	case unix.SIGTSTP:
 		c.signal(unix.SIGTSTP)
 		pauseSelf(sig)

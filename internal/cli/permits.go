@@ -16,19 +16,19 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// checkPermits says what is wrong with -p.
+// checkPermits checks the value of -p.
 func checkPermits(cmd *cobra.Command, f *acquireFlags) error {
 	switch {
 	case f.permits < 1 || f.permits > protocol.MostPermits:
-		return usageOf(cmd, "-p %d: from 1 to %d may hold KEY at a time", f.permits, protocol.MostPermits)
+		return usageOf(cmd, "-p %d: use 1 to %d permits", f.permits, protocol.MostPermits)
 	case f.permits > 1 && f.sortKey != "":
-		return usageOf(cmd, "--sort-key and -p: use one of them: the permits of KEY have no sort key of their own")
+		return usageOf(cmd, "--sort-key and -p: use one of them: permits cannot have a sort key")
 	}
 	return nil
 }
 
-// wantedKeys are the keys of which one is to be had: that of the lock, or of all
-// permits.
+// wantedKeys returns the keys of which one is to be acquired: that of the lock,
+// or those of all permits.
 func wantedKeys(s *store, locks *leasehold.Client, key string, f *acquireFlags) ([]leasehold.Key, error) {
 	if f.permits <= 1 {
 		return []leasehold.Key{completeKey(s.layout, leasehold.Key{Partition: key, Sort: f.sortKey})}, nil
@@ -41,12 +41,12 @@ func wantedKeys(s *store, locks *leasehold.Client, key string, f *acquireFlags) 
 	return keys, err
 }
 
-// take asks for what the flags say: the lock of key, one of its permits, or
-// something of the command's own.
-func take(ctx context.Context, locks *leasehold.Client, key string, f *acquireFlags, met *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
+// acquireLockOrPermit acquires what the flags say: the lock of key, one of its
+// permits, or what f.acquire acquires.
+func acquireLockOrPermit(ctx context.Context, locks *leasehold.Client, key string, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
 	switch {
-	case f.ask != nil:
-		return f.ask(ctx, locks, key, opts...)
+	case f.acquire != nil:
+		return f.acquire(ctx, locks, key, opts...)
 	case f.permits <= 1:
 		return locks.Acquire(ctx, key, opts...)
 	}
@@ -58,16 +58,16 @@ func take(ctx context.Context, locks *leasehold.Client, key string, f *acquireFl
 	switch {
 	case errors.Is(err, semaphore.ErrPermits):
 		if stored, read := recipe.Of(locks).ReadPermits(ctx, key); read == nil && stored.N > 0 {
-			err = usagef("%s has %d permits, and -p asks for %d: use -p %d, as the others do", printable(key), stored.N, f.permits, stored.N)
+			err = usagef("%s has %d permits, but -p says %d: use -p %d, as its other users do", printable(key), stored.N, f.permits, stored.N)
 		}
 	case errors.Is(err, leasehold.ErrHeld):
-		err = &allHeldError{met.all(), err}
+		err = &allHeldError{holders.all(), err}
 	}
 	return lock, err
 }
 
-// permitHolders are those who have been met in the place of whom a permit is
-// wanted. It is safe for concurrent use.
+// permitHolders collects the holders of a key's permits that were seen during a
+// wait. It is safe for concurrent use.
 type permitHolders struct {
 	key   string
 	keys  []leasehold.Key
@@ -79,8 +79,8 @@ func newPermitHolders(key string, keys []leasehold.Key) *permitHolders {
 	return &permitHolders{key: key, keys: keys, owner: map[leasehold.Key]string{}}
 }
 
-// meet enters a holder.
-func (p *permitHolders) meet(r leasehold.Record) {
+// add adds a holder.
+func (p *permitHolders) add(r leasehold.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.owner[r.Key] = shortOwner(r.Owner)
@@ -93,10 +93,10 @@ func (p *permitHolders) complete() bool {
 	return len(p.owner) >= len(p.keys)
 }
 
-// named is how many holders are named.
-const named = 5
+// maxNamed is how many holders a message names.
+const maxNamed = 5
 
-// all says who has the permits, in order of their numbers.
+// all says who holds the permits, in order of their numbers.
 func (p *permitHolders) all() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +107,8 @@ func (p *permitHolders) all() string {
 		}
 	}
 	text := fmt.Sprintf("all %d permits of %s are held", len(p.keys), printable(p.key))
-	if more := len(owners) - named; more > 0 {
-		owners = append(slices.Clip(owners[:named]), fmt.Sprintf("and %d more", more))
+	if more := len(owners) - maxNamed; more > 0 {
+		owners = append(slices.Clip(owners[:maxNamed]), fmt.Sprintf("and %d more", more))
 	}
 	if len(owners) > 0 {
 		text += ", by " + strings.Join(owners, ", ")
@@ -116,9 +116,9 @@ func (p *permitHolders) all() string {
 	return text
 }
 
-// allHeldError is a permit that was not granted.
+// allHeldError says that no permit was granted.
 type allHeldError struct {
-	text string // who has them
+	text string // names the holders
 	err  error
 }
 

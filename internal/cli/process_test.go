@@ -210,7 +210,7 @@ func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ends(7)
-	if got := p.stderr.String(); !strings.Contains(got, "no watchdog process: ") {
+	if got := p.stderr.String(); !strings.Contains(got, "cannot start the watchdog process: ") {
 		t.Errorf("stderr: %s", got)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Windows has neither process groups that can be signalled nor signals but
-// Ctrl-C: CMD alone is ended, without a grace.
+// Windows has no signals except Ctrl-C, and no process groups that can be
+// signalled: only CMD itself is killed, without a grace.
 
 var caughtSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-func ends(syscall.Signal) bool { return true }
+func endsWait(syscall.Signal) bool { return true }
 
 func pauseSelf(os.Signal) {}
 
@@ -53,16 +53,16 @@ func ownSession() *syscall.SysProcAttr {
 
 func ownGroup() *syscall.SysProcAttr { return ownSession() }
 
-func outlive() {}
+func ignoreSignals() {}
 
-// startAtGate starts CMD without a gate, as no process can become another: a
-// leasehold that is killed before it has told the watchdog leaves CMD alive.
+// startAtGate starts CMD without a gate, as a Windows process cannot become
+// another: if leasehold is killed before it has told the watchdog, CMD survives.
 func startAtGate(_ string, cmd *exec.Cmd) (*child, *gate, error) {
 	c, err := startChild(cmd)
-	return c, openGate(), err
+	return c, noGate(), err
 }
 
-func becomeWhenOpened(int, string, []string, []string) {}
+func execWhenOpen(int, string, []string, []string) {}
 
 func (c *child) await() (stopped bool, sig syscall.Signal) {
 	if state, err := c.cmd.Process.Wait(); err == nil {
@@ -72,7 +72,7 @@ func (c *child) await() (stopped bool, sig syscall.Signal) {
 	return false, 0
 }
 
-// passOn ends CMD: there is no other way to tell it.
+// passOn kills CMD: Windows has no other signal for it.
 func (c *child) passOn(os.Signal) { _ = killGroup(c.group(), syscall.SIGKILL) }
 
 func (c *child) wasStopped(syscall.Signal) {}
@@ -87,6 +87,6 @@ func bootClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
 func thisProgram() (string, error) { return os.Executable() }
 
-// lockFile locks nothing: what two processes observe at the same instant is
-// kept of one of them.
+// lockFile locks nothing: if two processes save observations at the same time,
+// those of one are lost.
 func lockFile(string) (unlock func(), err error) { return func() {}, nil }

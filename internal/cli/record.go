@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// recordJSON is a record as get and ls print it: Record's own JSON between the
-// table and, once observed, whether the holder lives.
+// recordJSON is a record as get and ls print it: the table, the holder's liveness
+// if it was observed, and the Record's own JSON.
 type recordJSON struct {
 	Table  string
 	Record leasehold.Record
@@ -40,7 +40,7 @@ func (r recordJSON) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// liveness is what observing a held record for its lease has shown.
+// liveness says whether a holder is alive. It is "" if it was not observed.
 type liveness string
 
 const (
@@ -48,7 +48,7 @@ const (
 	dead liveness = "dead"
 )
 
-// state is a record's state in the words of its JSON.
+// state returns a record's state as in its JSON.
 func state(r leasehold.Record) string {
 	if r.Released {
 		return "released"
@@ -56,7 +56,7 @@ func state(r leasehold.Record) string {
 	return "held"
 }
 
-// shortOwner is an owner for people: of its id, enough to tell two apart.
+// shortOwner returns an owner for people, with its client id shortened.
 func shortOwner(owner string) string {
 	if owner == "" {
 		return "somebody"
@@ -64,7 +64,7 @@ func shortOwner(owner string) string {
 	return printable(protocol.ShortOwner(owner))
 }
 
-// withoutID is the name in an owner that was made by a lock client.
+// withoutID returns an owner without the client id that a lock client appends.
 func withoutID(owner string) string {
 	if !protocol.HasClientID(owner) {
 		return owner
@@ -72,7 +72,7 @@ func withoutID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// heldFor is how long a record has been held, for people; empty: not known.
+// heldFor says how long a record has been held. Empty: unknown.
 func heldFor(r leasehold.Record, now time.Time) string {
 	if r.GrantedAt.IsZero() || r.Released {
 		return ""
@@ -80,9 +80,10 @@ func heldFor(r leasehold.Record, now time.Time) string {
 	return age(now.Sub(r.GrantedAt))
 }
 
-// grantOf tells one grant of a key from the next. A foreign one has no id: its
-// holder's name stays the same while it renews, and where records say when they
-// expire it does not renew.
+// grantOf distinguishes one grant of a key from the next. Grants of other
+// libraries have no id, but their owner stays the same while they renew. In
+// layouts that store an expiry time they never renew, so the version stays the
+// same.
 func grantOf(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return cmp.Or(r.Grant, r.Version)
@@ -90,7 +91,7 @@ func grantOf(r leasehold.Record) string {
 	return cmp.Or(r.Grant, r.Owner)
 }
 
-// leaseFixed is the lease in a record; empty: it has none.
+// leaseFixed formats the lease in a record. Empty: it has none.
 func leaseFixed(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return ""
@@ -98,8 +99,8 @@ func leaseFixed(r leasehold.Record) string {
 	return shortDuration(r.Lease)
 }
 
-// leaseText is the lease in a record or, where it has none, how far off its
-// expiry is, for people.
+// leaseText formats the lease in a record for people or, if it has none, the time
+// until or since its expiry.
 func leaseText(r leasehold.Record, now time.Time) string {
 	left := r.ExpiresAt.Sub(now)
 	switch {
@@ -118,7 +119,7 @@ func tokenText(r leasehold.Record) string {
 	return strconv.FormatInt(r.Token, 10)
 }
 
-// timeText is a time in a pipe, RFC 3339; empty: not known.
+// timeText formats a time for a pipe: RFC 3339. Empty: unknown.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -13,9 +13,9 @@ func (a *app) newRelease() *cobra.Command {
 	var data dataFlag
 	cmd := &cobra.Command{
 		Use:   "release [flags]",
-		Short: "Release a grant of acquire",
+		Short: "Release a grant made by acquire",
 		Long: `Release the grant read from FILE or standard input, and remove FILE.
-A grant from before a renewal does as well: the output of that may be lost.`,
+A grant from before a renewal is accepted too, in case the new one was lost.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data.given = cmd.Flags().Changed("data")
@@ -27,27 +27,27 @@ A grant from before a renewal does as well: the output of that may be lost.`,
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			g, err := a.grantOfFile(cmd, path)
+			g, err := a.readGrant(cmd, path)
 			if err != nil {
 				return err
 			}
 			err = a.release(cmd, g, opts)
-			// A grant that is lost is of no more use than one released.
+			// A lost grant is as useless as a released one.
 			var renewed *renewedError
 			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) {
 				err = errors.Join(err, removeGrant(path, g.ID))
 			}
-			return no(err)
+			return answer(err)
 		},
 	}
 	fl := cmd.Flags()
-	grantFlag(fl, &path, "`FILE` with the grant")
-	fl.StringVar(&data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
+	grantFlag(fl, &path, "read the grant from `FILE`")
+	fl.StringVar(&data.text, "data", "", dataUsage)
 	return cmd
 }
 
 func (a *app) release(cmd *cobra.Command, g placedGrant, opts []leasehold.ReleaseOption) error {
-	r, err := a.resume(cmd, g, true, len(opts) > 0)
+	r, err := a.resumeGrant(cmd, g, true, len(opts) > 0)
 	if err != nil {
 		return err
 	}

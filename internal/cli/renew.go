@@ -14,9 +14,9 @@ func (a *app) newRenew() *cobra.Command {
 	var data dataFlag
 	cmd := &cobra.Command{
 		Use:   "renew [flags]",
-		Short: "Renew a grant of acquire",
+		Short: "Renew a grant made by acquire",
 		Long: `Renew the grant read from FILE or standard input, and write the new one back.
-The new one replaces the old, which renews nothing any more.`,
+After that the old grant can be released, but no longer renewed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data.given = cmd.Flags().Changed("data")
@@ -31,36 +31,36 @@ The new one replaces the old, which renews nothing any more.`,
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			if err := mustBeAFile(path); err != nil {
+			if err := requireRegularFile(path); err != nil {
 				return err
 			}
-			old, err := a.grantOfFile(cmd, path)
+			old, err := a.readGrant(cmd, path)
 			if err != nil {
 				return err
 			}
-			to, err := a.grantFileOf(path, old)
+			to, err := a.reopenGrantFile(path, old)
 			if err != nil {
 				return err
 			}
-			r, err := a.resume(cmd, old, false, data.given, opts...)
+			r, err := a.resumeGrant(cmd, old, false, data.given, opts...)
 			if err != nil {
-				return no(err)
+				return answer(err)
 			}
 			defer r.close()
 			grant, err := r.lock.Detach()
 			if err != nil {
-				return no(err)
+				return answer(err)
 			}
 			if err := to.write(r.store.placed(grant)); err != nil {
-				return usagef("%s is renewed until %s, but the new grant could not be written to %s: %v; the old one still does for leasehold release",
-					printable(grant.Key.String()), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), pathless(err))
+				return usagef("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
+					printable(grant.Key.String()), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), withoutPath(err))
 			}
 			return nil
 		},
 	}
 	fl := cmd.Flags()
-	grantFlag(fl, &path, "`FILE` with the grant")
+	grantFlag(fl, &path, "read the grant from `FILE`, and write the new one to it")
 	fl.VarP(durationFlag{d: &lease, min: time.Second}, "lease", "l", "new lease `DURATION` (default: as before)")
-	fl.StringVar(&data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
+	fl.StringVar(&data.text, "data", "", dataUsage)
 	return cmd
 }

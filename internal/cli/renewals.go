@@ -1,23 +1,21 @@
 package cli
 
-import (
-	"github.com/leasehold-go/leasehold"
-)
+import "github.com/leasehold-go/leasehold"
 
-// renewals follows those of a lock under which a CMD runs: failing ones are
-// said once, and so is their end.
+// renewals follows the renewals of the lock that CMD runs under. It reports once
+// that they fail, and once that they succeed again.
 type renewals struct {
-	app    *app
-	store  *store
-	landed chan struct{} // one has
-	failed bool          // the last did not; all events of a held lock come from one goroutine at a time
+	app     *app
+	store   *store
+	renewed chan struct{} // sent to after each successful renewal
+	failed  bool          // the last renewal failed; needs no mutex, as the library calls event from one goroutine at a time
 }
 
 func (a *app) newRenewals(s *store) *renewals {
-	return &renewals{app: a, store: s, landed: make(chan struct{}, 1)}
+	return &renewals{app: a, store: s, renewed: make(chan struct{}, 1)}
 }
 
-// event is what to call for every event of the lock.
+// event must be called for every event of the lock.
 func (r *renewals) event(e leasehold.Event) {
 	say := r.app.say
 	r.app.libraryEvent(r.store, e)
@@ -28,13 +26,13 @@ func (r *renewals) event(e leasehold.Event) {
 		}
 		r.failed = false
 		select {
-		case r.landed <- struct{}{}:
+		case r.renewed <- struct{}{}:
 		default:
 		}
 	case leasehold.EventRenewError:
 		if !r.failed {
-			say.text("%s could not be renewed, %s of trust is left: still trying: %s",
-				printable(e.Key.String()), age(e.Remaining), words(e.Err, r.store.table+" in "+r.store.location))
+			say.text("%s could not be renewed, trust ends in %s: still trying: %s",
+				printable(e.Key.String()), age(e.Remaining), errorText(e.Err, r.store.table+" in "+r.store.location))
 		}
 		r.failed = true
 	}

@@ -28,16 +28,17 @@ func (a *app) newTableRewrite() *cobra.Command {
 	var f rewriteFlags
 	cmd := &cobra.Command{
 		Use:   "rewrite [PREFIX] [flags]",
-		Short: "Make idle records of another layout readable for --layout's library",
-		Long: `Make the records that another layout wrote readable for the library of
---layout, awslabs or dynamolock, before its first process starts.
+		Short: "Rewrite released records of another layout for --layout's library",
+		Long: `Rewrite the records of another layout so that the library of --layout, awslabs
+or dynamolock, can read them. Run it before the first process of that library
+starts, and after the last process that uses another layout has ended: it would
+write such records again.
 
-Reads the whole table, shows which records are in the way, and asks. Each that
-is idle and whose key begins with PREFIX is acquired and released once: data
-and attributes stay, the token grows by one. Those that are held are skipped
-and named (exit code 1): once they are released, run it again. No process may
-use another layout by then, or it writes such records anew. With --dry-run the
-exit code is 1 if there are any.`,
+Reads the whole table, shows the records that need rewriting, and asks. Those
+that are released and whose key begins with PREFIX are acquired and released
+once: data and attributes stay, the token grows by one. Those that are held are
+skipped and listed (exit code 1): run it again once they are released. With
+--dry-run nothing is written, and the exit code is 1 if any need rewriting.`,
 		Example: `  leasehold table rewrite --layout dynamolock --dry-run
   leasehold table rewrite --layout dynamolock import/ --yes`,
 		Args: onePrefix,
@@ -49,7 +50,7 @@ exit code is 1 if there are any.`,
 			case f.yes && f.dryRun:
 				return usageOf(cmd, "--yes and --dry-run: use one of them")
 			case !f.yes && !f.dryRun && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
-				return usageOf(cmd, "it asks at a terminal only: look with --dry-run, then give --yes")
+				return usageOf(cmd, "rewrite asks at a terminal, and there is none: look with --dry-run, then use --yes")
 			}
 			s, err := a.open(cmd, "")
 			if err != nil {
@@ -62,37 +63,37 @@ exit code is 1 if there are any.`,
 			}
 			rewriting, ok := proto.(protocol.Rewriting)
 			if !ok {
-				return usageOf(cmd, "layout %s reads all that can be in its table: there is nothing to rewrite", s.layout.Name())
+				return usageOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", s.layout.Name())
 			}
-			return no(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
 				return a.rewrite(ctx, s, locks, rewriting, f)
 			}))
 		},
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.BoolVar(&f.dryRun, "dry-run", false, "show what is in the way and write nothing")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show the records that need rewriting, and write nothing")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
-// toRewrite is a record that the layout's library cannot live with.
+// toRewrite is a record that the layout's library cannot read.
 type toRewrite struct {
 	record leasehold.Record
-	what   string // of it
-	bad    error  // it is no lock of the layout
+	what   string // why not
+	bad    error  // it is not a lock record; nil: it is
 }
 
-// What came of a record.
+// Results for a record, as printed.
 const (
-	isDue     = "due"
-	isDone    = "rewritten"
-	isSkipped = "held"
-	isBad     = "bad"
+	resultDue       = "due"
+	resultRewritten = "rewritten"
+	resultHeld      = "held"
+	resultBad       = "bad"
 )
 
 func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, proto protocol.Rewriting, f rewriteFlags) error {
-	all, err := foreignRecords(ctx, s, proto, f.prefix)
+	all, err := recordsToRewrite(ctx, s, proto, f.prefix)
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -107,23 +108,23 @@ func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, pr
 	}
 	done, left, damaged := 0, 0, false
 	for _, r := range all {
-		result := isDue
+		result := resultDue
 		switch {
 		case r.bad != nil:
 			a.say.fail(r.bad)
-			result, damaged = isBad, true
+			result, damaged = resultBad, true
 		case !r.record.Released:
-			result = isSkipped
+			result = resultHeld
 		case !f.dryRun:
 			if result, err = rewriteOne(ctx, locks, &r); err != nil {
-				a.say.note("rewrote %d of %d records: what is done stays done, run it again for the others", done, len(all))
+				a.say.note("rewrote %d of %d records: run it again for the others", done, len(all))
 				return cause(ctx, err)
 			}
 		}
 		switch result {
-		case isDone:
+		case resultRewritten:
 			done++
-		case "": // it is gone
+		case "": // it was deleted
 			continue
 		default:
 			left++
@@ -138,37 +139,37 @@ func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, pr
 	case f.dryRun:
 		return exit(codeNo, nil)
 	case left > 0:
-		return exit(codeNo, fmt.Errorf("rewrote %d of %d records, the others are held: once they are released or broken, run it again", done, done+left))
+		return exit(codeNo, fmt.Errorf("rewrote %d of %d records, the others are held: run it again once they are released or broken", done, done+left))
 	}
 	a.say.text("rewrote %d records of %s", done, s.table)
 	return nil
 }
 
-// confirmRewrite shows what is in the way, and asks.
+// confirmRewrite shows the records that need rewriting, and asks.
 func (a *app) confirmRewrite(ctx context.Context, s *store, all []toRewrite) error {
 	due := 0
 	for _, r := range all {
-		result := isSkipped
+		result := resultHeld
 		switch {
 		case r.bad != nil:
-			result = isBad
+			result = resultBad
 		case r.record.Released:
-			result = isDue
+			result = resultDue
 			due++
 		}
 		if err := a.sayRewrite(s, r, result); err != nil {
 			return err
 		}
 	}
-	yes, err := a.ask(ctx, fmt.Sprintf("Acquire and release each of the %d that are due, in layout %s? [y/N] ", due, s.layout.Name()))
+	yes, err := a.ask(ctx, fmt.Sprintf("Acquire and release the %d records that are due, in layout %s? [y/N] ", due, s.layout.Name()))
 	if err == nil && !yes {
 		err = exit(codeNo, errors.New("nothing was rewritten"))
 	}
 	return err
 }
 
-// rewriteOne acquires and releases a key, which writes all of its record but
-// what it carries for the caller.
+// rewriteOne acquires and releases a key. That writes the whole record anew,
+// except the caller's data and attributes.
 func rewriteOne(ctx context.Context, locks *leasehold.Client, r *toRewrite) (result string, err error) {
 	opts := []leasehold.AcquireOption{leasehold.IfExists(), leasehold.WithoutRenewal()}
 	if r.record.Key.Sort != "" {
@@ -179,18 +180,18 @@ func rewriteOne(ctx context.Context, locks *leasehold.Client, r *toRewrite) (res
 	switch {
 	case errors.As(err, &held):
 		r.record = held.Holder
-		return isSkipped, nil
+		return resultHeld, nil
 	case errors.Is(err, leasehold.ErrNotFound):
 		return "", nil
 	case err != nil:
 		return "", err
 	}
-	// A signal does not keep it from being released.
-	return isDone, lock.Release(context.WithoutCancel(ctx), leasehold.KeepOnRelease())
+	// A signal must not prevent the release.
+	return resultRewritten, lock.Release(context.WithoutCancel(ctx), leasehold.KeepOnRelease())
 }
 
-// foreignRecords reads what is in the way, in order of key.
-func foreignRecords(ctx context.Context, s *store, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
+// recordsToRewrite reads the records that need rewriting, in order of key.
+func recordsToRewrite(ctx context.Context, s *store, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
 	in := &dynamodb.ScanInput{TableName: aws.String(s.table), ConsistentRead: aws.Bool(true)}
 	if prefix != "" {
 		in.FilterExpression = aws.String("begins_with(#k, :p)")
@@ -226,10 +227,10 @@ func foreignRecords(ctx context.Context, s *store, proto protocol.Rewriting, pre
 	return all, nil
 }
 
-// sayRewrite writes what came of a record, a line each.
+// sayRewrite writes one line with the result for a record.
 func (a *app) sayRewrite(s *store, r toRewrite, result string) error {
 	by := ""
-	if result == isSkipped {
+	if result == resultHeld {
 		by = r.record.Owner
 	}
 	if a.flags.json {

@@ -25,7 +25,7 @@ func (a *app) newRoot() *cobra.Command {
 		Use:   "leasehold COMMAND [flags]",
 		Short: "Distributed locks on Amazon DynamoDB, for shells and operators",
 		Long: `Distributed locks on Amazon DynamoDB, for shells and operators.
-New here? leasehold demo needs no AWS and no set-up.`,
+New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold ls`,
 		Version:           version(),
@@ -41,7 +41,7 @@ New here? leasehold demo needs no AWS and no set-up.`,
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usageOf(cmd, "there is no command %s%s", printable(args[0]), suggestion(cmd, args[0]))
+			return usageOf(cmd, "unknown command %s%s", printable(args[0]), suggestion(cmd, args[0]))
 		},
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -55,19 +55,19 @@ New here? leasehold demo needs no AWS and no set-up.`,
 	f := root.PersistentFlags()
 	f.SortFlags = false
 	f.StringVarP(&a.flags.table, "table", "t", "", "lock table, `NAME` or ARN")
-	f.StringVar(&a.flags.file, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among those who use PATH, on this machine only")
+	f.StringVar(&a.flags.file, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among processes on this machine that use PATH")
 	f.StringVar(&a.flags.layout, "layout", layout.Native{}.Name(), "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
-	f.Var(&a.flags.attr, "attr", "attribute names that differ from the layout's, `ROLE=NAME`: key, sort, ttl")
+	f.Var(&a.flags.attr, "attr", "attribute name that differs from the layout's, `ROLE=NAME`; roles: key, sort, ttl")
 	f.StringVar(&a.flags.region, "region", "", "AWS `REGION`")
 	f.StringVar(&a.flags.profile, "profile", "", "AWS `PROFILE`")
 	f.StringVar(&a.flags.endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")
-	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "no messages but errors, and which store is used if none is named")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print errors only, and which store is used if none is named")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log every request")
 
 	root.AddGroup(
 		&cobra.Group{ID: "hold", Title: "Hold:"},
-		&cobra.Group{ID: "look", Title: "Look and mend:"},
+		&cobra.Group{ID: "look", Title: "Inspect and repair:"},
 		&cobra.Group{ID: "setup", Title: "Set up:"},
 	)
 	add := func(group string, cmds ...*cobra.Command) {
@@ -84,15 +84,15 @@ New here? leasehold demo needs no AWS and no set-up.`,
 	return root
 }
 
-// refuseEmpty refuses flags that name something and were given nothing: in a
-// script that is a variable that was not set, and without the flag the command
-// would do something else.
+// refuseEmpty refuses flags with an empty value. In a script that is usually a
+// variable that was not set, and without the flag the command would do
+// something else.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
 		case err != nil, f.Value.Type() != "string", f.Value.String() != "":
-		case f.Name == "data", f.Name == "value": // text that may be empty
+		case f.Name == "data", f.Name == "value": // these may be empty
 		default:
 			err = usageOf(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
 		}
@@ -105,25 +105,25 @@ func suggestion(cmd *cobra.Command, arg string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ", do you mean " + strings.Join(names, " or ") + "?"
+	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
 // oneKey accepts exactly one argument, the key.
 func oneKey(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usageOf(cmd, "name the KEY")
+		return usageOf(cmd, "KEY is missing")
 	case len(args) > 1:
-		return usageOf(cmd, "one KEY at a time: %s is too many", printable(args[1]))
+		return usageOf(cmd, "only one KEY is allowed: remove %s", printable(args[1]))
 	case args[0] == "":
-		return usageOf(cmd, "the KEY is empty")
+		return usageOf(cmd, "KEY is empty")
 	}
 	return nil
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageOf(cmd, "%s is too many: %s takes no arguments", printable(args[0]), cmd.Name())
+		return usageOf(cmd, "%s takes no arguments: remove %s", cmd.Name(), printable(args[0]))
 	}
 	return nil
 }

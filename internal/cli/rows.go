@@ -15,30 +15,30 @@ import (
 
 // row is one record of a listing.
 type row struct {
-	record leasehold.Record
-	found  liveness // with --check
+	record   leasehold.Record
+	liveness liveness // with --check
 }
 
-// table is how a listing is written.
+// listing says how to write records.
 type listing struct {
 	table    string
 	json     bool
 	terminal bool
 	colour   bool
-	sortKeys bool // the table has them
+	sortKeys bool // the table has sort keys
 	expiry   layout.Expiry
 	states   bool // released records are listed too
-	checked  bool
+	checked  bool // with --check
 }
 
-// columns of a listing. On a terminal a time is an age.
+// columns returns the header. On a terminal, times are shown as ages.
 func (l listing) columns() []string {
 	c := []string{"KEY"}
 	if l.sortKeys {
 		c = append(c, "SORT KEY")
 	}
 	lease := "LEASE"
-	if l.expiry == layout.WallClock { // records have no lease, but say when it ends
+	if l.expiry == layout.WallClock { // records have an expiry time instead of a lease
 		lease = "EXPIRES"
 	}
 	c = append(c, "OWNER", "HELD", lease, "TOKEN")
@@ -67,12 +67,12 @@ func (l listing) cells(r row, now time.Time) []string {
 		c = append(c, state(rec))
 	}
 	if l.checked {
-		c = append(c, l.paint(string(r.found)))
+		c = append(c, l.paint(string(r.liveness)))
 	}
 	return c
 }
 
-// paint marks dead holders. They stand in the last column, so that the colour
+// paint colours dead holders. They are in the last column, so that the colour
 // does not disturb the alignment.
 func (l listing) paint(s string) string {
 	const red, plain = "\x1b[31m", "\x1b[0m"
@@ -82,13 +82,13 @@ func (l listing) paint(s string) string {
 	return s
 }
 
-// write writes the rows: an aligned table on a terminal, tab-separated values
-// in a pipe, one object a line as JSON.
+// write writes the rows: as an aligned table on a terminal, as tab-separated
+// values in a pipe, or as one JSON object per line.
 func (l listing) write(w io.Writer, rows []row, now time.Time) error {
 	if l.json {
 		out := json.NewEncoder(w)
 		for _, r := range rows {
-			if err := out.Encode(recordJSON{Table: l.table, Record: r.record, Holder: r.found}); err != nil {
+			if err := out.Encode(recordJSON{Table: l.table, Record: r.record, Holder: r.liveness}); err != nil {
 				return err
 			}
 		}

@@ -18,13 +18,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// defaultLease is the library's.
+// defaultLease is the library's default.
 const defaultLease = 20 * time.Second
 
-// defaultGrace is for leases of four seconds and more; below it is a quarter.
+// defaultGrace is the default of --grace for leases of four seconds and more.
+// Below that it is a quarter of the lease.
 const defaultGrace = time.Second
 
-// acquireFlags are what run and acquire ask of a lock.
+// acquireFlags are the flags for acquiring a lock or a permit.
 type acquireFlags struct {
 	nonblock bool
 	wait     time.Duration
@@ -32,13 +33,13 @@ type acquireFlags struct {
 	sortKey  string
 	data     dataFlag
 	owner    string
-	permits  int // how many may hold KEY at a time; 0 or 1: it is a lock
+	permits  int // how many owners may hold KEY at a time; 0 or 1: a lock
 
-	ask askFunc // nil: for the lock under the key, or a permit
+	acquire acquireFunc // nil: acquire the lock of KEY, or a permit
 }
 
-// askFunc asks for what is under key, and waits for it.
-type askFunc func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
+// acquireFunc replaces Client.Acquire.
+type acquireFunc func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
 type runFlags struct {
 	acquireFlags
@@ -54,10 +55,10 @@ func (a *app) newRun() *cobra.Command {
 		Short: "Hold KEY while CMD runs",
 		Long: `Hold KEY while CMD runs.
 
-Waits for KEY, saying who holds it, runs CMD and renews the lease until CMD
-ends. If the lease cannot be renewed in time, CMD and its process group are
-stopped before anybody else can be granted KEY. Signals are passed on to CMD,
-and its exit code is given back. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
+Waits for KEY and shows who holds it, then runs CMD and renews the lease until
+CMD ends. If the lease cannot be renewed in time, CMD and its process group are
+stopped before anybody else can be granted KEY. Signals are passed on to CMD.
+The exit code is that of CMD. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
 LEASEHOLD_TOKEN, the fencing token.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold run -n nightly-report -- ./report.sh      # skip it if held
@@ -69,17 +70,24 @@ LEASEHOLD_TOKEN, the fencing token.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
-	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: for ever)")
-	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", codeNotGranted, "exit `CODE` if KEY was not granted")
-	fl.IntVarP(&f.permits, "permits", "p", 1, "let `N` hold KEY at a time")
+	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
+	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", codeNotGranted, "exit with `CODE` if KEY was not granted")
+	fl.IntVarP(&f.permits, "permits", "p", 1, "allow `N` holders of KEY at a time")
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
-	fl.StringVar(&f.data.text, "data", "", "`TEXT` to keep in the record; @FILE reads a file")
-	fl.StringVarP(&f.signal, "signal", "s", "TERM", "`SIGNAL` that tells CMD the lock is lost")
-	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", "`DURATION` CMD has from the signal to KILL; both come before trust ends")
+	fl.StringVar(&f.data.text, "data", "", dataUsage)
+	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
+	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	return cmd
 }
+
+// Usage of flags that several commands share.
+const (
+	dataUsage   = "store `TEXT` in the record; @FILE reads it from FILE"
+	signalUsage = "stop CMD with `SIGNAL` if the lock is lost"
+	graceUsage  = "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends"
+)
 
 // keyAndCommand accepts KEY -- CMD [ARG...].
 func keyAndCommand(cmd *cobra.Command, args []string) error {
@@ -91,7 +99,7 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if dash == len(args) {
-		return usageOf(cmd, "name the CMD after --")
+		return usageOf(cmd, "CMD is missing after --")
 	}
 	return nil
 }
@@ -105,7 +113,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 		return err
 	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
-		return usageOf(cmd, "-E %d: an exit code is from 0 to 255", f.conflictCode)
+		return usageOf(cmd, "-E %d: use an exit code from 0 to 255", f.conflictCode)
 	}
 	s, err := a.open(cmd, "")
 	if err != nil {
@@ -123,19 +131,19 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 
 	signals := catchSignals()
 	defer signals.release()
-	heard := a.newRenewals(s)
-	g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, heard.event)
+	renewals := a.newRenewals(s)
+	g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, renewals.event)
 	if err != nil {
 		if notGranted(err) {
 			return exit(f.conflictCode, err)
 		}
-		return no(err)
+		return answer(err)
 	}
 	defer closeLocks(g.locks)
-	return a.supervision(s, key, g.lock, signals, heard, j).run()
+	return a.supervision(s, key, g.lock, signals, renewals, j).run()
 }
 
-// job is a CMD to be run under a lock, and how it is stopped.
+// job is a CMD to run under a lock, and how to stop it.
 type job struct {
 	path  string
 	args  []string
@@ -143,7 +151,7 @@ type job struct {
 	grace time.Duration
 }
 
-// newJob settles the flags that say how CMD runs.
+// newJob checks the flags that say how CMD runs, and finds CMD.
 func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, error) {
 	if err := a.completeAcquire(cmd, &f.acquireFlags); err != nil {
 		return job{}, err
@@ -159,10 +167,10 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, er
 	return job{path, command, stop, f.grace}, err
 }
 
-// supervision runs a job under a lock.
-func (a *app) supervision(s *store, key string, lock *leasehold.Lock, signals *signals, heard *renewals, j job) *supervision {
+// supervision prepares to run a job under a lock.
+func (a *app) supervision(s *store, key string, lock *leasehold.Lock, signals *signals, renewals *renewals, j job) *supervision {
 	return &supervision{
-		app: a, store: s, lock: lock, signals: signals, renewed: heard.landed, stop: j.stop, grace: j.grace,
+		app: a, store: s, lock: lock, signals: signals, renewed: renewals.renewed, stop: j.stop, grace: j.grace,
 		cmd: &exec.Cmd{
 			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 			Env: a.commandEnv(s, key, lock),
@@ -170,8 +178,9 @@ func (a *app) supervision(s *store, key string, lock *leasehold.Lock, signals *s
 	}
 }
 
-// completeGrace settles the time that CMD has to stop. Where records say when
-// they expire, trust ends earlier by the most that clocks differ.
+// completeGrace checks the time that CMD has to stop, or sets its default. In
+// layouts that store an expiry time, trust ends earlier by the clock skew that
+// the layout allows for.
 func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
 	if err != nil {
@@ -184,28 +193,28 @@ func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 	usable, half := f.lease-proto.Skew(), "half the lease"
 	switch {
 	case usable < time.Second:
-		return usageOf(cmd, "a lease of %s: clocks may differ by %s in layout %s: at least %s", shortDuration(f.lease),
-			shortDuration(proto.Skew()), l.Name(), shortDuration(time.Second+proto.Skew()))
+		return usageOf(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s", shortDuration(f.lease),
+			l.Name(), shortDuration(proto.Skew()), shortDuration(time.Second+proto.Skew()))
 	case proto.Skew() > 0:
-		half = fmt.Sprintf("half of the lease less %s, by which clocks may differ", shortDuration(proto.Skew()))
+		half = fmt.Sprintf("half the lease, less %s for clocks that differ", shortDuration(proto.Skew()))
 	}
 	if !cmd.Flags().Changed("grace") {
 		f.grace = min(f.grace, usable/4)
 	}
 	if f.grace >= usable/2 {
-		return usageOf(cmd, "--grace %s: it must be below %s, %s", shortDuration(f.grace), half, shortDuration(usable/2))
+		return usageOf(cmd, "--grace %s is too long: it must be below %s (%s)", shortDuration(f.grace), shortDuration(usable/2), half)
 	}
 	return nil
 }
 
-// completeAcquire settles what the environment may say, and what cannot be asked.
+// completeAcquire checks the flags and reads those that the environment may set.
 func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
 	var err error
 	if f.lease, err = chooseLease(f.lease, cmd.Flags().Changed("lease"), a.Env); err != nil {
 		return err
 	}
 	if f.lease < time.Second {
-		return usageOf(cmd, "a lease of %s: at least 1s", shortDuration(f.lease))
+		return usageOf(cmd, "a lease of %s is too short: use at least 1s", shortDuration(f.lease))
 	}
 	f.data.given = cmd.Flags().Changed("data")
 	waits := cmd.Flags().Changed("wait")
@@ -217,7 +226,8 @@ func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
 	return err
 }
 
-// findCommand finds CMD before anybody waits for its sake.
+// findCommand finds CMD. It is called before the wait for KEY, which would be in
+// vain if there is no CMD.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -226,7 +236,7 @@ func findCommand(name string) (string, error) {
 	return path, nil
 }
 
-// startError is why CMD could not be started, with its exit code.
+// startError says why CMD could not be started, with the exit code for that.
 func startError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -245,7 +255,8 @@ func startError(name string, err error) error {
 	return exit(codeNotExec, usagef("%s cannot be executed: %v", printable(name), err))
 }
 
-// commandEnv is CMD's environment: what is held, by whom, and where.
+// commandEnv returns CMD's environment, with the lock's key, owner, token and
+// table.
 func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	env := make([]string, 0, len(a.Environ)+8)
 	for _, kv := range a.Environ {
@@ -258,11 +269,11 @@ func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 		env = append(env, kv)
 	}
 	set := func(name, value string) { env = append(env, name+"="+value) }
-	set("LEASEHOLD_KEY", key) // of a permit as well: it is what CMD would ask for
+	set("LEASEHOLD_KEY", key) // of a permit too: the key that the user named
 	if lock.Key().Sort != "" {
 		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
 	}
-	if owner := lock.Record().Owner; owner != "" { // not every layout names one
+	if owner := lock.Record().Owner; owner != "" { // not every layout stores one
 		set("LEASEHOLD_OWNER", owner)
 	}
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
@@ -272,7 +283,7 @@ func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	if s.file == "" || s.table != defaultTable {
 		set("LEASEHOLD_TABLE", s.table)
 	}
-	set(heldVariable, a.holding(s, key, lock.Key().Sort))
+	set(heldVariable, a.heldValue(s, key, lock.Key().Sort))
 	if name := s.layout.Name(); name != (layout.Native{}).Name() {
 		set("LEASEHOLD_LAYOUT", name)
 	}
@@ -285,7 +296,8 @@ type granted struct {
 	lock  *leasehold.Lock
 }
 
-// acquireFor acquires key and says who is waited for. A signal ends the wait.
+// acquireFor acquires key, and reports who holds it while it waits. A signal
+// ends the wait.
 func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFlags, signals *signals,
 	onEvent func(leasehold.Event), more ...leasehold.AcquireOption,
 ) (granted, error) {
@@ -304,13 +316,13 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		opts = append(opts, data)
 	}
 
-	watch := s.watch       // this wait's, whenever the events come
-	var met *permitHolders // of a semaphore
+	wait := s.wait             // late events still belong to this wait
+	var holders *permitHolders // nil for a lock
 	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, OnEvent: func(_ context.Context, e leasehold.Event) {
-		if e.Kind == leasehold.EventWaiting && met != nil {
-			met.meet(*e.Holder)
+		if e.Kind == leasehold.EventWaiting && holders != nil {
+			holders.add(*e.Holder)
 		}
-		if e.Kind != leasehold.EventWaiting || !f.nonblock && watch.heldBy(*e.Holder, met) {
+		if e.Kind != leasehold.EventWaiting || !f.nonblock && wait.noteHolder(*e.Holder, holders) {
 			onEvent(e)
 		}
 	}})
@@ -323,7 +335,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		return granted{}, err
 	}
 	if f.permits > 1 {
-		met = newPermitHolders(key, keys)
+		holders = newPermitHolders(key, keys)
 	}
 	short := f.nonblock || f.wait > 0
 	var seen *seenFile
@@ -339,8 +351,8 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		defer stop()
 	}
 	began := time.Now()
-	lock, err := take(ctx, locks, key, f, met, opts)
-	watch.end() // who holds the lock says by itself what fails
+	lock, err := acquireLockOrPermit(ctx, locks, key, f, holders, opts)
+	wait.end() // from now on failing renewals are reported instead
 	if seen != nil {
 		seen.save(locks)
 	}
@@ -351,7 +363,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		}
 		return granted{}, err
 	}
-	if n := watch.waited(); n > 0 {
+	if n := wait.holdersSeen(); n > 0 {
 		after := age(time.Since(began))
 		if n > 1 {
 			after += fmt.Sprintf(" and %d holders", n)

@@ -10,24 +10,25 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// forgetAfter is how long an observation is kept: longer than the pauses of a
-// cron line that is worth a memory.
-const forgetAfter = 8 * 24 * time.Hour
+// keepObservations is how long an observation is kept: long enough for a cron
+// job that runs once a week.
+const keepObservations = 8 * 24 * time.Hour
 
-// mostSeen bounds the file.
-const mostSeen = 10_000
+// maxObservations bounds the file.
+const maxObservations = 10_000
 
-// seenFile is seen.json, what short-lived processes have observed: a line of
-// cron that asks once a minute and never waits takes over a dead holder's lock
-// because an earlier run has seen the same version, a lease ago or more. It
-// holds until this machine boots again, and by the clock that saw it: a container
-// may have another. Other observations in the file count from when it is read.
+// seenFile is seen.json, which keeps the observations of short-lived processes.
+// With it, a cron job that tries once a minute without waiting can take over a
+// dead holder's lock, because an earlier run has seen the same version at least
+// one lease ago. An observation counts until this machine reboots, and only on
+// the clock that it was made with (a container may have another); any other
+// observation in the file counts from the time when it is read.
 type seenFile struct {
 	path  string
 	store string
 	keys  []leasehold.Key
 	now   func() time.Time
-	had   bool // the file knows one of the keys
+	known bool // the file has an observation of one of the keys
 	say   *messages
 }
 
@@ -41,8 +42,8 @@ type seenEntry struct {
 	Observation leasehold.Observation `json:"observation"`
 }
 
-// loadSeen gives locks what was observed of keys before. That nothing can be
-// remembered keeps nobody from trying: the lock is only taken over later.
+// loadSeen gives locks the earlier observations of keys. If there is no place for
+// the file it returns nil: then a dead holder's lock is only taken over later.
 func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) *seenFile {
 	dir, err := stateDir(a.Env)
 	if err != nil {
@@ -50,36 +51,36 @@ func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) 
 	}
 	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), keys: keys, now: a.Now, say: a.say}
 	for _, e := range f.read().Seen {
-		if f.isOf(e) {
-			f.had = true
-			_ = locks.ImportObservations(0, e.Observation) // what is damaged is as good as not seen
+		if f.matches(e) {
+			f.known = true
+			_ = locks.ImportObservations(0, e.Observation) // a damaged observation is ignored
 		}
 	}
 	return f
 }
 
-// isOf reports whether an entry is of one of the keys.
-func (f *seenFile) isOf(e seenEntry) bool {
+// matches reports whether an entry is about one of the keys in this store.
+func (f *seenFile) matches(e seenEntry) bool {
 	return e.Store == f.store && slices.Contains(f.keys, e.Observation.Key)
 }
 
-// save keeps what locks has observed of the keys by now.
+// save writes what locks has observed about the keys.
 func (f *seenFile) save(locks *leasehold.Client) {
 	var now []seenEntry
 	for _, o := range locks.Observations() {
-		if e := (seenEntry{f.store, o}); f.isOf(e) {
+		if e := (seenEntry{f.store, o}); f.matches(e) {
 			now = append(now, e)
 		}
 	}
-	if len(now) == 0 && !f.had {
+	if len(now) == 0 && !f.known {
 		return
 	}
 	if err := f.update(now); err != nil {
-		f.say.note("what was observed could not be kept, so a dead holder may block %s for longer: %v", printable(f.keys[0].String()), err)
+		f.say.note("observations could not be saved, so a dead holder may block %s for longer: %v", printable(f.keys[0].String()), err)
 	}
 }
 
-// update replaces what the file has of the keys.
+// update replaces the entries about the keys, and drops the oldest.
 func (f *seenFile) update(entries []seenEntry) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
@@ -90,12 +91,12 @@ func (f *seenFile) update(entries []seenEntry) error {
 	}
 	defer unlock()
 	content := f.read()
-	oldest := f.now().Add(-forgetAfter)
+	oldest := f.now().Add(-keepObservations)
 	content.Seen = slices.DeleteFunc(content.Seen, func(e seenEntry) bool {
-		return f.isOf(e) || e.Observation.Since.Before(oldest)
+		return f.matches(e) || e.Observation.Since.Before(oldest)
 	})
 	content.Seen = append(content.Seen, entries...)
-	if extra := len(content.Seen) - mostSeen; extra > 0 {
+	if extra := len(content.Seen) - maxObservations; extra > 0 {
 		content.Seen = slices.Delete(content.Seen, 0, extra)
 	}
 	b, err := json.Marshal(content)
@@ -105,7 +106,7 @@ func (f *seenFile) update(entries []seenEntry) error {
 	return writeFile(f.path, append(b, '\n'))
 }
 
-// read returns what the file has; a file that does not read is as good as none.
+// read returns the file's content. A missing or damaged file counts as empty.
 func (f *seenFile) read() seenJSON {
 	var content seenJSON
 	b, err := os.ReadFile(f.path)
@@ -115,13 +116,13 @@ func (f *seenFile) read() seenJSON {
 	return content
 }
 
-// writeFile replaces a file as a whole or not at all, readable by its owner alone.
+// writeFile replaces a file as a whole or not at all. It gets mode 0600.
 func writeFile(path string, b []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // gone if all went well
+	defer os.Remove(tmp.Name()) // fails after the rename, as it should
 	if _, err := tmp.Write(b); err != nil {
 		_ = tmp.Close()
 		return err

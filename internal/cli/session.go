@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// watched is what tells whether a holder lives: a version that stands still for
-// its lease, of the record itself or of its holder's session.
-type watched struct {
+// heartbeat is what a holder renews: the version of its record, or of its session
+// row. A holder whose version stays the same for lease is dead.
+type heartbeat struct {
 	version string
 	lease   time.Duration
-	dead    bool // for good
-	shared  bool // it is the session
+	dead    bool // the session has ended
+	shared  bool // it is that of a session
 }
 
-// noRowFor is how long a session's row is to be missing before its locks are
-// taken over by a client that has the default lease.
-const noRowFor = 20 * time.Second
+// missingRowLease is how long a session's row must be missing before a client
+// with the default lease takes over its locks.
+const missingRowLease = 20 * time.Second
 
-// sessionReader reads the sessions that holders renew in the place of their
-// records.
+// sessionReader reads the session rows of holders that renew a session instead
+// of each record.
 type sessionReader struct {
 	store *store
 	proto protocol.Sharing // nil: the layout has no sessions
@@ -36,10 +36,10 @@ func newSessionReader(s *store, proto protocol.Protocol) *sessionReader {
 	return &sessionReader{s, sharing}
 }
 
-// watched returns what is to be watched of a record that is held. Whose owner
-// has no session renews the record itself.
-func (s *sessionReader) watched(ctx context.Context, r leasehold.Record) (watched, error) {
-	own := watched{version: r.Version, lease: r.Lease}
+// heartbeat returns the heartbeat of a held record's holder. A holder without a
+// session renews the record itself.
+func (s *sessionReader) heartbeat(ctx context.Context, r leasehold.Record) (heartbeat, error) {
+	own := heartbeat{version: r.Version, lease: r.Lease}
 	id := protocol.ClientID(r.Owner)
 	if s == nil || s.proto == nil || id == "" {
 		return own, nil
@@ -53,11 +53,11 @@ func (s *sessionReader) watched(ctx context.Context, r leasehold.Record) (watche
 	case err != nil:
 		return own, err
 	case item == nil:
-		// A client that renews its locks one by one; or the row was deleted, or
-		// collected long after its death.
-		under, err := s.isUnder(ctx, r, id)
-		if under {
-			own = watched{version: "none", lease: noRowFor, shared: true}
+		// The client renews its locks one by one. Or its row was deleted, by
+		// somebody or by TTL long after it expired.
+		uses, err := s.usesSession(ctx, r, id)
+		if uses {
+			own = heartbeat{version: "none", lease: missingRowLease, shared: true}
 		}
 		return own, err
 	}
@@ -65,11 +65,11 @@ func (s *sessionReader) watched(ctx context.Context, r leasehold.Record) (watche
 	if err != nil {
 		return own, err
 	}
-	return watched{version: row.Version, lease: row.Lease, dead: row.Released, shared: true}, nil
+	return heartbeat{version: row.Version, lease: row.Lease, dead: row.Released, shared: true}, nil
 }
 
-// isUnder reports whether a record says that it is under that session.
-func (s *sessionReader) isUnder(ctx context.Context, r leasehold.Record, session string) (bool, error) {
+// usesSession reports whether a record names that session.
+func (s *sessionReader) usesSession(ctx context.Context, r leasehold.Record, session string) (bool, error) {
 	key, err := s.proto.Key(protocol.Key(r.Key))
 	if err != nil {
 		return false, err
@@ -79,7 +79,7 @@ func (s *sessionReader) isUnder(ctx context.Context, r leasehold.Record, session
 		return false, err
 	}
 	now, err := s.proto.Decode(item)
-	return err == nil && now.Session == session, nil // whatever else it is says so elsewhere
+	return err == nil && now.Session == session, nil // a bad record is reported elsewhere
 }
 
 func (s *sessionReader) item(ctx context.Context, key protocol.Item) (protocol.Item, error) {

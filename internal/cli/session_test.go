@@ -46,8 +46,8 @@ func TestALockWhoseSessionsRowIsGoneIsNotObservedForTheHourInItsRecord(t *testin
 		}
 		began := time.Now()
 		found := o.observe(ctx, []leasehold.Record{lock.Record()})[0]
-		if took := time.Since(began); found.found != dead || !found.by.shared || took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("found %q by %+v after %v", found.found, found.by, took)
+		if took := time.Since(began); found.liveness != dead || !found.heartbeat.shared || took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("found %q by %+v after %v", found.liveness, found.heartbeat, took)
 		}
 		_ = holder.Close(context.WithoutCancel(ctx))
 	})

@@ -14,23 +14,23 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// defaultTable is the table's name in a local store.
+// defaultTable is the default name of the table in a local store.
 const defaultTable = "leasehold"
 
-// place is where the locks are: a table of DynamoDB, or a local store.
+// place is where the locks are: a DynamoDB table, or a local store.
 type place struct {
-	table    string
-	file     string // the local store; empty: DynamoDB
-	unnamed  bool   // nobody asked for this store
-	machine  bool   // it is the machine's
-	awsNamed string // a sign of AWS, empty for none
+	table   string
+	file    string // the local store; empty: DynamoDB
+	unnamed bool   // the store is the default: neither flag nor variable named it
+	machine bool   // it is the store shared by all users of the machine
 }
 
-// choosePlace settles it: flag, LEASEHOLD_*, and a local store only where
-// nothing at all speaks of AWS. A flag sets both variables aside. granted is
-// the table that a grant names, where there is one.
+// choosePlace chooses where the locks are, by flag, then LEASEHOLD_*. A flag
+// overrides both variables. Without either it chooses a local store, but only
+// if there is no sign of AWS. granted is the table of a grant, if there is one.
 func choosePlace(f globalFlags, env Env, granted string) (place, error) {
-	p := place{table: f.table, file: f.file, awsNamed: awsSetting(f, env)}
+	p := place{table: f.table, file: f.file}
+	aws := awsSetting(f, env)
 	required, err := requiresTable(env)
 	if err != nil {
 		return p, err
@@ -41,19 +41,19 @@ func choosePlace(f globalFlags, env Env, granted string) (place, error) {
 		}
 	}
 	if flag := awsFlag(f); flag != "" && p.file != "" {
-		return p, usagef("%s is of DynamoDB, --file or LEASEHOLD_FILE is a local store: name the --table, or leave out %s", flag, flag)
+		return p, usagef("%s is for DynamoDB, but --file or LEASEHOLD_FILE names a local store: use --table, or leave out %s", flag, flag)
 	}
 	switch {
 	case p.file != "":
 	case p.table != "":
 		return p, nil
-	case (p.awsNamed != "" || required) && granted != "":
+	case (aws != "" || required) && granted != "":
 		p.table = granted
 		return p, nil
 	case required:
-		return p, usagef("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table: --table or LEASEHOLD_TABLE")
-	case p.awsNamed != "":
-		return p, usagef("no table: %s, so name the lock table: --table or LEASEHOLD_TABLE; or --file for locks of this machine only", p.awsNamed)
+		return p, usagef("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
+	case aws != "":
+		return p, usagef("no table: %s, so name the lock table with --table or LEASEHOLD_TABLE, or use --file for locks on this machine only", aws)
 	default:
 		p.unnamed = true
 		if p.file, p.machine, err = defaultStore(env); err != nil {
@@ -71,9 +71,9 @@ func choosePlace(f globalFlags, env Env, granted string) (place, error) {
 	return p, nil
 }
 
-// placeInEnvironment is what LEASEHOLD_TABLE and LEASEHOLD_FILE name. Both are
-// right only together as the leasehold run set them that this runs under: else
-// one of them was forgotten, and to guess which would lock in the wrong store.
+// placeInEnvironment returns what LEASEHOLD_TABLE and LEASEHOLD_FILE name.
+// Setting both is an error, except as an outer leasehold run set them: one of
+// them may be a leftover, and guessing which could lock in the wrong store.
 func placeInEnvironment(env Env, required bool) (table, file string, err error) {
 	if table, _, err = env.setting("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -85,15 +85,15 @@ func placeInEnvironment(env Env, required bool) (table, file string, err error) 
 	case file == "" || setByRun(env, table, file):
 		return table, file, nil
 	case table != "":
-		return "", "", usagef("LEASEHOLD_TABLE and LEASEHOLD_FILE are both set: unset one of them, or use --table or --file, which set both aside")
+		return "", "", usagef("LEASEHOLD_TABLE and LEASEHOLD_FILE are both set: unset one of them, or use --table or --file, which override both")
 	case required:
-		return "", "", usagef("LEASEHOLD_REQUIRE_TABLE is set, and LEASEHOLD_FILE names a local store: unset one of them, or use --table")
+		return "", "", usagef("LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE names a local store: unset one of them, or use --table")
 	}
 	return "", file, nil
 }
 
-// requiresTable reports whether a local store may be used only if a flag
-// names it.
+// requiresTable reports whether LEASEHOLD_REQUIRE_TABLE forbids a local store
+// that no flag names.
 func requiresTable(env Env) (bool, error) {
 	v, set, err := env.setting("LEASEHOLD_REQUIRE_TABLE")
 	if !set || err != nil {
@@ -101,22 +101,23 @@ func requiresTable(env Env) (bool, error) {
 	}
 	required, err := strconv.ParseBool(v)
 	if err != nil {
-		return false, usagef("LEASEHOLD_REQUIRE_TABLE: it is 1 or 0, not %q", v)
+		return false, usagef("LEASEHOLD_REQUIRE_TABLE must be 1 or 0, not %q", v)
 	}
 	return required, nil
 }
 
-// setting is a variable that says what a flag could. One that is set to
-// nothing was to say something: most likely another variable was lost.
+// setting reads a variable that stands for a flag. One that is set but empty is
+// an error: most likely it was made from a variable that was lost.
 func (e Env) setting(name string) (value string, set bool, err error) {
 	value, set = e.LookupEnv(name)
 	if set && value == "" {
-		return "", true, usagef("%s is set and empty: give it a value, or unset it", name)
+		return "", true, usagef("%s is set but empty: give it a value, or unset it", name)
 	}
 	return value, set, nil
 }
 
-// awsFlag names a flag that was given and is of DynamoDB alone, empty for none.
+// awsFlag returns the name of a given flag that is for DynamoDB only, empty for
+// none.
 func awsFlag(f globalFlags) string {
 	switch {
 	case f.region != "":
@@ -129,8 +130,9 @@ func awsFlag(f globalFlags) string {
 	return ""
 }
 
-// awsSetting is a sign that DynamoDB is meant: an AWS setting that is present,
-// or that this machine may be given credentials without one. Empty for none.
+// awsSetting returns a sign that DynamoDB is meant: an AWS setting, or that this
+// machine is an EC2 instance, which may get credentials without one. Empty for
+// none.
 func awsSetting(f globalFlags, env Env) string {
 	if flag := awsFlag(f); flag != "" {
 		return flag + " is set"
@@ -149,19 +151,19 @@ func awsSetting(f globalFlags, env Env) string {
 	if home := env.get("HOME"); home != "" {
 		for _, name := range []string{"config", "credentials"} {
 			if _, err := os.Stat(filepath.Join(home, ".aws", name)); err == nil {
-				return filepath.Join("~", ".aws", name) + " is set"
+				return filepath.Join("~", ".aws", name) + " exists"
 			}
 		}
 	}
-	// The SDK would ask the instance for its credentials.
+	// The SDK would get credentials from the instance's metadata service.
 	if env.OnEC2 != nil && !strings.EqualFold(env.get("AWS_EC2_METADATA_DISABLED"), "true") && env.OnEC2() {
 		return "this machine is an EC2 instance"
 	}
 	return ""
 }
 
-// stateDir is where the local store and what was observed are kept (XDG Base
-// Directory Specification).
+// stateDir is the directory of the user's local store and observations (XDG
+// Base Directory Specification).
 func stateDir(env Env) (string, error) {
 	if dir := env.get("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "leasehold"), nil
@@ -169,7 +171,7 @@ func stateDir(env Env) (string, error) {
 	if home := env.get("HOME"); home != "" {
 		return filepath.Join(home, ".local", "state", "leasehold"), nil
 	}
-	return "", usagef("no table, and neither HOME nor XDG_STATE_HOME says where a local store could be: use --table, or --file PATH")
+	return "", usagef("no table, and no place for a local store, as neither HOME nor XDG_STATE_HOME is set: use --table, or --file PATH")
 }
 
 // tilde shortens a path under the home directory, for people.
@@ -182,7 +184,7 @@ func tilde(env Env, path string) string {
 	return path
 }
 
-// chooseLayout settles how records are written.
+// chooseLayout returns the layout that flags and environment name.
 func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 	name := f.layout
 	if !given {
@@ -195,7 +197,7 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 	}
 	l, err := layout.Parse(name)
 	if err != nil {
-		return nil, usagef("there is no layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
+		return nil, usagef("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
 	}
 	if f.attr == (attributeNames{}) {
 		return l, nil
@@ -203,7 +205,7 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 	l, fixed := f.attr.apply(l)
 	for _, role := range []struct{ name, given string }{{"key", f.attr.key}, {"sort", f.attr.sort}, {"ttl", f.attr.ttl}} {
 		if role.given != "" && slices.Contains(fixed, role.name) {
-			return nil, usagef("--attr %s=%s: layout %s has no name for %s that could be changed: leave it out, or use another layout",
+			return nil, usagef("--attr %s=%s: layout %s does not let you choose the name for %s: leave it out, or use another layout",
 				role.name, role.given, name, role.name)
 		}
 	}
@@ -213,8 +215,8 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 	return l, nil
 }
 
-// completeKey fills in what the layout does where a call leaves it out, so that
-// a key can be compared with those of records.
+// completeKey fills in the layout's default sort key, so that a key can be
+// compared with those in records.
 func completeKey(l layout.Layout, key leasehold.Key) leasehold.Key {
 	if proto, err := records.Of(l); err == nil {
 		return leasehold.Key(proto.Complete(protocol.Key(key)))
@@ -222,8 +224,9 @@ func completeKey(l layout.Layout, key leasehold.Key) leasehold.Key {
 	return key
 }
 
-// chooseOwner is the name shown to others, empty for the default. A command
-// under run sees the whole owner of that grant, whose id is not its own.
+// chooseOwner returns the name shown to others, empty for the default. The
+// LEASEHOLD_OWNER that run sets ends in the client id of that grant: it is cut
+// off, as this client has its own.
 func chooseOwner(flag string, env Env) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -232,7 +235,7 @@ func chooseOwner(flag string, env Env) (string, error) {
 	return withoutID(v), err
 }
 
-// chooseLease settles the lease, whose default stands in flag.
+// chooseLease returns the lease; flag holds the default if it was not given.
 func chooseLease(flag time.Duration, given bool, env Env) (time.Duration, error) {
 	if given {
 		return flag, nil

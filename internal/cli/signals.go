@@ -10,14 +10,15 @@ import (
 	"syscall"
 )
 
-// signals are those sent to this process, from before a wait until after CMD.
+// signals receives the signals sent to this process, from before the wait for
+// KEY until CMD has ended.
 type signals struct {
 	c chan os.Signal
 }
 
-// catchSignals begins to receive what would otherwise end or stop the process.
-// What the process was started to ignore, as nohup(1) does with HUP, stays
-// ignored.
+// catchSignals catches signals that would otherwise end or stop the process.
+// Signals that the process was started to ignore stay ignored, such as HUP under
+// nohup(1).
 func catchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 16)}
 	for _, sig := range caughtSignals {
@@ -30,9 +31,9 @@ func catchSignals() *signals {
 
 func (s *signals) release() { signal.Stop(s.c) }
 
-// bind returns a copy of ctx that ends with a signal that would end the process.
-// The signal is there to be received again afterwards: what it was to end may
-// have succeeded in the same moment, and then it is CMD's.
+// bind returns a copy of ctx that ends when a signal arrives that would end the
+// process. The returned function puts that signal back: KEY may have been
+// granted at the same moment, and then the signal is for CMD.
 func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -42,7 +43,7 @@ func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc
 		for {
 			select {
 			case sig := <-s.c:
-				if number, ok := sig.(syscall.Signal); ok && ends(number) {
+				if number, ok := sig.(syscall.Signal); ok && endsWait(number) {
 					ended = sig
 					cancel(&signalError{number})
 					return
@@ -61,7 +62,7 @@ func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc
 		}
 		select {
 		case s.c <- ended:
-		default: // as many others are waiting to be received
+		default: // the channel is full of other signals
 		}
 		ended = nil
 	}
@@ -73,11 +74,11 @@ func parseSignal(s string) (syscall.Signal, error) {
 		if n > 0 && n < 65 {
 			return syscall.Signal(n), nil
 		}
-		return 0, fmt.Errorf("there is no signal %d", n)
+		return 0, fmt.Errorf("unknown signal %d", n)
 	}
 	name := "SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")
 	if n := signalNumber(name); n != 0 {
 		return n, nil
 	}
-	return 0, fmt.Errorf("there is no signal %q", s)
+	return 0, fmt.Errorf("unknown signal %q", s)
 }

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// caughtSignals are passed on to CMD, apart from PIPE: a closed stderr must
-// not take the supervisor away from CMD.
+// caughtSignals are passed on to CMD, except PIPE. PIPE is caught so that a
+// closed stderr does not kill the supervisor of CMD.
 var caughtSignals = []os.Signal{
 	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
 }
 
-// ends reports whether a signal ends a wait.
-func ends(sig syscall.Signal) bool {
+// endsWait reports whether a signal ends a wait.
+func endsWait(sig syscall.Signal) bool {
 	switch sig {
 	case unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE:
 		return false
@@ -26,20 +26,19 @@ func ends(sig syscall.Signal) bool {
 	return true
 }
 
-// pauseSelf stops this process, as the terminal asked, until it is continued.
+// pauseSelf stops this process on Ctrl-Z until it is continued.
 func pauseSelf(sig os.Signal) {
 	if sig == unix.SIGTSTP {
 		stopSelf()
 	}
 }
 
-// stopSelf stops this process until it is sent continueSignal.
+// stopSelf stops this process until it gets continueSignal.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
-// stopUntilContinued stops a process or group to which this process belongs.
-// The kernel may let the sending thread run on for a while: only the signal to
-// go on says that the stop is over (kill(2) promises no more of a process with
-// several threads).
+// stopUntilContinued stops this process, or its group, until it is continued.
+// The kernel may let the calling thread run on for a while after kill(2), so it
+// waits for continueSignal: only that says that the stop is over.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, continueSignal)
@@ -49,7 +48,7 @@ func stopUntilContinued(target int) {
 	}
 }
 
-// continueSignal lets a stopped process go on.
+// continueSignal continues a stopped process.
 const continueSignal = unix.SIGCONT
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }

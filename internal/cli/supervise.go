@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// releaseLimit bounds the release after CMD has ended; after it the lease
-// frees the key. That of a lost lock is a courtesy.
+// releaseLimit bounds the release after CMD has ended. If it fails, the key
+// becomes free when the lease expires. Releasing a lost lock can only free the
+// key sooner, so it gets less time.
 const (
 	releaseLimit     = 5 * time.Second
 	lostReleaseLimit = time.Second
@@ -24,60 +25,60 @@ type supervision struct {
 	store   *store
 	lock    *leasehold.Lock
 	signals *signals
-	renewed <-chan struct{} // a renewal has landed
+	renewed <-chan struct{} // sent to after each successful renewal
 	stop    syscall.Signal
 	grace   time.Duration
 	cmd     *exec.Cmd
 
-	guard    *guard
+	watchdog *watchdogHandle
 	gate     *gate
 	stopping bool // the lock is lost, or is about to be: CMD was told to stop
 
-	asked syscall.Signal // to end: the last such signal of the user's; 0: none
+	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
 }
 
-// run runs CMD and returns how it ended: the error carries the exit code.
+// run runs CMD. The error it returns carries the exit code.
 func (s *supervision) run() error {
 	name := s.cmd.Args[0]
 	self, err := s.app.Executable()
 	if err == nil {
-		s.guard, err = startGuard(self, s.stop, s.grace)
+		s.watchdog, err = startWatchdog(self, s.stop, s.grace)
 	}
 	if err != nil {
-		s.app.say.note("no watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
-		s.guard = guardHere(s.stop, s.grace)
+		s.app.say.note("cannot start the watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
+		s.watchdog = startWatchdogInProcess(s.stop, s.grace)
 		self = ""
 	}
-	s.tellTrust()
+	s.sendTrust()
 	c, err := s.start(self)
 	if err != nil {
-		s.guard.end()
+		s.watchdog.end()
 		return s.notStarted(name, err)
 	}
 	s.supervise(c)
-	if s.guard.end() {
+	if s.watchdog.end() {
 		s.sayStopping()
 	}
 	if s.stopping {
-		// What is left of the group must not work on without the lock. Its id
-		// is in use until CMD is reaped.
+		// Other processes of the group may still run: they must not continue
+		// without the lock. The group's id cannot be reused before CMD is reaped.
 		c.signal(syscall.SIGKILL)
 	}
 	code := c.reap()
-	if err := s.gate.refusal(code); err != nil {
+	if err := s.gate.execError(code); err != nil {
 		return s.notStarted(name, err)
 	}
 	return s.finish(code)
 }
 
-// start starts CMD, which does not run before the watchdog has been told of its
-// group. With no self to start, the watchdog ends with this process: then
-// there is no use in a gate.
+// start starts CMD. CMD does not run before the watchdog has been told of its
+// group. If self is empty, the watchdog runs in this process and dies with it:
+// then a gate would be of no use.
 func (s *supervision) start(self string) (*child, error) {
 	var c *child
 	var err error
 	if self == "" {
-		s.gate = openGate()
+		s.gate = noGate()
 		c, err = startChild(s.cmd)
 	} else {
 		c, s.gate, err = startAtGate(self, s.cmd)
@@ -85,23 +86,23 @@ func (s *supervision) start(self string) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.guard.order(orderGroup, int64(c.group()))
+	s.watchdog.order(orderGroup, int64(c.group()))
 	s.gate.open()
 	return c, nil
 }
 
-// notStarted releases the key and returns why CMD has not run.
+// notStarted releases the key and returns the reason why CMD did not run.
 func (s *supervision) notStarted(name string, err error) error {
-	_ = s.release(releaseLimit) // CMD is what matters, and the lease frees the key
+	_ = s.release(releaseLimit) // if it fails, the key becomes free when the lease expires
 	return startError(name, err)
 }
 
 // supervise passes signals on and watches the lock until CMD has ended.
 func (s *supervision) supervise(c *child) {
 	lost := s.lock.Context().Done()
-	reports := s.guard.reports
+	reports := s.watchdog.reports
 	passed := s.gate.passed
-	var signals <-chan os.Signal // they wait for CMD, which is to get them
+	var signals <-chan os.Signal // nil until CMD runs and can receive them
 	for {
 		select {
 		case <-c.exited:
@@ -110,10 +111,10 @@ func (s *supervision) supervise(c *child) {
 			passed, signals = nil, s.signals.c
 		case sig := <-signals:
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
-				s.asked = sig.(syscall.Signal)
+				s.endSignal = sig.(syscall.Signal)
 			}
-			// Who was stopped and goes on looks at the lock first: if it was
-			// lost, the watchdog has killed CMD or is about to be told to.
+			// This process may have been stopped and continued. If the lock was
+			// lost meanwhile, the watchdog kills CMD: do not let it continue.
 			if s.lock.Err() == nil {
 				c.passOn(sig)
 			}
@@ -122,22 +123,22 @@ func (s *supervision) supervise(c *child) {
 				c.wasStopped(sig)
 			}
 		case <-s.renewed:
-			s.tellTrust()
+			s.sendTrust()
 		case <-lost:
 			lost = nil
-			s.guard.order(orderLost, 0)
+			s.watchdog.order(orderLost, 0)
 		case report, ok := <-reports:
 			switch {
 			case !ok:
 				s.app.say.note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
-				s.guard.end()
-				s.guard = guardHere(s.stop, s.grace)
-				s.tellTrust()
-				s.guard.order(orderGroup, int64(c.group()))
+				s.watchdog.end()
+				s.watchdog = startWatchdogInProcess(s.stop, s.grace)
+				s.sendTrust()
+				s.watchdog.order(orderGroup, int64(c.group()))
 				if lost == nil {
-					s.guard.order(orderLost, 0)
+					s.watchdog.order(orderLost, 0)
 				}
-				reports = s.guard.reports
+				reports = s.watchdog.reports
 			case report == reportSignalled, report == reportKilled:
 				s.sayStopping()
 			}
@@ -145,11 +146,12 @@ func (s *supervision) supervise(c *child) {
 	}
 }
 
-// tellTrust gives the watchdog the time when trust ends. Its own clock is read
-// first: what passes in between makes the time earlier, never later.
-func (s *supervision) tellTrust() {
+// sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
+// read first, so that a delay between the two readings makes that time earlier,
+// never later.
+func (s *supervision) sendTrust() {
 	now := bootClock()
-	s.guard.order(orderTrust, int64(now+time.Until(s.lock.TrustedUntil())))
+	s.watchdog.order(orderTrust, int64(now+time.Until(s.lock.TrustedUntil())))
 }
 
 func (s *supervision) sayStopping() {
@@ -160,7 +162,7 @@ func (s *supervision) sayStopping() {
 	s.app.say.event(s.app.event(eventStopping, s.lock.Key(), s.lock.Token()))
 }
 
-// finish releases the lock and settles the exit code.
+// finish releases the lock and returns the error with the exit code.
 func (s *supervision) finish(code int) error {
 	e := s.app.event(eventExited, s.lock.Key(), s.lock.Token())
 	e.ExitCode = &code
@@ -175,8 +177,8 @@ func (s *supervision) finish(code int) error {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
 	case lost == nil && released != nil:
-		s.app.say.text("%s could not be released, it is free after its lease: %s",
-			printable(s.lock.Key().String()), words(released, s.store.table+" in "+s.store.location))
+		s.app.say.text("%s could not be released, and becomes free when its lease expires: %s",
+			printable(s.lock.Key().String()), errorText(released, s.store.table+" in "+s.store.location))
 	}
 	switch {
 	case s.stopping && lost == nil:
@@ -189,15 +191,15 @@ func (s *supervision) finish(code int) error {
 	return nil
 }
 
-// release frees the key. A signal does not interrupt it: it is bounded, and
-// saves others the lease.
+// release releases the lock. A signal does not interrupt it: it takes at most
+// limit, and without it others would have to wait for the lease to expire.
 func (s *supervision) release(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return s.lock.Release(ctx)
 }
 
-// stoppedError is a lock that was lost, and what that meant for CMD.
+// stoppedError says that the lock was lost, and whether CMD was stopped.
 type stoppedError struct {
 	lost    error
 	stopped bool
@@ -207,17 +209,17 @@ func (e *stoppedError) Error() string {
 	if e.stopped {
 		return e.lost.Error() + "; CMD was stopped"
 	}
-	return e.lost.Error() + "; CMD had ended by itself"
+	return e.lost.Error() + "; CMD had already ended"
 }
 
 func (e *stoppedError) Unwrap() error { return e.lost }
 
-// lateError is a renewal that came through after CMD had been told to stop.
+// lateError says that a renewal succeeded after CMD had been told to stop.
 type lateError struct{ key leasehold.Key }
 
 func (e *lateError) Error() string {
-	return printable(e.key.String()) + " could not be renewed until trust was about to end; CMD was stopped"
+	return printable(e.key.String()) + " was renewed too late, when trust was about to end; CMD was stopped"
 }
 
-// Is reports whether target is leasehold.ErrLost: CMD was stopped all the same.
+// Is makes it match leasehold.ErrLost, as CMD was stopped.
 func (e *lateError) Is(target error) bool { return target == leasehold.ErrLost }

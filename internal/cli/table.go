@@ -23,7 +23,7 @@ func (a *app) newTable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table COMMAND [flags]",
 		Short: "Create or check the lock table",
-		Long:  "Create or check the lock table, or print what others need to create it.",
+		Long:  "Create or check the lock table, or print its IAM policy or a template for it.",
 		Example: `  leasehold table create --table locks
   leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
   leasehold table terraform --table locks > locks.tf`,
@@ -32,7 +32,7 @@ func (a *app) newTable() *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usageOf(cmd, "there is no command %s", printable(args[0]))
+			return usageOf(cmd, "unknown command %s", printable(args[0]))
 		},
 	}
 	cmd.AddCommand(a.newTableCreate(), a.newTableCheck(), a.newTableRewrite(), a.newTablePolicy(), a.newTableTerraform(), a.newTableCloudFormation())
@@ -42,7 +42,7 @@ func (a *app) newTable() *cobra.Command {
 func (a *app) newTableCreate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "create [flags]",
-		Short: "Create the table, wait for it, turn TTL on; fine if it is there",
+		Short: "Create the table if it is missing, wait for it and turn on TTL",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.openAny(cmd, "")
@@ -59,14 +59,14 @@ func (a *app) newTableCreate() *cobra.Command {
 				if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
 					return exit(codeNo, err)
 				}
-				return no(cause(ctx, err))
+				return answer(cause(ctx, err))
 			}
 			return a.sayCreated(s, fresh)
 		},
 	}
 }
 
-// sayCreated writes what was made, or that nothing had to be.
+// sayCreated writes what was created, or that the table existed.
 func (a *app) sayCreated(s *store, fresh bool) error {
 	proto, err := records.Of(s.layout)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *app) sayCreated(s *store, fresh bool) error {
 		}{s.table, s.location, fresh})
 	}
 	if !fresh {
-		_, err = fmt.Fprintf(a.Stdout, "%s in %s is there and fits\n", s.table, s.location)
+		_, err = fmt.Fprintf(a.Stdout, "%s in %s exists and fits\n", s.table, s.location)
 		return err
 	}
 	ttl := "no TTL"
@@ -94,7 +94,7 @@ func (a *app) sayCreated(s *store, fresh bool) error {
 func (a *app) newTableCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [flags]",
-		Short: "Check keys, TTL, replicas and permissions; exit code 1: it does not fit",
+		Short: "Check keys, TTL, replicas and permissions; exit code 1 if it does not fit",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.openAny(cmd, "")
@@ -106,16 +106,16 @@ func (a *app) newTableCheck() *cobra.Command {
 			defer done()
 			problems, err := table.Check(ctx, s.db, table.Spec{Name: s.table, Layout: s.layout})
 			if err != nil {
-				return no(cause(ctx, err))
+				return answer(cause(ctx, err))
 			}
 			fits := true
 			for _, p := range problems {
 				fits = fits && !p.Fatal
 			}
-			if fits { // else the requests would be refused for other reasons
+			if fits { // otherwise the requests would fail for other reasons
 				refused, err := checkPermissions(ctx, s)
 				if err != nil {
-					return no(cause(ctx, err))
+					return answer(cause(ctx, err))
 				}
 				problems = append(problems, refused...)
 			}
@@ -167,8 +167,8 @@ func (a *app) sayProblems(s *store, problems []table.Problem) error {
 	return nil
 }
 
-// checkPermissions tries every operation that the command and a lock client
-// send, in a way that changes nothing.
+// checkPermissions tries every operation that the command and a lock client use.
+// The requests change nothing.
 func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 	proto, err := records.Of(s.layout)
 	if err != nil {
@@ -234,10 +234,10 @@ func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 		case err == nil, errors.As(err, &failed), errors.As(err, &cancelled):
 		case errors.As(err, &api) && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied"):
 			problems = append(problems, table.Problem{
-				// Locks are held without the others: those are for several keys,
-				// for fenced writes, and for operators.
+				// One lock needs only these. The others are for several keys, for
+				// fenced writes, and for operators.
 				Fatal: t.operation == "dynamodb:GetItem" || t.operation == "dynamodb:UpdateItem",
-				What:  fmt.Sprintf("%s is denied to these credentials: allow it in their IAM policy", t.operation),
+				What:  fmt.Sprintf("%s is denied to these credentials: allow it in the caller's IAM policy", t.operation),
 			})
 		default:
 			return nil, err

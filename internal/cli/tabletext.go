@@ -12,19 +12,20 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// The commands of this file print a text about a table that need not be there:
-// they read no AWS settings and send nothing.
+// The commands in this file print a text about a table, which need not exist.
+// They read no AWS settings and send no requests.
 
 func (a *app) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	return &cobra.Command{
 		Use:   "policy [use|operate|read] [flags]",
 		Short: "Print a least-privilege IAM policy",
-		Long: `Print a least-privilege IAM policy for the table, which --table names by ARN.
+		Long: `Print a least-privilege IAM policy for the table. --table must be an ARN.
 
-use (the default) is to hold locks: for services. operate is to list and break
-them as well: for operators. read is to list and get. What Commit writes to
-tables of your own is not in it. No AWS settings are needed.`,
+use (the default) allows holding locks, for services. operate also allows
+listing and breaking them, for operators. read allows only list and get. The
+policy does not cover writes of Commit to your own tables. No AWS settings are
+needed.`,
 		Example: `  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
   leasehold table policy read --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks > read.json`,
 		Args: cobra.ArbitraryArgs,
@@ -32,7 +33,7 @@ tables of your own is not in it. No AWS settings are needed.`,
 			access := accesses[0]
 			switch {
 			case len(args) > 1:
-				return usageOf(cmd, "one access at a time: %s is too many", printable(args[1]))
+				return usageOf(cmd, "only one access is allowed: remove %s", printable(args[1]))
 			case len(args) == 1:
 				access = ""
 				for _, known := range accesses {
@@ -41,7 +42,7 @@ tables of your own is not in it. No AWS settings are needed.`,
 					}
 				}
 				if access == "" {
-					return usageOf(cmd, "there is no access %s: use, operate or read", printable(args[0]))
+					return usageOf(cmd, "unknown access %s: it can be use, operate or read", printable(args[0]))
 				}
 			}
 			spec, named, err := a.tableSpec(cmd)
@@ -49,7 +50,7 @@ tables of your own is not in it. No AWS settings are needed.`,
 				return err
 			}
 			if spec.Name == named {
-				return usagef("--table %s: IAM names a table by its ARN: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", printable(named), printable(named))
+				return usagef("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", printable(named), printable(named))
 			}
 			text := spec.Policy(named, access)
 			if a.flags.json {
@@ -68,19 +69,19 @@ tables of your own is not in it. No AWS settings are needed.`,
 func (a *app) newTableTerraform() *cobra.Command {
 	return a.newTableText("terraform", "HCL", `Print the table as HCL, a resource of Terraform's AWS provider.
 
-As table create would make it, with --layout and --attr. No AWS settings are
-needed.`, `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform)
+It is the table that table create would create with the same --layout and
+--attr. No AWS settings are needed.`, `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform)
 }
 
 func (a *app) newTableCloudFormation() *cobra.Command {
-	return a.newTableText("cloudformation", "YAML", `Print the table as YAML, a template of CloudFormation.
+	return a.newTableText("cloudformation", "YAML", `Print the table as YAML, a CloudFormation template.
 
-As table create would make it, with --layout and --attr. No AWS settings are
-needed.`, `  leasehold table cloudformation --table locks > locks.yaml
+It is the table that table create would create with the same --layout and
+--attr. No AWS settings are needed.`, `  leasehold table cloudformation --table locks > locks.yaml
   aws cloudformation deploy --stack-name locks --template-file locks.yaml`, table.Spec.CloudFormation)
 }
 
-// newTableText is a command that prints a text of the table alone.
+// newTableText returns a command that prints a template of the table.
 func (a *app) newTableText(name, language, long, example string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:     name + " [flags]",
@@ -90,7 +91,7 @@ func (a *app) newTableText(name, language, long, example string, text func(table
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.flags.json {
-				return usageOf(cmd, "--json: %s prints %s", name, language)
+				return usageOf(cmd, "--json cannot be used here: %s prints %s", name, language)
 			}
 			spec, _, err := a.tableSpec(cmd)
 			if err != nil {
@@ -102,22 +103,22 @@ func (a *app) newTableText(name, language, long, example string, text func(table
 	}
 }
 
-// tableSpec is the table that flags and environment name, and how they name it:
-// as the name alone or by its ARN.
+// tableSpec returns the table that flags and environment name. named is the name
+// or the ARN that they use.
 func (a *app) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
 	if err != nil {
 		return spec, "", err
 	}
 	if a.flags.file != "" {
-		return spec, "", usagef("--file is a local store, %s is about a table of DynamoDB: name the --table", cmd.Name())
+		return spec, "", usagef("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
 	}
 	named = a.flags.table
 	if named == "" {
 		named = a.get("LEASEHOLD_TABLE")
 	}
 	if named == "" {
-		return spec, "", usagef("no table: name the lock table: --table or LEASEHOLD_TABLE")
+		return spec, "", usagef("no table: name the lock table with --table or LEASEHOLD_TABLE")
 	}
 	spec = table.Spec{Name: named, Layout: l}
 	if !strings.HasPrefix(named, "arn:") {
@@ -126,7 +127,7 @@ func (a *app) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err 
 	id, err := arn.Parse(named)
 	name, ok := strings.CutPrefix(id.Resource, "table/")
 	if err != nil || id.Service != "dynamodb" || !ok || name == "" || strings.Contains(name, "/") {
-		return spec, "", usagef("--table %s: no ARN of a table: those are arn:aws:dynamodb:REGION:ACCOUNT:table/NAME", printable(named))
+		return spec, "", usagef("--table %s is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME", printable(named))
 	}
 	spec.Name = name
 	return spec, named, nil

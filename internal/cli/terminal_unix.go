@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal, which belongs to one process group at
-// a time. CMD's own group is not that group, so that Ctrl-C comes to the
-// supervisor. A CMD that reads the terminal is stopped by the kernel
-// (termios(3), SIGTTIN): then, and only then, it is given the terminal.
+// terminal is the controlling terminal. It belongs to one process group at a
+// time: to the supervisor's, not to CMD's, so that the supervisor gets Ctrl-C.
+// If CMD reads the terminal, the kernel stops it (termios(3), SIGTTIN). Only then
+// the terminal is given to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
@@ -35,7 +35,7 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give gives the terminal to a group, if it is ours to give.
+// give gives the terminal to a group, if it belongs to this process's group.
 func (t *terminal) give(group int) bool {
 	if t.foreground() != unix.Getpgrp() {
 		return false
@@ -44,7 +44,7 @@ func (t *terminal) give(group int) bool {
 	return t.given
 }
 
-// takeBack makes the terminal ours again.
+// takeBack gives the terminal back to this process's group.
 func (t *terminal) takeBack() {
 	if t.given {
 		t.set(unix.Getpgrp())
@@ -52,15 +52,15 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// set sets the terminal's group. One in the background is stopped for trying
-// unless it ignores that (tcsetpgrp(3)).
+// set sets the terminal's group. The kernel stops a process in the background
+// that tries this, unless it ignores SIGTTOU (tcsetpgrp(3)).
 func (t *terminal) set(group int) bool {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)
 	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
 }
 
-// wasStopped does what is due when CMD was stopped by sig.
+// wasStopped handles that CMD was stopped by sig.
 func (c *child) wasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
@@ -71,8 +71,8 @@ func (c *child) wasStopped(sig syscall.Signal) {
 		if !c.terminal.given {
 			return
 		}
-		// Ctrl-Z reached CMD alone: the job as a whole stops, as its shell
-		// expects, and goes on as a whole.
+		// Ctrl-Z stopped only CMD. The shell expects the whole job to stop and
+		// to continue together.
 		c.terminal.takeBack()
 		stopUntilContinued(0)
 		c.terminal.give(c.group())

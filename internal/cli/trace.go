@@ -16,25 +16,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// trace watches every request: for -v, and to know how long DynamoDB has not
-// answered.
+// trace watches every request, to log it with -v and to know for how long
+// DynamoDB has not answered.
 func (a *app) trace(s *store) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
-		o.HTTPClient = &tracer{next: o.HTTPClient, health: &s.health, gate: &s.gate, say: a.say, verbose: a.flags.verbose}
+		o.HTTPClient = &tracer{next: o.HTTPClient, health: &s.health, requests: &s.requests, say: a.say, verbose: a.flags.verbose}
 	}
 }
 
 type tracer struct {
-	next    aws.HTTPClient
-	health  *health
-	gate    *sync.RWMutex
-	say     *messages
-	verbose bool
+	next     aws.HTTPClient
+	health   *health
+	requests *sync.RWMutex // as in store
+	say      *messages
+	verbose  bool
 }
 
 func (t *tracer) Do(r *http.Request) (*http.Response, error) {
-	t.gate.RLock()
-	defer t.gate.RUnlock()
+	t.requests.RLock()
+	defer t.requests.RUnlock()
 	began := time.Now()
 	response, err := t.next.Do(r)
 	took := time.Since(began).Round(100 * time.Microsecond)
@@ -44,7 +44,7 @@ func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			t.health.failed("no answer in time", began)
-		case r.Context().Err() == nil: // else it was given up, which says nothing
+		case r.Context().Err() == nil: // a cancelled request says nothing about DynamoDB
 			t.health.failed(err.Error(), began)
 		}
 		t.log("%s: %v in %v", operation, oneLine(err.Error()), took)
@@ -72,7 +72,7 @@ func (t *tracer) log(format string, args ...any) {
 	}
 }
 
-// errorCode reads DynamoDB's error code and leaves the body as it was.
+// errorCode reads DynamoDB's error code, and leaves the body to be read again.
 func errorCode(r *http.Response) string {
 	const longest = 64 << 10
 	head, err := io.ReadAll(io.LimitReader(r.Body, longest))
@@ -93,8 +93,8 @@ func errorCode(r *http.Response) string {
 	return code
 }
 
-// isThrottling reports whether an error code says that a request came too soon
-// after others.
+// isThrottling reports whether an error code means that there were too many
+// requests.
 func isThrottling(code string) bool {
 	switch code {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded":
@@ -103,26 +103,26 @@ func isThrottling(code string) bool {
 	return false
 }
 
-// health is since when DynamoDB has not answered, or has done nothing for want
-// of capacity. It is safe for concurrent use.
+// health remembers since when DynamoDB has not answered, or has throttled every
+// request. It is safe for concurrent use.
 type health struct {
-	mu    sync.Mutex
-	since time.Time // zero: the last request was answered
-	why   string
-	slow  bool // it answers, and refuses
+	mu        sync.Mutex
+	since     time.Time // zero: the last request was answered
+	why       string
+	throttles bool // it answers, but throttles
 }
 
-func (h *health) failed(why string, at time.Time) { h.refused(why, false, at) }
+func (h *health) failed(why string, at time.Time) { h.notDone(why, false, at) }
 
-func (h *health) throttled(code string, at time.Time) { h.refused(code, true, at) }
+func (h *health) throttled(code string, at time.Time) { h.notDone(code, true, at) }
 
-func (h *health) refused(why string, slow bool, at time.Time) {
+func (h *health) notDone(why string, throttles bool, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.since.IsZero() {
 		h.since = at
 	}
-	h.why, h.slow = oneLine(why), slow
+	h.why, h.throttles = oneLine(why), throttles
 }
 
 func (h *health) answered() {
@@ -131,27 +131,27 @@ func (h *health) answered() {
 	h.since = time.Time{}
 }
 
-// trouble returns for how long and why nothing has been done.
+// trouble returns for how long and why no request has succeeded.
 func (h *health) trouble() trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.since.IsZero() {
 		return trouble{}
 	}
-	return trouble{time.Since(h.since), h.why, h.slow}
+	return trouble{time.Since(h.since), h.why, h.throttles}
 }
 
-// trouble is that no request has got through; zero: there is none.
+// trouble says that requests fail. The zero value means that they do not.
 type trouble struct {
 	lasts     time.Duration
 	why       string
 	throttled bool
 }
 
-// line says what is happening and what to do.
-func (t trouble) line(from string) string {
+// line says what happens and what to do.
+func (t trouble) line(server string) string {
 	if t.throttled {
-		return fmt.Sprintf("%s has throttled every request for %s: still trying: raise the table's capacity, or make it pay per request: %s", from, age(t.lasts), t.why)
+		return fmt.Sprintf("%s has throttled every request for %s: still trying: raise the table's capacity, or make it pay per request: %s", server, age(t.lasts), t.why)
 	}
-	return fmt.Sprintf("no answer from %s for %s: still trying: %s: check the network, the region and the endpoint", from, age(t.lasts), t.why)
+	return fmt.Sprintf("no answer from %s for %s: still trying: %s: check the network, the region and the endpoint", server, age(t.lasts), t.why)
 }

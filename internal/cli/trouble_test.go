@@ -86,10 +86,10 @@ func TestADamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
 func TestWhatIsDeniedIsNamed(t *testing.T) {
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
-	if want := "warning\tdynamodb:BatchGetItem is denied to these credentials: allow it in their IAM policy\n" +
-		"fatal\tdynamodb:UpdateItem is denied to these credentials: allow it in their IAM policy\n" +
-		"warning\tdynamodb:ConditionCheckItem is denied to these credentials: allow it in their IAM policy\n" +
-		"warning\tdynamodb:Scan is denied to these credentials: allow it in their IAM policy\n"; code != 1 || stdout != want {
+	if want := "warning\tdynamodb:BatchGetItem is denied to these credentials: allow it in the caller's IAM policy\n" +
+		"fatal\tdynamodb:UpdateItem is denied to these credentials: allow it in the caller's IAM policy\n" +
+		"warning\tdynamodb:ConditionCheckItem is denied to these credentials: allow it in the caller's IAM policy\n" +
+		"warning\tdynamodb:Scan is denied to these credentials: allow it in the caller's IAM policy\n"; code != 1 || stdout != want {
 		t.Errorf("check: exit code %d: %s%s", code, stdout, stderr)
 	}
 	_, stderr, code = said(t, env, "run", "k", "--", "true")

@@ -60,7 +60,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, code := as(nobody+1, "acquire", "-n", "k")
-	if code != 2 || !strings.Contains(said, "the store of this machine cannot be used by user 54322: ") || !strings.Contains(said, "permission denied") {
+	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {
 		t.Errorf("without permission: exit code %d: %s", code, said)
 	}
 	if _, err := os.Stat(filepath.Join(home, ".local", "state", "leasehold", "locks.db")); err == nil {

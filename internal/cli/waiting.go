@@ -8,42 +8,43 @@ import (
 )
 
 const (
-	sayAgain     = time.Minute     // between two lines that say the same
-	silenceToSay = 3 * time.Second // of DynamoDB, before it is mentioned
+	repeatAfter  = time.Minute     // between two lines that say the same
+	troubleAfter = 3 * time.Second // without an answer, trouble with requests is reported
 )
 
-// waiting says who is waited for while a key is acquired: on a terminal one
-// line rewritten every second, elsewhere one line when the wait begins and
-// then one a minute, however often the holder changes. Events are as rare.
+// waitReporter reports who holds a key while the command waits for it. On a
+// terminal it rewrites one line every second. Elsewhere it writes one line when
+// the wait begins and then one a minute, however often the holder changes; events
+// are as rare.
 //
-// It also says when DynamoDB does not answer, or refuses for want of capacity:
-// with the library's patience a command may be silent for long otherwise.
-type waiting struct {
+// It also reports that DynamoDB does not answer or throttles: the library retries
+// for a long time, and otherwise the command would be silent meanwhile.
+type waitReporter struct {
 	say    *messages
 	health *health
-	from   string // whose answers are waited for
+	server string // name of what does not answer
 	now    func() time.Time
 
-	mu      sync.Mutex
-	key     leasehold.Key
-	holder  *leasehold.Record
-	permits *permitHolders // of whom holder is one; nil: it holds the key
-	grants  map[leasehold.Key]string
-	holders int       // met so far
-	said    time.Time // when holder was last said; zero: not yet
-	told    time.Time // when an event last told of the wait; zero: not yet
-	trouble time.Time // when trouble with requests was last said
+	mu          sync.Mutex
+	key         leasehold.Key
+	holder      *leasehold.Record
+	permits     *permitHolders // holder is one of them; nil: it holds the key
+	grants      map[leasehold.Key]string
+	holders     int       // seen so far
+	lastLine    time.Time // when holder was last reported; zero: not yet
+	lastEvent   time.Time // when the last event was written; zero: none yet
+	lastTrouble time.Time // when trouble with requests was last reported
 
 	once sync.Once
 	stop chan struct{}
 	done chan struct{}
 }
 
-// watchWait begins to say what is waited for, until end is called.
-func (a *app) watchWait(s *store) *waiting {
-	w := newWaiting(a.say, &s.health, a.Now)
+// startWaitReporter starts to report the wait, until end is called.
+func (a *app) startWaitReporter(s *store) *waitReporter {
+	w := newWaitReporter(a.say, &s.health, a.Now)
 	if s.file != "" {
-		w.from = s.location
+		w.server = s.location
 	}
 	go func() {
 		defer close(w.done)
@@ -53,7 +54,7 @@ func (a *app) watchWait(s *store) *waiting {
 			select {
 			case <-tick.C:
 				w.mu.Lock()
-				w.speak()
+				w.report()
 				w.mu.Unlock()
 			case <-w.stop:
 				return
@@ -63,14 +64,14 @@ func (a *app) watchWait(s *store) *waiting {
 	return w
 }
 
-func newWaiting(say *messages, h *health, now func() time.Time) *waiting {
-	return &waiting{
-		say: say, health: h, from: "DynamoDB", now: now, grants: map[leasehold.Key]string{},
+func newWaitReporter(say *messages, h *health, now func() time.Time) *waitReporter {
+	return &waitReporter{
+		say: say, health: h, server: "DynamoDB", now: now, grants: map[leasehold.Key]string{},
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
-func (w *waiting) end() {
+func (w *waitReporter) end() {
 	w.once.Do(func() {
 		close(w.stop)
 		<-w.done
@@ -78,9 +79,10 @@ func (w *waiting) end() {
 	})
 }
 
-// heldBy enters who holds the key, or one of its permits: while others may be
-// free nobody is waited for. It reports whether an event of that is due.
-func (w *waiting) heldBy(r leasehold.Record, permits *permitHolders) (due bool) {
+// noteHolder records who holds the key, or one of its permits. A holder of a
+// permit is not reported before all permits were seen held, as another may be
+// free. It returns whether it is time to write an event.
+func (w *waitReporter) noteHolder(r leasehold.Record, permits *permitHolders) (due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if grant := grantOf(r); w.grants[r.Key] != grant {
@@ -91,18 +93,18 @@ func (w *waiting) heldBy(r leasehold.Record, permits *permitHolders) (due bool) 
 		return false
 	}
 	w.key, w.holder, w.permits = r.Key, &r, permits
-	w.speak()
+	w.report()
 	now := w.now()
-	if !w.told.IsZero() && now.Sub(w.told) < sayAgain {
+	if !w.lastEvent.IsZero() && now.Sub(w.lastEvent) < repeatAfter {
 		return false
 	}
-	w.told = now
+	w.lastEvent = now
 	return true
 }
 
-// waited returns how many others were seen to hold the key, or its permits, in
-// a wait for it; 0: there was no wait.
-func (w *waiting) waited() int {
+// holdersSeen returns how many grants of the key or its permits were seen during
+// the wait. 0: there was no wait.
+func (w *waitReporter) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holder == nil {
@@ -111,29 +113,29 @@ func (w *waiting) waited() int {
 	return w.holders
 }
 
-// speak says what is due. w.mu is held.
-func (w *waiting) speak() {
+// report writes the lines that are due. w.mu is held.
+func (w *waitReporter) report() {
 	now := w.now()
-	if t := w.health.trouble(); t.lasts >= silenceToSay {
-		if w.trouble.IsZero() || now.Sub(w.trouble) >= sayAgain {
-			w.say.note("%s", t.line(w.from))
-			w.trouble = now
+	if t := w.health.trouble(); t.lasts >= troubleAfter {
+		if w.lastTrouble.IsZero() || now.Sub(w.lastTrouble) >= repeatAfter {
+			w.say.note("%s", t.line(w.server))
+			w.lastTrouble = now
 		}
 	} else if t.lasts == 0 {
-		w.trouble = time.Time{}
+		w.lastTrouble = time.Time{}
 	}
 	if w.holder == nil {
 		return
 	}
 	if w.say.rewrites() {
 		w.say.rewrite(w.line(now))
-	} else if w.said.IsZero() || now.Sub(w.said) >= sayAgain {
+	} else if w.lastLine.IsZero() || now.Sub(w.lastLine) >= repeatAfter {
 		w.say.text("%s", w.line(now))
-		w.said = now
+		w.lastLine = now
 	}
 }
 
-func (w *waiting) line(now time.Time) string {
+func (w *waitReporter) line(now time.Time) string {
 	if w.permits != nil {
 		return "waiting: " + w.permits.all()
 	}

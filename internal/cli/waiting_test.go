@@ -13,12 +13,12 @@ import (
 func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	w := newWaiting(newMessages(Env{Stderr: &stderr}), &health{}, func() time.Time { return now })
+	w := newWaitReporter(newMessages(Env{Stderr: &stderr}), &health{}, func() time.Time { return now })
 	events := 0
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if w.heldBy(r, nil) {
+		if w.noteHolder(r, nil) {
 			events++
 		}
 		now = now.Add(time.Second / 10)
@@ -26,8 +26,8 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || events != minutes {
 		t.Errorf("%d lines and %d events in %d minutes", lines, events, minutes)
 	}
-	if w.waited() != minutes*600 {
-		t.Errorf("%d holders", w.waited())
+	if w.holdersSeen() != minutes*600 {
+		t.Errorf("%d holders", w.holdersSeen())
 	}
 }
 
@@ -35,12 +35,12 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
 	permits := newPermitHolders("k", keys)
-	w := newWaiting(newMessages(Env{Stderr: &stderr}), &health{}, time.Now)
+	w := newWaitReporter(newMessages(Env{Stderr: &stderr}), &health{}, time.Now)
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
-		permits.meet(r)
-		if due := w.heldBy(r, permits); due != (i == 1) || (w.waited() > 0) != due {
-			t.Errorf("permit %d: an event is due: %v, %d holders were waited for", i+1, due, w.waited())
+		permits.add(r)
+		if due := w.noteHolder(r, permits); due != (i == 1) || (w.holdersSeen() > 0) != due {
+			t.Errorf("permit %d: an event is due: %v, %d holders were waited for", i+1, due, w.holdersSeen())
 		}
 	}
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The watchdog is a second process beside leasehold run that stops CMD's
-// process group before trust in the lock ends. It alone does that, so that it
-// is done whatever becomes of the supervisor: stopped, killed or stuck.
+// A watchdog is a second process beside leasehold run. It stops CMD's process
+// group before trust in the lock ends. Only the watchdog does that, so that it
+// happens even if the supervisor is stopped, killed or stuck.
 //
-// The supervisor writes orders to it, one a line, and reads what it did:
+// The supervisor writes orders to it, one per line, and reads its reports:
 //
-//	group PGID     stop this process group when the time comes
+//	group PGID     the process group to stop
 //	trust NS       trust ends at NS on the clock of bootClock
-//	lost           the lock is lost: stop now
-//	done           CMD has ended: so does the watchdog
-//	end of input   the supervisor has died: kill at once
+//	lost           the lock is lost: stop the group now
+//	done           CMD has ended: exit
+//	end of input   the supervisor has died: kill the group and exit
 //
-// It signals the group a grace before trust ends, and kills it when trust
-// ends. A group that was signalled is killed then, even if a renewal comes
-// through in between: CMD has been told to stop.
+// It sends the stop signal at (end of trust − grace), and SIGKILL at the end of
+// trust. A group that got the stop signal is killed even if the lock is renewed
+// in between, because CMD has been told to stop.
 type watchdog struct {
 	signal syscall.Signal
 	grace  time.Duration
@@ -36,7 +36,7 @@ type watchdog struct {
 	report func(string)
 
 	group     int
-	until     time.Duration // by clock; 0: not yet known
+	until     time.Duration // end of trust, by clock; 0: not yet known
 	signalled bool
 	killAt    time.Duration
 	killed    bool
@@ -53,11 +53,11 @@ const (
 	reportKilled    = "killed"
 )
 
-// longestSleep bounds a timer's sleep: timers stand still while the machine is
-// suspended, the clock of trust does not.
+// longestSleep bounds a timer. Timers stop while the machine is suspended, but
+// bootClock goes on: it must be read often.
 const longestSleep = 250 * time.Millisecond
 
-// run obeys orders until it is done or orders end.
+// run follows orders until one says done, or until the input ends.
 func (w *watchdog) run(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
@@ -83,7 +83,7 @@ func (w *watchdog) run(orders io.Reader) {
 			w.obey(line)
 		case <-sleep.C:
 		}
-		w.look()
+		w.act()
 		sleep.Reset(w.sleep())
 	}
 }
@@ -101,8 +101,8 @@ func (w *watchdog) obey(line string) {
 	}
 }
 
-// look does what is due by the clock.
-func (w *watchdog) look() {
+// act stops or kills the group if it is time to.
+func (w *watchdog) act() {
 	now := w.clock()
 	switch {
 	case w.until == 0 || w.group == 0:
@@ -113,7 +113,7 @@ func (w *watchdog) look() {
 	}
 }
 
-// stop signals the group, to be killed at that time.
+// stop sends the group the stop signal. It will be killed at killAt.
 func (w *watchdog) stop(killAt time.Duration) {
 	if w.signalled {
 		return
@@ -132,7 +132,7 @@ func (w *watchdog) killNow() {
 	w.report(reportKilled)
 }
 
-// sleep is how long nothing is due.
+// sleep returns how long to wait before act is called again.
 func (w *watchdog) sleep() time.Duration {
 	next := w.until - w.grace
 	if w.signalled {
@@ -157,7 +157,7 @@ func (a *app) newWatchdog() *cobra.Command {
 			if err != nil {
 				return usagef("watchdog: grace: %v", err)
 			}
-			outlive()
+			ignoreSignals()
 			w := &watchdog{
 				signal: syscall.Signal(sig), grace: grace, clock: bootClock, kill: killGroup,
 				report: func(what string) { fmt.Fprintln(a.Stdout, what) },
@@ -168,15 +168,15 @@ func (a *app) newWatchdog() *cobra.Command {
 	}
 }
 
-// guard is the supervisor's side of a watchdog.
-type guard struct {
+// watchdogHandle is the supervisor's side of a watchdog.
+type watchdogHandle struct {
 	orders  io.WriteCloser
 	reports <-chan string // closed when the watchdog has ended
-	wait    func()        // until it has ended
+	wait    func()        // waits until it has ended
 }
 
-// startGuard starts self, this program, as a watchdog process.
-func startGuard(self string, sig syscall.Signal, grace time.Duration) (*guard, error) {
+// startWatchdog starts self, the path of this program, as a watchdog process.
+func startWatchdog(self string, sig syscall.Signal, grace time.Duration) (*watchdogHandle, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -196,15 +196,15 @@ func startGuard(self string, sig syscall.Signal, grace time.Duration) (*guard, e
 		_ = reports.Close()
 		return nil, err
 	}
-	return &guard{
+	return &watchdogHandle{
 		orders: orders, reports: readReports(reports),
 		wait: func() { _, _ = process.Wait() },
 	}, nil
 }
 
-// guardHere runs a watchdog in this process, where no second one can be had:
-// it does the same, unless this process is stopped.
-func guardHere(sig syscall.Signal, grace time.Duration) *guard {
+// startWatchdogInProcess runs the watchdog in this process, if a second process
+// cannot be started. It does the same, except while this process is stopped.
+func startWatchdogInProcess(sig syscall.Signal, grace time.Duration) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
 	w := &watchdog{
@@ -217,11 +217,11 @@ func guardHere(sig syscall.Signal, grace time.Duration) *guard {
 		defer out.Close()
 		w.run(in)
 	}()
-	return &guard{orders: orders, reports: readReports(reports), wait: func() { <-done }}
+	return &watchdogHandle{orders: orders, reports: readReports(reports), wait: func() { <-done }}
 }
 
 func readReports(r io.ReadCloser) <-chan string {
-	const most = 4 // more than a watchdog ever says: its reader never waits
+	const most = 4 // more than a watchdog ever sends, so sending never blocks
 	out := make(chan string, most)
 	go func() {
 		defer close(out)
@@ -233,14 +233,15 @@ func readReports(r io.ReadCloser) <-chan string {
 	return out
 }
 
-// order writes one order; it is not heard if the watchdog has ended.
-func (g *guard) order(what string, value int64) {
+// order sends one order. It has no effect if the watchdog has ended.
+func (g *watchdogHandle) order(what string, value int64) {
 	_, _ = fmt.Fprintf(g.orders, "%s %d\n", what, value)
 }
 
-// end dismisses the watchdog and waits for its end: after that it sends no
-// signal. It returns whether the watchdog has reported one that was not read.
-func (g *guard) end() (acted bool) {
+// end ends the watchdog and waits for that: afterwards it sends no signal. It
+// reports whether there was a report that nobody had read: then the watchdog
+// has sent a signal.
+func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, orderDone)
 	_ = g.orders.Close()
 	g.wait()

@@ -2,25 +2,26 @@ package layout
 
 import "time"
 
-// AWSLabs is shared with awslabs/amazon-dynamodb-lock-client 1.x (Java). A Java
-// client's grant carries no token, and may erase ours: it writes whole items,
-// and deletes them by default on release. The attribute expiresAt, native's
-// TTL, is removed by every grant of ours: it must not outlive a release.
+// AWSLabs is the layout of awslabs/amazon-dynamodb-lock-client 1.x (Java), whose
+// processes may share the table. A grant of the Java client has no token, and may
+// erase leasehold's: the Java client writes whole items and, by default, deletes
+// them on release. Each grant by leasehold removes the attribute expiresAt, the
+// TTL of Native: TTL could delete a lock that is held.
 type AWSLabs struct {
-	PartitionKey string // default "key"
-	SortKey      string // default none
-	SortValue    string // sort key of a call that names none; default: such a call is an error
+	PartitionKey string // attribute name; default "key"
+	SortKey      string // attribute name; default: no sort key
+	SortValue    string // sort key of calls that name none; default: such a call is an error
 }
 
 // Name returns "awslabs".
 func (AWSLabs) Name() string { return "awslabs" }
 
-// Capabilities says what grants and releases of either side leave.
-func (a AWSLabs) Capabilities() Capabilities { return peerOfJava(a.SortKey) }
+// Capabilities says what the layout supports in a shared table.
+func (a AWSLabs) Capabilities() Capabilities { return javaCapabilities(a.SortKey) }
 
-// peerOfJava are the capabilities of the layouts with the Java client's
-// attributes that peers write too.
-func peerOfJava(sortKey string) Capabilities {
+// javaCapabilities are the capabilities of the layouts with the Java client's
+// attributes, in tables that other libraries write too.
+func javaCapabilities(sortKey string) Capabilities {
 	return Capabilities{
 		Expiry:          Observed,
 		Data:            true,

@@ -2,20 +2,23 @@ package layout
 
 import "time"
 
-// DynamoDLM is shared with dynamo-dlm 2.x; with NoSlots, 1.x. Records name no
-// owner. A release deletes the record, and our token with it. A dynamo-dlm
-// client never renews, and goes by its own clock: a holder of ours stops
-// trusting MaxSkew and the margin before the record expires, and takes over
-// MaxSkew and a second after.
+// DynamoDLM is the layout of dynamo-dlm 2.x or, with NoSlots, 1.x, whose
+// processes may share the table. Records have no owner. A release deletes the
+// record, with leasehold's token.
+//
+// A dynamo-dlm client never renews, and decides by its own clock. Therefore a
+// leasehold client stops trusting its lock at expiry − MaxSkew − margin, and
+// takes over at expiry + MaxSkew + one second.
 type DynamoDLM struct {
-	NoSlots bool          // 1.x: no sort key
-	MaxSkew time.Duration // most by which the fleet's clocks differ; default 2 s
+	NoSlots bool          // for 1.x: the table has no sort key
+	MaxSkew time.Duration // the most that two clocks of the fleet differ; default 2 s
 }
 
 // Name returns "dynamo-dlm".
 func (DynamoDLM) Name() string { return "dynamo-dlm" }
 
-// Capabilities says that records carry nothing and go with their release.
+// Capabilities says that records have neither data nor attributes, and that a
+// release deletes them.
 func (l DynamoDLM) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          WallClock,

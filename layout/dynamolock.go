@@ -1,19 +1,19 @@
 package layout
 
-// Dynamolock is shared with cirello.io/dynamolock v2 and v5 (Go). It is AWSLabs
-// with leases as Go durations. A dynamolock client's grant carries our token
-// forward without making it its own, and a client that deletes on release
-// erases it.
+// Dynamolock is the layout of cirello.io/dynamolock v2 and v5 (Go), whose
+// processes may share the table. It is AWSLabs with leases written as Go
+// durations. A grant of dynamolock keeps leasehold's token in the record without
+// using it; a dynamolock client that deletes on release erases it.
 type Dynamolock struct {
-	PartitionKey string // default "key"
-	SortKey      string // default none
-	SortValue    string // dynamolock has one per client
+	PartitionKey string // attribute name; default "key"
+	SortKey      string // attribute name; default: no sort key
+	SortValue    string // sort key of calls that name none; dynamolock has one per client
 }
 
 // Name returns "dynamolock".
 func (Dynamolock) Name() string { return "dynamolock" }
 
-// Capabilities says what grants and releases of either side leave.
-func (d Dynamolock) Capabilities() Capabilities { return peerOfJava(d.SortKey) }
+// Capabilities says what the layout supports in a shared table.
+func (d Dynamolock) Capabilities() Capabilities { return javaCapabilities(d.SortKey) }
 
 func (Dynamolock) sealed() {}

@@ -1,6 +1,6 @@
-// Package layout holds the ways a lock record can be written: leasehold's own
-// and those of the five libraries it succeeds. Each is a struct whose zero value
-// has the library's own defaults.
+// Package layout defines how a lock record is stored: in leasehold's own layout,
+// or in that of one of the five libraries it succeeds. Each layout is a struct.
+// Its zero value has that library's defaults.
 package layout
 
 import (
@@ -11,27 +11,27 @@ import (
 
 // Layout is one of the structs of this package, and nothing else.
 type Layout interface {
-	Name() string // as the command's --layout takes it
+	Name() string // the value of the command's --layout
 	Capabilities() Capabilities
 
 	sealed()
 }
 
-// Expiry is how a layout tells that a holder is dead.
+// Expiry says how a waiter learns that a holder is dead.
 type Expiry string
 
-// The ways to tell.
+// Values of Expiry.
 const (
-	Observed  Expiry = "observed"   // the version stood still for a lease, by the waiter's clock
-	WallClock Expiry = "wall clock" // the record's time has passed, give or take MaxSkew
+	Observed  Expiry = "observed"   // the version has not changed for one lease, by the waiter's clock
+	WallClock Expiry = "wall clock" // the expiry time in the record has passed, plus MaxSkew
 )
 
-// Capabilities is what a layout can do. Using what it cannot is an error that
-// matches errors.ErrUnsupported, before anything is sent.
+// Capabilities says what a layout can do. Using a feature that it does not have
+// is an error that matches errors.ErrUnsupported. No request is sent then.
 type Capabilities struct {
 	Expiry                 Expiry
-	EveryGrantFenced       bool // false: a peer's grant carries no token
-	FencingSurvivesRelease bool // false: release deletes, and tokens restart from the clock
+	EveryGrantFenced       bool // false: grants of the other library have no token
+	FencingSurvivesRelease bool // false: a release may delete the token, and the next one starts from the clock
 	Data                   bool
 	Attributes             bool
 	KeepOnRelease          bool
@@ -41,12 +41,12 @@ type Capabilities struct {
 	LeaseStep              time.Duration // leases are rounded up to it
 }
 
-// all lists every layout with its defaults, in the order of Names.
+// all returns every layout with its defaults, in the order of Names.
 func all() []Layout {
 	return []Layout{Native{}, AWSLabs{}, Dynamolock{}, PythonDynamoDBLock{}, DynamoDLM{}, DyndbMutex{}}
 }
 
-// Names lists what Parse takes.
+// Names returns the names that Parse accepts.
 func Names() []string {
 	var names []string
 	for _, l := range all() {
@@ -62,5 +62,5 @@ func Parse(name string) (Layout, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("layout: no layout %q: use one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("layout: unknown layout %q: use one of %s", name, strings.Join(Names(), ", "))
 }

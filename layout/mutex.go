@@ -2,21 +2,23 @@ package layout
 
 import "time"
 
-// DyndbMutex is shared with dyndb-mutex 0.x. That library counts any error of
-// DynamoDB as an acquired lock: while it gets errors, throttling for one,
-// nothing excludes it. Its grant and its release write whole items and erase
-// our token. It never renews, and goes by its own clock: a holder of ours stops
-// trusting MaxSkew and the margin before the record expires, and takes over
-// MaxSkew and a millisecond after.
+// DyndbMutex is the layout of dyndb-mutex 0.x, whose processes may share the
+// table. Caution: dyndb-mutex treats every error of DynamoDB as an acquired lock.
+// While it gets errors, such as throttling, no lock keeps it out. Its grants and
+// releases write whole items, and so erase leasehold's token.
+//
+// A dyndb-mutex client never renews, and decides by its own clock. Therefore a
+// leasehold client stops trusting its lock at expiry − MaxSkew − margin, and
+// takes over at expiry + MaxSkew + one millisecond.
 type DyndbMutex struct {
-	MaxSkew time.Duration // most by which the fleet's clocks differ; default 2 s
+	MaxSkew time.Duration // the most that two clocks of the fleet differ; default 2 s
 }
 
 // Name returns "dyndb-mutex".
 func (DyndbMutex) Name() string { return "dyndb-mutex" }
 
-// Capabilities says that records carry nothing, and may stay after their
-// release.
+// Capabilities says that records have neither data nor attributes, and that a
+// release may keep or delete them.
 func (DyndbMutex) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          WallClock,

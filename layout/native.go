@@ -2,19 +2,20 @@ package layout
 
 import "time"
 
-// Native is leasehold's own layout: the awslabs Java client's attributes plus
-// token, grant id, grant time and TTL. For a table that only leasehold writes.
+// Native is leasehold's own layout, for a table that only leasehold writes. It
+// has the attributes of the awslabs Java client, plus token, grant id, grant time
+// and TTL.
 type Native struct {
-	PartitionKey string // default "key"
-	SortKey      string // default none
-	SortValue    string // sort key of a call that names none; default: such a call is an error
-	TTL          string // default "expiresAt"; "-" for none
+	PartitionKey string // attribute name; default "key"
+	SortKey      string // attribute name; default: no sort key
+	SortValue    string // sort key of calls that name none; default: such a call is an error
+	TTL          string // attribute name; default "expiresAt"; "-": no TTL
 }
 
 // Name returns "native".
 func (Native) Name() string { return "native" }
 
-// Capabilities says that the layout can do everything.
+// Capabilities says that the layout supports everything.
 func (n Native) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:                 Observed,

@@ -2,21 +2,22 @@ package layout
 
 import "time"
 
-// PythonDynamoDBLock is shared with python_dynamodb_lock 0.9 and its forks. A
-// release deletes the record: a Python client would wait out the lease of one
-// that was kept. With it go our token and the caller's attributes.
+// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks,
+// whose processes may share the table. A release deletes the record, with
+// leasehold's token and the caller's attributes: if the record were kept, a
+// Python client would wait until its lease expires.
 type PythonDynamoDBLock struct {
-	PartitionKey string // default "lock_key"
-	SortKey      string // default "sort_key"
-	SortValue    string // default "-"
-	TTL          string // default "expiry_time"
+	PartitionKey string // attribute name; default "lock_key"
+	SortKey      string // attribute name; default "sort_key"
+	SortValue    string // sort key of calls that name none; default "-"
+	TTL          string // attribute name; default "expiry_time"
 }
 
 // Name returns "python-dynamodb-lock".
 func (PythonDynamoDBLock) Name() string { return "python-dynamodb-lock" }
 
-// Capabilities says that records carry attributes but no data, and go with
-// their release.
+// Capabilities says that records have attributes but no data, and that a release
+// deletes them.
 func (PythonDynamoDBLock) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          Observed,

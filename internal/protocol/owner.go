@@ -9,28 +9,28 @@ import (
 // clientIDLen is the length of crypto/rand.Text: 130 random bits in base 32.
 const clientIDLen = 26
 
-// NewOwner returns name with a fresh client id behind it, the value of
-// ownerName. The id tells two clients of one name apart, and our grants from
-// those of a peer that carries our attributes forward.
+// NewOwner returns an owner: the name, a slash and a new client id. The id
+// distinguishes two clients of the same name, and helps to distinguish grants by
+// leasehold from those of a peer that keeps leasehold's attributes.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
 
-// HasClientID reports whether an owner ends in something with the form of a
-// client id of ours. A name that a peer was given may do so by coincidence.
+// HasClientID reports whether an owner ends with something of the form of a client
+// id. A peer's name may do so by coincidence.
 func HasClientID(owner string) bool {
 	id, ok := clientID(owner)
 	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// ClientID returns the client id at the end of an owner of ours.
+// ClientID returns the client id at the end of an owner, "" if there is none.
 func ClientID(owner string) string {
 	id, _ := clientID(owner)
 	return id
 }
 
-// ShortOwner returns owner for a person to read: of a client id, enough to
-// tell two apart.
+// ShortOwner returns an owner for people, with its client id cut to four
+// characters.
 func ShortOwner(owner string) string {
 	if !HasClientID(owner) {
 		return owner
@@ -46,8 +46,8 @@ func clientID(owner string) (string, bool) {
 	return owner[i+1:], true
 }
 
-// NewVersion returns a random UUID (RFC 9562, version 4): one for every
-// attempt that writes, so that none ever comes back.
+// NewVersion returns a random UUID (RFC 9562, version 4). Every attempt to write
+// uses a new one, so that no version is ever used twice.
 func NewVersion() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, crypto/rand since Go 1.24
@@ -56,7 +56,7 @@ func NewVersion() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// IsVersion reports whether v has the form of NewVersion's.
+// IsVersion reports whether v has the form of a version from NewVersion.
 func IsVersion(v string) bool {
 	if len(v) != 36 {
 		return false
@@ -73,8 +73,8 @@ func IsVersion(v string) bool {
 	return true
 }
 
-// VersionHex is a version as 32 hexadecimal digits; what is none stays as it
-// is.
+// VersionHex returns a version as 32 hexadecimal digits. Any other string is
+// returned unchanged.
 func VersionHex(v string) string {
 	if !IsVersion(v) {
 		return v
@@ -82,8 +82,8 @@ func VersionHex(v string) string {
 	return strings.ReplaceAll(v, "-", "")
 }
 
-// VersionOfHex is the version that VersionHex spelled; what is none stays as it
-// is.
+// VersionOfHex is the inverse of VersionHex. Any other string is returned
+// unchanged.
 func VersionOfHex(v string) string {
 	if len(v) != 32 || strings.Trim(v, "0123456789abcdef") != "" {
 		return v

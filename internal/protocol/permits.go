@@ -1,16 +1,16 @@
 package protocol
 
-// KindSemaphore is the kind of a row that says how many permits there are.
+// KindSemaphore is the kind of a row that stores a semaphore's number of permits.
 const KindSemaphore = "semaphore"
 
-// MostPermits is the most that a semaphore may have: their records are read by
-// one request.
+// MostPermits is the most permits that a semaphore may have: one request can read
+// all their records.
 const MostPermits = 100
 
-// Permits is how many may hold a semaphore at a time, as it is stored.
+// Permits is the stored number of permits of a semaphore.
 type Permits struct {
 	N       int
-	Most    int    // that N has ever been: above N there may be holders yet
+	Most    int    // the highest N so far: permits above N may still be held
 	ID      string // of the row: the version that created it
 	Version string
 }
@@ -19,27 +19,28 @@ type Permits struct {
 type Counting interface {
 	Protocol
 
-	// PermitKey is the key of a permit, from 0, of the semaphore under key. It
-	// is an ordinary lock.
+	// PermitKey returns the key of a permit of the semaphore under key; permits
+	// are numbered from 0. A permit is an ordinary lock.
 	PermitKey(key string, permit int) Key
 
-	// PermitRows spells the rows that say how many permits there are; nil: the
-	// table says nothing of it, and every client goes by its own number.
+	// PermitRows returns the protocol of rows that store the number of permits.
+	// nil: the table does not store it, and each client uses its own number.
 	PermitRows() PermitRows
 }
 
-// PermitRows spells the rows that say how many permits a semaphore has. Nobody
-// is ever granted one.
+// PermitRows reads and writes the rows that store a semaphore's number of permits.
+// Such a row is never granted.
 type PermitRows interface {
-	// Key is where the row of the semaphore under key is.
+	// Key returns the key of the row of the semaphore under key.
 	Key(key string) Key
 
-	// Decode reads a row; a *DecodeError if it is not one of these.
+	// Decode reads a row. The error is a *DecodeError if it is another kind of
+	// row.
 	Decode(item Item) (Permits, error)
 
-	// Create writes p where there is nothing.
+	// Create writes p if there is no row.
 	Create(k Key, owner string, p Permits) *Write
 
-	// Replace writes p in the place of the row that shows version.
+	// Replace writes p if the row still has version.
 	Replace(k Key, owner, version string, p Permits) *Write
 }

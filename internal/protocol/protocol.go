@@ -1,7 +1,7 @@
-// Package protocol is the seam between the client and the layouts. The client
-// knows when to write and what an answer means; a layout knows how that write
-// is spelled in its table. Between them pass plain values: a Record read from
-// an item, and a Write ready to be sent.
+// Package protocol is the interface between the client and the layouts. The
+// client decides when to write and what an answer means. A layout knows how that
+// write looks in its table. They exchange plain values: a Record decoded from an
+// item, and a Write ready to be sent.
 package protocol
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is an item as the SDK has it.
+// Item is an item in the SDK's form.
 type Item = map[string]types.AttributeValue
 
 // Key names a lock.
 type Key struct{ Partition, Sort string }
 
-// Record is a lock as stored, in the terms of the client.
+// Record is a stored lock, in the client's terms.
 type Record struct {
 	Key        Key
 	Owner      string
-	Token      int64  // 0: a holder that has none
-	Grant      string // "": a holder that has none
+	Token      int64  // 0: the holder has none
+	Grant      string // "": the holder has none
 	Version    string
 	Lease      time.Duration
 	GrantedAt  time.Time
@@ -29,47 +29,47 @@ type Record struct {
 	ExpiresAt  time.Time
 	Data       []byte
 	Attributes Item   // the caller's own
-	Session    string // id of the session that is renewed in the record's place
-	Mode       Mode   // of one entry of a record with several
+	Session    string // id of the session that is renewed instead of the record
+	Mode       Mode   // of one entry of a read/write lock
 }
 
 // KindSession is the kind of a row that is renewed for all locks of a client.
 const KindSession = "session"
 
-// DecodeError says why an item does not read as a lock of the layout.
+// DecodeError says why an item is not a lock of the layout.
 type DecodeError struct{ Attribute, Problem string }
 
 func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 
-// Changes are what a write changes of that which the record carries for the
-// caller. What they do not name stays as it is.
+// Changes are changes to the caller's data and attributes. Everything else stays
+// as it is.
 type Changes struct {
 	SetData     bool
-	Data        []byte // with SetData; nil removes
-	InitialData []byte // set where the record has none; grants only
-	Attributes  Item   // a nil value removes
+	Data        []byte // with SetData; nil removes the data
+	InitialData []byte // set if the record has no data; in grants only
+	Attributes  Item   // a nil value removes the attribute
 }
 
 // Grant is the write that takes a key.
 type Grant struct {
 	Key      Key
 	Owner    string
-	Version  string // of this attempt, and the grant's id
+	Version  string // new in each attempt; also the grant's id
 	Lease    time.Duration
 	Now      time.Time
 	IfExists bool
-	Create   bool     // there was no record; for rows that are made in another way
-	Session  string   // id of the owner's session; empty: the record is renewed itself
-	Takeable []string // versions of own attempts that nobody believes in; of several that may stand side by side, to be absent
-	Intents  []string // versions of own intents to be granted
-	Dead     []Record // holders known to be dead, to be replaced
+	Create   bool     // there was no record; read/write locks create it in another way
+	Session  string   // id of the owner's session; empty: the record itself is renewed
+	Takeable []string // versions of earlier attempts that no client treats as held: a writer or plain lock may replace them, for a reader they must be absent
+	Intents  []string // versions of this client's intents, which the grant replaces
+	Dead     []Record // holders known to be dead, which the grant replaces
 	Changes  Changes
 }
 
-// Renewal is the write that gives a hold a new version, and a new start to its
-// lease.
+// Renewal is the write that gives a hold a new version, and so starts its lease
+// again.
 type Renewal struct {
-	Version string // of this attempt
+	Version string // new in each attempt
 	Lease   time.Duration
 	Now     time.Time
 	Changes Changes
@@ -77,14 +77,14 @@ type Renewal struct {
 
 // Release is the write that frees a key.
 type Release struct {
-	Version      string // of this attempt
+	Version      string // new in each attempt
 	Now          time.Time
-	Expires      time.Time     // when the record may be collected; zero: never
-	ReadersFirst time.Duration // of a writer: for so long others let readers go first
+	Expires      time.Time     // when TTL may delete the record; zero: never
+	ReadersFirst time.Duration // of a writer: how long other writers let readers go first
 	Changes      Changes
 }
 
-// Schema is what a layout asks of its table.
+// Schema is the key and the TTL attribute that a layout's table must have.
 type Schema struct {
 	Partition  string // the partition key's name
 	Sort       string // the sort key's name, empty for none
@@ -92,7 +92,7 @@ type Schema struct {
 	TTL        string // the attribute of DynamoDB's TTL, empty for none
 }
 
-// KeyOf reads the key of an item, as far as it is there.
+// KeyOf reads the key of an item. A missing part is "".
 func (s Schema) KeyOf(item Item) Key {
 	part := func(name string) string {
 		switch v := item[name].(type) {
@@ -106,44 +106,45 @@ func (s Schema) KeyOf(item Item) Key {
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
-// Hold names a grant as the record must show it for a write of its holder to
-// land. Late duplicates are harmless: a version never comes back but by a
-// duplicate of its own grant, and then with a higher token.
+// Hold is what the record must show for a write of the holder to succeed. Delayed
+// duplicates do no harm: a version can come back only by a duplicate of its own
+// grant, and then with a higher token.
 type Hold struct {
 	Key      Key
 	Owner    string
-	Grants   []string // ids; several while a hand-over is unresolved
-	Token    int64    // 0: not known, while a grant is unresolved
-	Versions []string // confirmed last, and any unresolved
+	Grants   []string // ids; several while a hand-over has no answer yet
+	Token    int64    // 0: not known, while a grant has no answer yet
+	Versions []string // the last confirmed one, and those of unanswered attempts
 }
 
-// Protocol spells the writes of one layout. Its methods are pure.
+// Protocol makes the writes of one layout. Its methods are pure functions.
 type Protocol interface {
 	// Key encodes k. The error says what is wrong with k.
 	Key(k Key) (Item, error)
 
-	// Schema is what the layout asks of its table.
+	// Schema returns the key and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew is the most by which the clocks of those who share the table may
-	// differ, where a record's expiry is a time by the clock of its writer.
-	// There ExpiresAt counts; elsewhere, at 0, a version that stood still.
+	// Skew is the most that two clocks of the fleet may differ, in layouts whose
+	// records have an expiry time. There a holder is dead after ExpiresAt. In
+	// all other layouts Skew is 0, and a holder is dead after its version has
+	// not changed for one lease.
 	Skew() time.Duration
 
 	// Owned reports whether records name their owner.
 	Owned() bool
 
-	// Complete fills in what a call may leave out of a key.
+	// Complete fills in the default sort key of a key without one.
 	Complete(k Key) Key
 
-	// Reserved reports whether an attribute name is the layout's own.
+	// Reserved reports whether callers may not use an attribute name.
 	Reserved(name string) bool
 
-	// Decode reads an item; a *DecodeError if it is not a lock.
+	// Decode reads an item. The error is a *DecodeError if it is not a lock.
 	Decode(item Item) (Record, error)
 
-	// Grant takes a free key, or one that shows a takeable version or the
-	// dead holder.
+	// Grant acquires a key that is free, or whose record shows a takeable
+	// version or a dead holder.
 	Grant(g Grant) *Write
 
 	// Renew renews the hold.
@@ -152,18 +153,19 @@ type Protocol interface {
 	// HandOver ends the hold and grants its key to g.Owner, in one write.
 	HandOver(h Hold, g Grant) *Write
 
-	// Release frees the key and keeps the record. A layout that cannot keep it
-	// deletes it.
+	// Release frees the key and keeps the record, or deletes it in layouts that
+	// cannot keep it.
 	Release(h Hold, r Release) *Write
 
 	// Delete frees the key by deleting the record.
 	Delete(h Hold) *Write
 
-	// Guard holds while the grant stands, renewed or not, and changes nothing.
+	// Guard is a check that the grant has not ended, renewed or not. It changes
+	// nothing.
 	Guard(h Hold) *Write
 
-	// Break frees the record while it is as r shows it: its grant, whoever
-	// holds it, and not renewed since.
+	// Break frees the key, whoever holds it, if the record still shows the grant
+	// and the version of r.
 	Break(r Record, version string, expires time.Time) *Write
 }
 
@@ -171,20 +173,21 @@ type Protocol interface {
 type Sharing interface {
 	Protocol
 
-	// SessionKey is the key of a session's row, and IsSessionKey knows one.
+	// SessionKey returns the key of a session's row. IsSessionKey reports whether
+	// a key is one.
 	SessionKey(id string) Key
 	IsSessionKey(k Key) bool
 
-	// Session spells the rows of sessions as records: a grant creates one and
-	// takes none over, and a release marks it dead for good.
+	// Session returns the protocol of session rows. A grant creates a row and
+	// never takes one over. A release marks the session as dead; that is final.
 	Session() Protocol
 }
 
-// Rewriting is a protocol whose table other layouts write as well.
+// Rewriting is a protocol whose table other layouts may have written too.
 type Rewriting interface {
 	Protocol
 
-	// Foreign says what in an item the layout's library cannot live with;
-	// empty: nothing.
+	// Foreign says what in an item the layout's own library cannot read. Empty:
+	// nothing.
 	Foreign(item Item) string
 }

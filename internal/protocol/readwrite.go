@@ -6,62 +6,62 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// KindReadWrite is the kind of a row that one writer or several readers hold.
+// KindReadWrite is the kind of the row of a read/write lock, which one writer or
+// several readers hold.
 const KindReadWrite = "rw"
 
-// Mode is what an entry of such a row is.
+// Mode says what an entry of the row of a read/write lock is.
 type Mode string
 
-// The modes.
+// Values of Mode.
 const (
 	ModePlain        Mode = ""              // a lock with one holder
 	ModeRead         Mode = "read"          // one of several readers
 	ModeWrite        Mode = "write"         // the writer
-	ModeIntent       Mode = "intent"        // of a writer that waits
-	ModeReadersFirst Mode = "readers first" // what a writer that left asks of others
+	ModeIntent       Mode = "intent"        // a writer that waits
+	ModeReadersFirst Mode = "readers first" // a writer that has released, and lets readers go first
 )
 
-// IsReadWrite reports whether an item is such a row.
+// IsReadWrite reports whether an item is the row of a read/write lock.
 func IsReadWrite(item Item) bool {
 	kind, ok := item["kind"].(*types.AttributeValueMemberS)
 	return ok && kind.Value == KindReadWrite
 }
 
-// ReadWriting is a protocol whose table has rows that one writer or several
-// readers hold.
+// ReadWriting is a protocol whose table may have read/write locks.
 type ReadWriting interface {
 	Protocol
 
-	// ReadWrite spells such rows for one who asks for ModeRead or ModeWrite. One
-	// who is not to wait does not let readers go first.
+	// ReadWrite returns the protocol for a client that wants to read (ModeRead) or
+	// to write (ModeWrite). With noWait, a writer does not let readers go first.
 	ReadWrite(m Mode, noWait bool) Side
 
-	// Entries returns who holds such a row, the longest first; one released
-	// record if nobody does.
+	// Entries returns the holders of a read/write lock, the longest holding
+	// first, or one released record if there are none.
 	Entries(item Item) ([]Record, error)
 }
 
-// Side is the protocol of a record with several holders for one who asks to
-// read, or to write: a grant adds an entry, and every other write is of the entries
-// named by its Hold. Its Decode is of no entry; Of has that.
+// Side is the protocol of a read/write lock for one reader or one writer. A grant
+// adds an entry to the row. Every other write changes only the entries that its
+// Hold names. To read an entry, use Of.
 type Side interface {
 	Protocol
 
-	// Of is the protocol of the entry of one grant: Decode reads that entry,
-	// or who has come in its place.
+	// Of returns the protocol for the entry of one grant. Its Decode reads that
+	// entry, or the holder that has replaced it.
 	Of(grant string) Protocol
 
-	// Blockers returns who in item keeps a grant from being made at now. The
-	// record is free of them if there are none.
+	// Blockers returns the entries of item that keep a grant from being made at
+	// now. If there are none, a grant can be made.
 	Blockers(item Item, now time.Time) (Blockers, error)
 
-	// Intend posts or renews the intent to be granted, in the place of earlier
-	// ones, own and dead. Nil: a grant of this mode needs none, or cannot be
-	// prepared while these blockers are there.
+	// Intend writes the intent to be granted. It replaces this client's earlier
+	// intents and dead ones. Nil: this mode needs no intent, or these blockers do
+	// not allow one.
 	Intend(by Blockers, i Grant) *Write
 
-	// Sweep removes readers that are dead, if each is as it was seen, and touches
-	// nobody else.
+	// Sweep removes dead readers if none of them has changed. It changes no other
+	// entry.
 	Sweep(key Key, dead []Record) *Write
 
 	// Withdraw removes the intents of these grants.
@@ -71,5 +71,5 @@ type Side interface {
 // Blockers are the entries of a record that keep a grant from being made.
 type Blockers struct {
 	By  []Record
-	Any bool // it is enough that one of them goes
+	Any bool // a grant can be made once any of them is gone; false: once all are
 }

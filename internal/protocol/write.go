@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Write is one conditional update or delete of a lock record, or the condition
-// alone. Every attribute name goes through a placeholder: the peers' names are
-// reserved words.
+// Write is one conditional write of a lock record: an update, a delete, or a
+// condition check that changes nothing. Every attribute name has a placeholder,
+// because some of the peers' names are reserved words.
 type Write struct {
 	key       Item
 	verb      verb
@@ -20,7 +20,7 @@ type Write struct {
 	condition string
 	names     map[string]string
 	values    Item
-	seen      map[string]string // attribute name to its placeholder
+	seen      map[string]string // from attribute name to placeholder
 }
 
 type verb int
@@ -31,20 +31,20 @@ const (
 	check
 )
 
-// NewUpdate begins an UpdateItem of the record with that key.
+// NewUpdate returns an update of the record with that key.
 func NewUpdate(key Item) *Write {
 	return &Write{key: key, names: map[string]string{}, values: Item{}, seen: map[string]string{}}
 }
 
-// NewDelete begins a DeleteItem of the record with that key.
+// NewDelete returns a delete of the record with that key.
 func NewDelete(key Item) *Write {
 	w := NewUpdate(key)
 	w.verb = remove
 	return w
 }
 
-// NewCheck begins a ConditionCheck of the record with that key, which only a
-// transaction can carry.
+// NewCheck returns a condition check of the record with that key. It can only be
+// sent in a transaction.
 func NewCheck(key Item) *Write {
 	w := NewUpdate(key)
 	w.verb = check
@@ -74,13 +74,13 @@ func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemb
 // Set sets an attribute.
 func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
 
-// SetTo sets an attribute to an operand of the expression grammar.
+// SetTo sets an attribute to an operand of an update expression.
 func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 
 // Remove removes an attribute.
 func (w *Write) Remove(name string) { w.RemovePath(w.Name(name)) }
 
-// Path returns the path from an attribute down into maps.
+// Path returns the path of an attribute inside maps.
 func (w *Write) Path(names ...string) string {
 	placeholders := make([]string, len(names))
 	for i, name := range names {
@@ -89,28 +89,28 @@ func (w *Write) Path(names ...string) string {
 	return strings.Join(placeholders, ".")
 }
 
-// SetPath sets what is at a path to an operand of the expression grammar. The
-// map that it is in must be there.
+// SetPath sets the attribute at a path to an operand of an update expression. The
+// map around it must exist.
 func (w *Write) SetPath(path, operand string) { w.set = append(w.set, path+" = "+operand) }
 
-// RemovePath removes what is at a path. The map that it is in must be there.
+// RemovePath removes the attribute at a path. The map around it must exist.
 func (w *Write) RemovePath(path string) { w.remove = append(w.remove, path) }
 
 // Where sets the condition.
 func (w *Write) Where(condition string) { w.condition = condition }
 
-// In returns the condition that the attribute has one of the values, and one
-// that never holds when there are none.
+// In returns the condition that the attribute has one of the values. Without
+// values, it returns a condition that never holds.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
-		// Of no type of the attribute may it hold: records are damaged in every way.
+		// This never holds for an attribute of any type, even in a damaged record.
 		return fmt.Sprintf("attribute_exists(%[1]s) AND attribute_not_exists(%[1]s)", w.Name(name))
 	}
 	return w.PathIn(w.Name(name), values)
 }
 
-// PathIn returns the condition that one of the values, of which there must be
-// some, is at a path.
+// PathIn returns the condition that the attribute at a path has one of the values.
+// There must be at least one.
 func (w *Write) PathIn(path string, values []string) string {
 	operands := make([]string, len(values))
 	for i, v := range values {
@@ -139,8 +139,8 @@ func (w *Write) expression() *string {
 	return aws.String(b.String())
 }
 
-// UpdateItem returns the request. Its reply has the whole new item, its
-// refusal the old one.
+// UpdateItem returns the request. Its answer contains the new item or, if the
+// condition failed, the old one.
 func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(table),
@@ -154,7 +154,8 @@ func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 	}
 }
 
-// DeleteItem returns the request. Its refusal has the old item.
+// DeleteItem returns the request. Its answer contains the old item if the
+// condition failed.
 func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 	return &dynamodb.DeleteItemInput{
 		TableName:                           aws.String(table),
@@ -166,8 +167,8 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 	}
 }
 
-// TransactItem returns the write as part of a transaction. Its refusal has the
-// old item.
+// TransactItem returns the write as part of a transaction. Its cancellation reason
+// contains the old item if the condition failed.
 func (w *Write) TransactItem(table string) types.TransactWriteItem {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	switch w.verb {

@@ -16,8 +16,8 @@ func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
 	return peers{p, isMillis}, errors.Join(names.errs...)
 }
 
-// javaLike is the protocol of the layouts with the Java client's attributes.
-// They differ in how a lease is written; each reads every spelling.
+// javaLike returns the protocol of the layouts with the Java client's attributes.
+// They write the lease differently, but each can read all spellings.
 func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
 	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
 	p := versioned{
@@ -30,8 +30,8 @@ func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Dur
 		encodeLease: encodeLease, decodeLease: (*decoder).lease,
 	}
 	if p.Partition != attrExpiresAt && p.Sort != attrExpiresAt {
-		// Left by a native client: the table's TTL may look at it, and would
-		// delete a lock that is held.
+		// A client with Native may have left it. If it is the table's TTL
+		// attribute, DynamoDB would delete a lock that is held.
 		p.removed = []string{attrExpiresAt}
 	}
 	n := newNames(name, append(attributes, ours...))

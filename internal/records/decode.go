@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// decoder reads attributes and keeps the first error.
+// decoder reads the attributes of an item, and keeps the first error.
 type decoder struct {
 	item    protocol.Item
-	lenient bool // whatever is wrong reads as absent
+	lenient bool // a bad attribute counts as absent, and is not an error
 	err     error
 }
 
@@ -34,7 +34,7 @@ func (d *decoder) required(name string) {
 	}
 }
 
-// key reads the key, which is damaged if it is of another table.
+// key reads the key. It fails if the item does not fit the table's key.
 func (d *decoder) key(s schema) protocol.Key {
 	k := protocol.Key{Partition: d.text(s.Partition)}
 	switch {
@@ -42,7 +42,7 @@ func (d *decoder) key(s schema) protocol.Key {
 		d.required(s.Sort)
 		n, ok := d.integer(s.Sort)
 		if ok && n < 0 {
-			d.fail(s.Sort, fmt.Sprintf("is %d: negative", n))
+			d.fail(s.Sort, fmt.Sprintf("is %d: it must not be negative", n))
 		}
 		k.Sort = strconv.FormatInt(n, 10)
 	case s.Sort != "":
@@ -51,20 +51,20 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// kind refuses rows of another kind than the one wanted; a lock has none.
+// kind fails if the row does not have the wanted kind. A plain lock has none.
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
 	case want == "" && v != nil && v.Value == protocol.KindSemaphore:
-		d.fail(attrKind, "is semaphore: the key has permits, which are locks of their own")
+		d.fail(attrKind, "is semaphore: the key has permits, and each permit is a lock under its own key")
 	case want == "" && d.has(attrKind):
-		d.fail(attrKind, "is there: the row belongs to something other than a plain lock, or to a newer leasehold")
+		d.fail(attrKind, "is present: the row is not a plain lock, or was written by a newer leasehold")
 	case want != "" && (v == nil || v.Value != want):
 		d.fail(attrKind, fmt.Sprintf("is not %q", want))
 	}
 }
 
-// text reads a required string that is not empty.
+// text reads a required string. It must not be empty.
 func (d *decoder) text(name string) string {
 	s := d.name(name)
 	if v, ok := d.item[name].(*types.AttributeValueMemberS); ok && v.Value == "" {
@@ -73,8 +73,8 @@ func (d *decoder) text(name string) string {
 	return s
 }
 
-// name reads a required string. A peer's owner may be empty: it is what an
-// environment variable said that was not set.
+// name reads a required string that may be empty. A peer's owner may be empty,
+// for example from an environment variable that was not set.
 func (d *decoder) name(name string) string {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -102,7 +102,7 @@ func (d *decoder) binary(name string) []byte {
 	}
 }
 
-// number reads a number in any spelling: 20, 20.0 and 2e1 are one.
+// number reads a number in any spelling: 20, 20.0 and 2e1 are the same.
 func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -110,7 +110,7 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	case *types.AttributeValueMemberN:
 		n, _, err := big.ParseFloat(v.Value, 10, exact, big.ToNearestEven)
 		if err != nil {
-			d.fail(name, fmt.Sprintf("is %q: not a number", v.Value))
+			d.fail(name, fmt.Sprintf("is %q, not a number", v.Value))
 			return nil, false
 		}
 		return n, true
@@ -120,8 +120,8 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// exact is the bits that hold every integer of DynamoDB's numbers, which have
-// at most 38 digits.
+// exact is a precision in bits that holds every integer of up to 38 digits, which
+// is DynamoDB's limit.
 const exact = 128
 
 func (d *decoder) integer(name string) (int64, bool) {
@@ -131,14 +131,14 @@ func (d *decoder) integer(name string) (int64, bool) {
 	}
 	n, accuracy := f.Int64()
 	if accuracy != big.Exact {
-		d.fail(name, fmt.Sprintf("is %s: not an integer in range", f.Text('g', 20)))
+		d.fail(name, fmt.Sprintf("is %s, not an integer in range", f.Text('g', 20)))
 		return 0, false
 	}
 	return n, true
 }
 
-// clamped reads a number that peers may make of anything: a fraction is rounded
-// up, and what is below 0 or above most is that.
+// clamped reads a number that a peer may have written in any form. It rounds a
+// fraction up, and limits the result to 0..most.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {
@@ -149,7 +149,7 @@ func (d *decoder) clamped(name string, most int64) int64 {
 	}
 	n, accuracy := f.Int64()
 	if accuracy != big.Exact {
-		n++ // Int64 cuts it down
+		n++ // Int64 rounds down
 	}
 	return n
 }
@@ -157,7 +157,7 @@ func (d *decoder) clamped(name string, most int64) int64 {
 func (d *decoder) token() int64 {
 	n, ok := d.integer(attrToken)
 	if ok && (n < 0 || n > maxToken) {
-		d.fail(attrToken, fmt.Sprintf("is %d: not from 0 to 2^53-2", n))
+		d.fail(attrToken, fmt.Sprintf("is %d: it must be from 0 to 2^53-2", n))
 	}
 	return n
 }
@@ -181,27 +181,31 @@ func (d *decoder) expiry(name string, required bool) time.Time {
 	return d.time(name, func(s int64) time.Time { return time.Unix(s, 0) })
 }
 
-// isOurs reports whether a held record is a grant of ours. The owner's form is
-// not enough: a peer may have been given such a name. Nor are our attributes
-// beside it: dynamolock, and the Java client where it updates, carry those of
-// an earlier grant into their own. Our version is one that dynamolock never
-// writes, and the others write no attribute of ours. That leaves a Java client
-// that updates under an owner with the form of ours, which cannot be told.
+// isOurs reports whether a held record is a grant by leasehold. The form of the
+// owner is not enough, as a peer may have been given such a name. Nor are
+// leasehold's attributes: dynamolock, and the Java client when it updates, keep
+// those of an earlier grant. But dynamolock never writes a version of leasehold's
+// form, and the other peers write none of leasehold's attributes. One case
+// remains undetected: a Java client that updates a record, with an owner of
+// leasehold's form.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
 
-// hasGrant reports whether there is what one of our grants leaves.
+// hasGrant reports whether the item has attributes that a grant by leasehold
+// leaves.
 func (d *decoder) hasGrant() bool {
 	id, _ := d.item[attrGrant].(*types.AttributeValueMemberS)
 	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
 }
 
-// leastLease is what a peer's lease counts as that is not above zero. Each peer
-// takes such a holder over that it sees unchanged a second time, however soon.
+// leastLease replaces a peer's lease that is zero or negative. The peers
+// themselves take over such a holder as soon as they see it unchanged a second
+// time.
 const leastLease = time.Millisecond
 
-// lease reads a lease in either spelling of a string; 0: it is not above zero.
+// lease reads a lease that is a string, in both spellings. A lease below zero is
+// returned as 0.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
@@ -211,8 +215,8 @@ func (d *decoder) lease(name string) time.Duration {
 	return lease
 }
 
-// seconds reads a lease as a number of seconds, which may have a fraction; 0:
-// it is not above zero.
+// seconds reads a lease that is a number of seconds, which may be a fraction. A
+// lease below zero is returned as 0.
 func (d *decoder) seconds(name string) time.Duration {
 	d.required(name)
 	s, ok := d.number(name)
@@ -229,18 +233,18 @@ func (d *decoder) seconds(name string) time.Duration {
 	return time.Duration(math.Ceil(f * float64(time.Second)))
 }
 
-// heldLease completes the lease of a held record. No lease of ours is below the
-// least; a peer's may be, by its configuration.
+// heldLease checks the lease of a held record. A lease of leasehold must be above
+// zero. A peer may be configured with any: it is raised to leastLease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
-		d.fail(name, "is not above zero")
+		d.fail(name, "must be above zero")
 	}
 	return max(lease, leastLease)
 }
 
-// parseLease reads either spelling: the Java client's milliseconds and
-// dynamolock's Go duration. What is too long for a Duration saturates: it is
-// somebody's "for ever". What is not above zero is 0.
+// parseLease reads both spellings: the Java client's milliseconds and
+// dynamolock's Go duration. A lease that is too long for a Duration becomes the
+// longest Duration: it was meant to last forever. A negative one becomes 0.
 func parseLease(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if ms > math.MaxInt64/int64(time.Millisecond) {

@@ -20,10 +20,10 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 	return slotted{dlm{c}}, err
 }
 
-// The attributes of a dynamo-dlm record. A peer's release code is 32
-// hexadecimal digits, and stays for its grant. Ours has their form but is the
-// version: new in every write, or a request that arrives late could renew what
-// it no longer knows. No peer minds: each looks for its own code alone.
+// The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal
+// digits and stays the same during its grant. Leasehold's has the same form but is
+// the version, new in every write: otherwise a delayed renewal could land after a
+// later write. That is safe, as each peer looks only for its own code.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -51,13 +51,13 @@ func (p dlm) Grant(g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// setGrant writes what every grant writes.
+// setGrant sets what every grant sets.
 func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
 	setGrant(w, g)
 	p.setLease(w, g.Version, g.Lease, g.Now)
 }
 
-// setLease writes what every grant and renewal writes.
+// setLease sets what every grant and renewal sets.
 func (p dlm) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(dlmCode, text(protocol.VersionHex(version)))
 	p.setExpires(w, now, lease)
@@ -103,15 +103,15 @@ func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + showsCode(w, h.Versions...)
 }
 
-// isRecord is the condition that the record is still as r shows it.
+// isRecord returns the condition that the record has not changed since r.
 func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant == "" {
-		return w.In(dlmCode, []string{r.Version}) // whatever a peer's code looks like
+		return w.In(dlmCode, []string{r.Version}) // a peer's code, in any form
 	}
 	return showsCode(w, r.Version)
 }
 
-// showsCode is the condition that the record shows one of our versions.
+// showsCode returns the condition that the record has one of leasehold's versions.
 func showsCode(w *protocol.Write, versions ...string) string {
 	codes := make([]string, len(versions))
 	for i, v := range versions {
@@ -120,8 +120,8 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode reads a record. A grant of a peer carries none of our attributes: it
-// writes whole items.
+// Decode reads a record. A peer's grant has none of leasehold's attributes, as a
+// peer writes whole items.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}

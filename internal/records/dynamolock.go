@@ -11,7 +11,7 @@ import (
 )
 
 func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
-	spell := func(d time.Duration) types.AttributeValue { return text(d.String()) }
-	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, spell)
+	encode := func(d time.Duration) types.AttributeValue { return text(d.String()) }
+	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, encode)
 	return peers{p, isDuration}, errors.Join(names.errs...)
 }

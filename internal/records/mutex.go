@@ -17,26 +17,26 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return mutex{c}, err
 }
 
-// The attributes of a dyndb-mutex record. A peer's holder is a name that its
-// objects may share. Ours is the owner and the version, new in every write: a
-// peer of the same name can then not release what it does not hold.
+// The attributes of a dyndb-mutex record. A peer's holder is a name, which several
+// of its objects may share. Leasehold's holder is the owner and the version, new
+// in every write: so a peer of the same name cannot release leasehold's lock.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
 	mutexFree    = "__empty__"
 )
 
-// mutexCollect is how long after its expiry TTL may collect a record: the
-// peer's own two days. The peer writes milliseconds, which TTL takes for a time
-// far away; we write seconds.
+// mutexCollect is how long after its expiry DynamoDB's TTL may delete a record:
+// two days, as in the peer. The peer writes milliseconds, which TTL reads as a
+// time far in the future; leasehold writes seconds.
 const mutexCollect = 48 * time.Hour
 
 type mutex struct{ clocked }
 
-// holderOf spells the holder of a write of ours.
+// holderOf returns the holder that a write by leasehold stores.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder takes a holder apart that may be one of ours.
+// parseHolder splits a holder that leasehold may have written.
 func parseHolder(holder string) (owner, version string) {
 	if i := strings.LastIndexByte(holder, '/'); i >= 0 {
 		return holder[:i], holder[i+1:]
@@ -56,7 +56,7 @@ func (p mutex) Grant(g protocol.Grant) *protocol.Write {
 	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
 	var takeable, dead string
 	if len(g.Takeable) > 0 {
-		takeable = p.showsAnybodys(w, g.Takeable)
+		takeable = p.showsForAnyOwner(w, g.Takeable)
 	}
 	if len(g.Dead) > 0 {
 		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
@@ -70,7 +70,7 @@ func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setLease(w, g.Owner, g.Version, g.Lease, g.Now)
 }
 
-// setLease writes what every grant and renewal writes.
+// setLease sets what every grant and renewal sets.
 func (p mutex) setLease(w *protocol.Write, owner, version string, lease time.Duration, now time.Time) {
 	w.Set(mutexHolder, text(holderOf(owner, version)))
 	w.Set(p.TTL, number(endOf(now.Add(mutexCollect), lease, time.Second)))
@@ -98,7 +98,7 @@ func (p mutex) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	return w
 }
 
-// setReleased writes what a peer's release writes.
+// setReleased sets what a peer's release sets.
 func (p mutex) setReleased(w *protocol.Write, expires time.Time) {
 	w.Set(mutexHolder, text(mutexFree))
 	w.Set(mutexExpires, number(0))
@@ -128,7 +128,7 @@ func (p mutex) Break(r protocol.Record, _ string, expires time.Time) *protocol.W
 	return w
 }
 
-// isRecord is the condition that the record is still as r shows it.
+// isRecord returns the condition that the record has not changed since r.
 func (p mutex) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant != "" {
 		return p.shows(w, r.Owner, []string{r.Version})
@@ -140,7 +140,8 @@ func (p mutex) isHeld(w *protocol.Write) string {
 	return w.Name(mutexHolder) + " <> " + w.Text(mutexFree)
 }
 
-// shows is the condition that the record shows one of an owner's versions.
+// shows returns the condition that the record has this owner and one of the
+// versions.
 func (p mutex) shows(w *protocol.Write, owner string, versions []string) string {
 	holders := make([]string, len(versions))
 	for i, v := range versions {
@@ -149,22 +150,23 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 	return w.In(mutexHolder, holders)
 }
 
-// showsAnybodys is the condition, to be one of several, that the record shows one of the versions,
-// whoever its owner: a grant that was resumed keeps the one it was given to.
-func (p mutex) showsAnybodys(w *protocol.Write, versions []string) string {
-	ways := make([]string, len(versions))
+// showsForAnyOwner returns the condition that the record has one of the versions,
+// with any owner: a resumed grant keeps the owner that it was granted to. The
+// result needs parentheses before an AND.
+func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
+	conditions := make([]string, len(versions))
 	for i, v := range versions {
-		ways[i] = "contains(" + w.Name(mutexHolder) + ", " + w.Text("/"+v) + ")"
+		conditions[i] = "contains(" + w.Name(mutexHolder) + ", " + w.Text("/"+v) + ")"
 	}
-	return strings.Join(ways, " OR ")
+	return strings.Join(conditions, " OR ")
 }
 
 func (p mutex) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + p.shows(w, h.Owner, h.Versions)
 }
 
-// Decode reads a record. A foreign holder's version is its expiry as it is
-// written: the peer has nothing else that tells one of its grants from the next.
+// Decode reads a record. The version of a peer's grant is its expiry time, exactly
+// as written: nothing else distinguishes two grants of a peer.
 func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
@@ -172,7 +174,7 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	holder := d.name(mutexHolder)
 	token := d.token()
 	if holder == mutexFree {
-		r.Released = true // whatever the rest is: a grant writes all of it anew
+		r.Released = true // the other attributes do not matter: a grant writes them anew
 	} else {
 		r.ExpiresAt = p.decodeExpires(&d)
 		if owner, version := parseHolder(holder); d.isOurs(owner, version) {

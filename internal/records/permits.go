@@ -8,18 +8,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes of a row that says how many permits a semaphore has.
+// Attributes of a semaphore's row, which stores its number of permits.
 const (
 	attrPermits = "permits"
-	attrMost    = "most" // permits that there ever were
+	attrMost    = "most" // the highest number of permits so far
 )
 
-// permitRows spells the rows of semaphores. Their version, as a record's, is
-// new with every write.
+// permitRows encodes the rows of semaphores. Like a record, a row gets a new
+// version with every write.
 type permitRows struct{ versioned }
 
-// PermitKey is the lock of a permit: the semaphore's key, a slash and the
-// number, in a table with a sort key with that of the semaphore.
+// PermitKey returns the key of a permit's lock: the semaphore's key, a slash and
+// the number. In a table with a sort key, it has the semaphore's sort key.
 func (p native) PermitKey(key string, permit int) protocol.Key {
 	k := p.semaphoreKey(key)
 	k.Partition += "/" + strconv.Itoa(permit)
@@ -28,8 +28,8 @@ func (p native) PermitKey(key string, permit int) protocol.Key {
 
 func (p native) PermitRows() protocol.PermitRows { return permitRows(p) }
 
-// semaphoreKey is the key of a semaphore's row: its sort key is that of a call
-// that names none, or a dash.
+// semaphoreKey returns the key of a semaphore's row. Its sort key is the layout's
+// SortValue, or else "-".
 func (p versioned) semaphoreKey(key string) protocol.Key {
 	k := p.Complete(protocol.Key{Partition: key})
 	if p.Sort != "" {
@@ -52,13 +52,13 @@ func (p permitRows) Replace(k protocol.Key, owner, version string, permits proto
 	return w
 }
 
-// write writes a row. It reads as a record for a peer's listing, and as one
-// whose holder does not die for a peer's grant.
+// write writes a row. A peer can list it like a lock, but never takes it over, as
+// its lease is so long.
 func (p permitRows) write(k protocol.Key, owner string, permits protocol.Permits) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.Set(attrKind, text(protocol.KindSemaphore))
 	w.Set(p.owner, text(owner))
-	w.Set(p.lease, p.encodeLease(forEver))
+	w.Set(p.lease, p.encodeLease(longestLease))
 	w.Set(p.version, text(permits.Version))
 	w.Set(attrGrant, text(permits.ID))
 	w.Set(attrPermits, number(int64(permits.N)))
@@ -84,13 +84,13 @@ func (d *decoder) permits(name string, least int) int {
 	d.required(name)
 	n, ok := d.integer(name)
 	if ok && (n < int64(least) || n > protocol.MostPermits) {
-		d.fail(name, fmt.Sprintf("is %d: not from %d to %d", n, least, protocol.MostPermits))
+		d.fail(name, fmt.Sprintf("is %d: it must be from %d to %d", n, least, protocol.MostPermits))
 	}
 	return int(n)
 }
 
-// slotted is the protocol of DynamoDLM in tables with slots, which are the
-// permits. No record says how many there are.
+// slotted is the protocol of DynamoDLM in tables with slots. A permit is a slot.
+// No record stores the number of permits.
 type slotted struct{ dlm }
 
 func (p slotted) PermitKey(key string, permit int) protocol.Key {

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// pythonCollect is how long after the end of its lease TTL may collect a record
-// that nobody renews any more. python_dynamodb_lock leaves an hour, and a holder
-// whose clock is slower than that may see its record collected while it renews.
-// An update cannot take the greater of two times, so ours leaves a week.
+// pythonCollect is how long after the end of its lease DynamoDB's TTL may delete
+// a record. python_dynamodb_lock uses one hour: if a holder's clock is slow by
+// more than that, TTL may delete its record while it still renews. leasehold uses
+// a week, because an update cannot write the later of two times.
 const pythonCollect = 7 * 24 * time.Hour
 
 func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {

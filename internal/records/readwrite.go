@@ -12,10 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes of a row that one writer or several readers hold. Grants are the
-// names in the maps of readers and of their tokens, which are apart because an
-// update cannot put what it reckons into a map that it makes. The writer's token
-// is the row's: nobody else is granted while there is a writer.
+// Attributes of the row of a read/write lock, which one writer or several readers
+// hold. The maps of readers and of their tokens have grant ids as names. They are
+// two maps, because an update cannot put a computed value into a map that it
+// creates. The writer's token is the row's token: while there is a writer, no
+// other grant is made.
 const (
 	attrReaders = "readers"
 	attrTokens  = "tokens"
@@ -23,42 +24,43 @@ const (
 	attrIntent  = "intent"
 )
 
-// Attributes of the map of a writer that has left.
+// Attributes of the writer's map after the writer has released.
 const (
-	attrLast         = "last"         // its grant, which does not come again
+	attrLast         = "last"         // its grant id, which must not be granted again
 	attrReadersUntil = "readersUntil" // epoch milliseconds: until then readers go first
-	attrReadersFor   = "readersFor"   // milliseconds, for those whose clock differs
+	attrReadersFor   = "readersFor"   // the same as a length in milliseconds, for clients whose clock differs
 )
 
-// maxReaders bounds the row, and with it what a write costs.
+// maxReaders bounds the size of the row, and so the cost of a write.
 const maxReaders = 100
 
-// ReadWrite spells the rows of read/write locks. They read as records for a
-// peer's listing, and as no lock for its grants.
+// ReadWrite encodes the rows of read/write locks. A peer can list them like locks,
+// but its lease of an hour keeps it from taking one over.
 func (p native) ReadWrite(m protocol.Mode, noWait bool) protocol.Side {
 	return readWrite{native: p, mode: m, noWait: noWait}
 }
 
 type readWrite struct {
 	native
-	mode   protocol.Mode // of the grants to be made, or of the entry
-	noWait bool          // does not let readers go first
-	grant  string        // whose entry it is
+	mode   protocol.Mode // of the grant to make, or of the entry
+	noWait bool          // do not let readers go first
+	grant  string        // id of the grant whose entry Decode reads
 }
 
-// Of is the protocol of the entry of one grant.
+// Of returns the protocol for the entry of one grant.
 func (p readWrite) Of(grant string) protocol.Protocol {
 	p.grant = grant
 	return p
 }
 
-// Grant adds a reader, or puts the writer in everybody's place. A map that is
-// not there cannot be added to: the row's first reader makes it, if g.Create.
+// Grant adds a reader, or sets the writer and removes everybody else. An update
+// cannot add to a map that does not exist: with g.Create, the first reader
+// creates the row and its maps.
 func (p readWrite) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	w.Set(attrKind, text(protocol.KindReadWrite))
 	w.Set(p.owner, text("see "+attrWriter+" and "+attrReaders))
-	w.Set(p.lease, p.encodeLease(time.Hour)) // a peer that knows nothing of this waits
+	w.Set(p.lease, p.encodeLease(time.Hour)) // a peer that does not know this kind of row waits
 	w.Set(p.version, text(protocol.KindReadWrite))
 	for _, name := range p.removed {
 		w.Remove(name)
@@ -86,8 +88,9 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	w.SetPath(w.Path(attrReaders, g.Version), w.Value(entry))
 	w.SetPath(w.Path(attrTokens, g.Version), next)
 	conditions := []string{p.isRow(w), tokenInRange(w)}
-	// Of several attempts, which do not keep each other out, one is there at a
-	// time: whoever holds it loses it to no later one that arrives late.
+	// Several attempts of this client do not exclude each other. So each
+	// requires that the others are absent: a delayed attempt then cannot land
+	// beside one that the client already holds.
 	for _, mine := range append(slices.Clone(g.Takeable), g.Version) {
 		if !slices.ContainsFunc(g.Dead, func(r protocol.Record) bool { return r.Grant == mine }) {
 			conditions = append(conditions, "attribute_not_exists("+w.Path(attrReaders, mine)+")")
@@ -141,8 +144,8 @@ func (p readWrite) setWriter(w *protocol.Write, g protocol.Grant) {
 	w.Where(condition)
 }
 
-// byPlace tells the dead apart by where in the row they are: readers, and the
-// versions that stand in the writer's place and in that of the intent.
+// byPlace sorts the dead by their place in the row: readers, and the versions in
+// the writer's place and in the intent's.
 func byPlace(dead []protocol.Record) (readers []protocol.Record, writer, intent []string) {
 	for _, d := range dead {
 		switch d.Mode {
@@ -157,18 +160,18 @@ func byPlace(dead []protocol.Record) (readers []protocol.Record, writer, intent 
 	return readers, writer, intent
 }
 
-// noEntries is a map without any.
+// noEntries is an empty map.
 var noEntries = &types.AttributeValueMemberM{Value: protocol.Item{}}
 
-// entry is what the row says of one grant, or intent; named within, if it is
-// not by its place.
-func (p readWrite) entry(g protocol.Grant, name string) types.AttributeValue {
+// entry returns the map for one grant or intent. It contains the grant id, unless
+// that is "" because the entry's name already is the id.
+func (p readWrite) entry(g protocol.Grant, id string) types.AttributeValue {
 	e := protocol.Item{
 		p.owner: text(g.Owner), p.lease: p.encodeLease(g.Lease), p.version: text(g.Version),
 		attrGrantedAt: number(g.Now.UnixMilli()),
 	}
-	if name != "" {
-		e[attrGrant] = text(name)
+	if id != "" {
+		e[attrGrant] = text(id)
 	}
 	return &types.AttributeValueMemberM{Value: e}
 }
@@ -178,25 +181,27 @@ func (p readWrite) removeReader(w *protocol.Write, grant string) {
 	w.RemovePath(w.Path(attrTokens, grant))
 }
 
-// isRow is the condition that the row is there, of this kind and with the maps
-// that it needs.
+// isRow returns the condition that the row exists, has this kind and has the maps
+// that a write needs.
 func (p readWrite) isRow(w *protocol.Write) string {
 	m := w.Text("M")
 	return fmt.Sprintf("%s = %s AND attribute_type(%s, %s) AND attribute_type(%s, %[4]s) AND (attribute_not_exists(%[6]s) OR attribute_type(%[6]s, %[4]s))",
 		w.Name(attrKind), w.Text(protocol.KindReadWrite), w.Name(attrReaders), m, w.Name(attrTokens), w.Name(attrWriter))
 }
 
-// shows is the condition that a reader's entry is as it was seen.
+// shows returns the condition that a reader's entry has not changed since r.
 func (p readWrite) shows(w *protocol.Write, r protocol.Record) string {
 	return w.PathIn(w.Path(attrReaders, r.Grant, p.version), []string{r.Version})
 }
 
-// withoutWriter is the condition that there is none, or one of these versions.
+// withoutWriter returns the condition that there is no writer, or one with one of
+// these versions.
 func (p readWrite) withoutWriter(w *protocol.Write, versions []string) string {
 	return p.or(w, attrWriter, "attribute_not_exists("+w.Path(attrWriter, attrGrant)+")", versions)
 }
 
-// withoutIntent is the same for an intent, which leaves nothing behind.
+// withoutIntent returns the same condition for an intent. Unlike a writer, an
+// intent leaves nothing in the row when it goes.
 func (p readWrite) withoutIntent(w *protocol.Write, versions []string) string {
 	return p.or(w, attrIntent, "attribute_not_exists("+w.Name(attrIntent)+")", versions)
 }
@@ -208,7 +213,7 @@ func (p readWrite) or(w *protocol.Write, place, condition string, versions []str
 	return "(" + condition + ")"
 }
 
-// HandOver is for layouts whose records have one holder.
+// HandOver is never called: only a lock with one holder can be handed over.
 func (p readWrite) HandOver(protocol.Hold, protocol.Grant) *protocol.Write {
 	panic("records: a read/write lock is never handed over")
 }
@@ -222,7 +227,7 @@ func (p readWrite) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-// place is the path of a grant's entry.
+// place returns the path of a grant's entry.
 func (p readWrite) place(grant string) []string {
 	if p.mode == protocol.ModeRead {
 		return []string{attrReaders, grant}
@@ -237,15 +242,15 @@ func (p readWrite) Release(h protocol.Hold, r protocol.Release) *protocol.Write 
 			p.removeReader(w, grant)
 		}
 	} else {
-		p.setLeft(w, h.Grants[0], r)
+		p.endWriter(w, h.Grants[0], r)
 	}
 	w.Where(p.held(w, h))
 	return w
 }
 
-// setLeft ends the writer's grant. The row is free then but for an intent, and
-// every grant takes the expiry away.
-func (p readWrite) setLeft(w *protocol.Write, grant string, r protocol.Release) {
+// endWriter ends the writer's grant. The row is free then, unless there is an
+// intent. Every grant removes the expiry that this sets.
+func (p readWrite) endWriter(w *protocol.Write, grant string, r protocol.Release) {
 	left := protocol.Item{attrLast: text(grant), p.version: text(r.Version)}
 	if r.ReadersFirst > 0 {
 		left[attrReadersUntil] = number(r.Now.Add(r.ReadersFirst).UnixMilli())
@@ -257,7 +262,7 @@ func (p readWrite) setLeft(w *protocol.Write, grant string, r protocol.Release) 
 	}
 }
 
-// Delete removes the entry: others may be in the row.
+// Delete removes the entry, not the row: others may be in it.
 func (p readWrite) Delete(h protocol.Hold) *protocol.Write {
 	return p.Release(h, protocol.Release{Version: protocol.NewVersion()})
 }
@@ -275,28 +280,28 @@ func (p readWrite) Break(r protocol.Record, version string, expires time.Time) *
 	if p.mode == protocol.ModeRead {
 		p.removeReader(w, r.Grant)
 	} else {
-		p.setLeft(w, r.Grant, protocol.Release{Version: version, Expires: expires})
+		p.endWriter(w, r.Grant, protocol.Release{Version: version, Expires: expires})
 	}
 	w.Where(p.stands(w, r.Grant, protocol.Hold{Owner: r.Owner, Token: r.Token}) +
 		" AND " + w.PathIn(w.Path(append(p.place(r.Grant), p.version)...), []string{r.Version}))
 	return w
 }
 
-// held is the condition of every write on an entry. Of several grants, which
-// were never renewed, each has its own version.
+// held returns the condition of every write on an entry. Several grants have not
+// been renewed yet, so the version of each is its id.
 func (p readWrite) held(w *protocol.Write, h protocol.Hold) string {
-	ways := make([]string, len(h.Grants))
+	conditions := make([]string, len(h.Grants))
 	for i, grant := range h.Grants {
 		versions := h.Versions
 		if len(h.Grants) > 1 {
 			versions = []string{grant}
 		}
-		ways[i] = p.stands(w, grant, h) + " AND " + w.PathIn(w.Path(append(p.place(grant), p.version)...), versions)
+		conditions[i] = p.stands(w, grant, h) + " AND " + w.PathIn(w.Path(append(p.place(grant), p.version)...), versions)
 	}
-	return "(" + strings.Join(ways, ") OR (") + ")"
+	return "(" + strings.Join(conditions, ") OR (") + ")"
 }
 
-// stands is the condition that the grant has not ended, whatever its version.
+// stands returns the condition that the grant has not ended, renewed or not.
 func (p readWrite) stands(w *protocol.Write, grant string, h protocol.Hold) string {
 	conditions := []string{w.Path(append(p.place(grant), p.owner)...) + " = " + w.Text(h.Owner)}
 	token := []string{attrTokens, grant}
@@ -310,8 +315,8 @@ func (p readWrite) stands(w *protocol.Write, grant string, h protocol.Hold) stri
 	return strings.Join(conditions, " AND ")
 }
 
-// Intend posts the intent of a writer that only readers keep out, with intents
-// that are its own, or dead.
+// Intend writes the intent of a writer. It returns nil unless only readers block
+// the writer, apart from intents that are its own or dead.
 func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Write {
 	if p.mode != protocol.ModeWrite || len(by.By) == 0 {
 		return nil
@@ -326,7 +331,7 @@ func (p readWrite) Intend(by protocol.Blockers, g protocol.Grant) *protocol.Writ
 		}
 	}
 	w := protocol.NewUpdate(p.mustKey(g.Key))
-	grant := append(slices.Clone(g.Intents), g.Version)[0] // renewals leave it, as those of a lock do
+	grant := append(slices.Clone(g.Intents), g.Version)[0] // the id stays when the intent is renewed
 	w.Set(attrIntent, p.entry(g, grant))
 	w.Where(strings.Join([]string{p.isRow(w), p.withoutWriter(w, nil), p.withoutIntent(w, versions)}, " AND "))
 	return w
@@ -344,7 +349,7 @@ func (p readWrite) Sweep(key protocol.Key, dead []protocol.Record) *protocol.Wri
 	return w
 }
 
-// Withdraw removes the intent that is one of these grants.
+// Withdraw removes the intent if it is one of these grants.
 func (p readWrite) Withdraw(h protocol.Hold) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))
 	w.Remove(attrIntent)
@@ -352,14 +357,14 @@ func (p readWrite) Withdraw(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-// row is a read/write row as read.
+// row is a decoded row of a read/write lock.
 type row struct {
 	token   int64
-	writer  *protocol.Record // or
-	left    *protocol.Record // a writer that lets readers go first
-	until   time.Time        // by the clock of the writer that left
-	version string           // of its release
-	last    string           // its grant
+	writer  *protocol.Record // nil: no writer holds it
+	left    *protocol.Record // nil unless the last writer lets readers go first
+	until   time.Time        // of left: until when, by the clock of that writer
+	version string           // of the last writer's release
+	last    string           // the last writer's grant id
 	readers []protocol.Record
 	intent  *protocol.Record
 }
@@ -405,7 +410,7 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 	return r, key, d.err
 }
 
-// decodeEntry completes what is known of an entry.
+// decodeEntry reads an entry into r, which has what is known from its place.
 func (p readWrite) decodeEntry(d *decoder, place string, entry protocol.Item, r protocol.Record) *protocol.Record {
 	e := decoder{item: entry}
 	r.Owner, r.Version, r.Lease = e.text(p.owner), e.text(p.version), p.decodeLease(&e, p.lease)
@@ -417,7 +422,7 @@ func (p readWrite) decodeEntry(d *decoder, place string, entry protocol.Item, r 
 	return &r
 }
 
-// entries reads a map; nil: there is none.
+// entries reads a map. nil: there is none.
 func (d *decoder) entries(name string) protocol.Item {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -433,15 +438,16 @@ func (d *decoder) entries(name string) protocol.Item {
 	}
 }
 
-// within takes over what was wrong in a map.
+// within copies the error of a decoder that has read the map called name.
 func (d *decoder) within(name string, inner decoder) {
-	if problem, ok := inner.err.(*protocol.DecodeError); ok { // decoders make no others
+	if problem, ok := inner.err.(*protocol.DecodeError); ok { // a decoder has no other errors
 		d.fail(name+"."+problem.Attribute, problem.Problem)
 	}
 }
 
-// Blockers are, for a reader, the writer and the intent, and when there is no
-// room the other readers, of whom one must go; for a writer everybody.
+// Blockers returns who keeps a grant from being made. For a reader: the writer and
+// the intent or, if the row is full, all readers, one of which must leave. For a
+// writer: everybody.
 func (p readWrite) Blockers(item protocol.Item, now time.Time) (protocol.Blockers, error) {
 	r, _, err := p.decodeRow(item)
 	if err != nil {
@@ -466,8 +472,8 @@ func (p readWrite) Blockers(item protocol.Item, now time.Time) (protocol.Blocker
 	return by, nil
 }
 
-// Entries returns who holds the row, the longest first; a free one is one
-// record without a holder.
+// Entries returns the holders of the row, the longest holding first. For a free
+// row it returns one released record.
 func (p native) Entries(item protocol.Item) ([]protocol.Record, error) {
 	return readWrite{native: p}.entriesOf(item)
 }
@@ -486,8 +492,8 @@ func (p readWrite) entriesOf(item protocol.Item) ([]protocol.Record, error) {
 	return r.readers, nil
 }
 
-// Decode reads the entry of the grant; if it is not there, who has come in its
-// place.
+// Decode reads the entry of the grant. If it is gone, it returns the holder that
+// has replaced it, or a released record.
 func (p readWrite) Decode(item protocol.Item) (protocol.Record, error) {
 	all, err := p.entriesOf(item)
 	if err != nil {
@@ -496,7 +502,7 @@ func (p readWrite) Decode(item protocol.Item) (protocol.Record, error) {
 	if i := slices.IndexFunc(all, func(r protocol.Record) bool { return r.Grant == p.grant && !r.Released }); i >= 0 {
 		return all[i], nil
 	}
-	if p.mode == protocol.ModeRead && (all[0].Released || all[0].Mode == protocol.ModeRead) { // who takes nobody's place
+	if p.mode == protocol.ModeRead && (all[0].Released || all[0].Mode == protocol.ModeRead) { // another reader has not replaced this one
 		return protocol.Record{Key: all[0].Key, Released: true, Mode: protocol.ModeRead}, nil
 	}
 	return all[0], nil

@@ -1,7 +1,7 @@
-// Package records spells lock records. For each layout it has the conditional
-// write of every step, how an item reads, and the keys of other rows. It knows
-// no client, no network and no waiting; package layout, which users configure,
-// knows nothing of it.
+// Package records encodes and decodes lock records. For each layout it makes the
+// conditional write of every operation, decodes items, and knows the keys of
+// other rows. It does not know the client, the network or waiting. Package
+// layout, which users configure, does not know this package.
 package records
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Of returns how a layout's records are spelled. The error lists the attribute
-// names that clash, and whatever else the layout cannot be configured to.
+// Of returns the protocol of a layout. The error lists everything that is wrong
+// with the layout's configuration, such as attribute names that clash.
 func Of(l layout.Layout) (protocol.Protocol, error) {
-	p, err := spelling(l)
+	p, err := protocolOf(l)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-func spelling(l layout.Layout) (protocol.Protocol, error) {
+func protocolOf(l layout.Layout) (protocol.Protocol, error) {
 	switch l := l.(type) {
 	case layout.Native:
 		return newNative(l)
@@ -36,5 +36,5 @@ func spelling(l layout.Layout) (protocol.Protocol, error) {
 	case layout.DyndbMutex:
 		return newMutex(l)
 	}
-	return nil, fmt.Errorf("layout: %T is no layout: use a struct of package layout, not a pointer to it", l)
+	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// peers is the protocol of the layouts whose table other layouts write as well:
-// what these leave, the layout's own library may not be able to read.
+// peers is the protocol of the layouts whose tables other layouts may have
+// written too. The layout's own library may be unable to read such records.
 type peers struct {
 	versioned
-	reads func(lease string) bool // as the library does
+	reads func(lease string) bool // whether the library can read it
 }
 
-// Foreign says what in an item the layout's library cannot live with; empty:
-// nothing. A grant of ours writes all of it anew.
+// Foreign says what in an item the layout's library cannot read or must not
+// find. Empty: nothing. A grant by leasehold writes all of it anew.
 func (p peers) Foreign(item protocol.Item) string {
 	lease, ok := item[p.lease].(*types.AttributeValueMemberS)
 	switch {
 	case ok && !p.reads(lease.Value):
 		return p.lease + " is " + lease.Value
 	case len(p.removed) > 0 && item[attrExpiresAt] != nil:
-		return attrExpiresAt + " is there"
+		return attrExpiresAt + " is present"
 	}
 	return ""
 }
@@ -35,7 +35,7 @@ func isMillis(lease string) bool {
 	return err == nil
 }
 
-// isDuration reports whether dynamolock can.
+// isDuration reports whether dynamolock can read a lease.
 func isDuration(lease string) bool {
 	_, err := time.ParseDuration(lease)
 	return err == nil

@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// DynamoDB's limits of key values, in bytes (Service quotas, "Partition keys
-// and sort keys").
+// DynamoDB's limits for key values, in bytes (AWS, Service quotas, "Partition
+// keys and sort keys").
 const (
 	maxPartitionBytes = 2048
 	maxSortBytes      = 1024
 )
 
-// schema is the key of a layout's table: it spells keys for requests.
+// schema is the key of a layout's table. It encodes keys for requests.
 type schema struct {
 	protocol.Schema
-	sortValue string // sort key of a call that names none
+	sortValue string // default sort key of a call
 }
 
 func (s schema) Complete(k protocol.Key) protocol.Key {
@@ -36,7 +36,7 @@ func (s schema) Key(k protocol.Key) (protocol.Item, error) {
 	switch {
 	case s.SortNumber:
 		if n, err := strconv.ParseUint(k.Sort, 10, 31); err != nil || strconv.FormatUint(n, 10) != k.Sort {
-			return nil, fmt.Errorf("the sort key is %q: this layout's is the number of a permit, from 0", k.Sort)
+			return nil, fmt.Errorf("the sort key is %q: in this layout it must be the number of a permit, from 0", k.Sort)
 		}
 	case s.Sort != "":
 		if err := keyBytes("sort key", k.Sort, maxSortBytes); err != nil {
@@ -46,7 +46,7 @@ func (s schema) Key(k protocol.Key) (protocol.Item, error) {
 	return s.mustKey(k), nil
 }
 
-// mustKey encodes a key that Key has accepted before.
+// mustKey encodes a key that Key has accepted.
 func (s schema) mustKey(k protocol.Key) protocol.Item {
 	item := protocol.Item{s.Partition: text(k.Partition)}
 	switch {
@@ -63,15 +63,15 @@ func keyBytes(what, s string, most int) error {
 	case s == "":
 		return fmt.Errorf("the %s is empty", what)
 	case len(s) > most:
-		return fmt.Errorf("the %s has %d bytes: DynamoDB takes %d", what, len(s), most)
+		return fmt.Errorf("the %s has %d bytes: DynamoDB allows %d", what, len(s), most)
 	case !utf8.ValidString(s):
-		// JSON would replace what is not, and make one key of several.
+		// JSON replaces invalid bytes, so different keys would become the same.
 		return fmt.Errorf("the %s is not UTF-8", what)
 	}
 	return nil
 }
 
-// names finds the clashes among the attribute names that a layout was given.
+// names finds clashes among the attribute names that a layout is configured with.
 type names struct {
 	layout string
 	taken  map[string]string
@@ -91,14 +91,14 @@ func (n *names) claim(role, name string) {
 		return
 	}
 	if by, clash := n.taken[name]; clash {
-		n.errs = append(n.errs, fmt.Errorf("layout: %s: %s %q is %s already", n.layout, role, name, by))
+		n.errs = append(n.errs, fmt.Errorf("layout: %s: %s %q is already used as %s: choose another name", n.layout, role, name, by))
 	}
 	n.taken[name] = "the " + role
 }
 
-// sortValue says that a value was given for a sort key that there is not.
+// sortValue checks that a default sort key is given only if there is a sort key.
 func (n *names) sortValue(key, value string) {
 	if value != "" && key == "" {
-		n.errs = append(n.errs, fmt.Errorf("layout: %s: SortValue needs SortKey, the attribute's name", n.layout))
+		n.errs = append(n.errs, fmt.Errorf("layout: %s: SortValue is set without SortKey, the attribute's name", n.layout))
 	}
 }

@@ -10,11 +10,11 @@ import (
 // native is the protocol of Native, whose records may belong to a session.
 type native struct{ versioned }
 
-// sessionPrefix begins the keys of session rows.
+// sessionPrefix is the prefix of the keys of session rows.
 const sessionPrefix = "leasehold/session/"
 
-// SessionKey is the key of a session's row; in a table with a sort key that is
-// a dash.
+// SessionKey returns the key of a session's row. In a table with a sort key, the
+// sort key is "-".
 func (p native) SessionKey(id string) protocol.Key {
 	k := protocol.Key{Partition: sessionPrefix + id}
 	if p.Sort != "" {
@@ -23,15 +23,14 @@ func (p native) SessionKey(id string) protocol.Key {
 	return k
 }
 
-// IsSessionKey reports whether a key is one of SessionKey's.
+// IsSessionKey reports whether a key is that of a session's row.
 func (p native) IsSessionKey(k protocol.Key) bool {
 	id, ok := strings.CutPrefix(k.Partition, sessionPrefix)
 	return ok && k == p.SessionKey(id)
 }
 
-// Session spells session rows. They read as records for a peer's listing, and
-// as no lock for its grants: their version is renewed for as long as any lock
-// of theirs is held.
+// Session encodes session rows. A peer can list them like locks, but never takes
+// one over: their version is renewed as long as the session holds a lock.
 func (p native) Session() protocol.Protocol {
 	s := p.versioned
 	s.kind, s.shares = protocol.KindSession, false
@@ -41,7 +40,7 @@ func (p native) Session() protocol.Protocol {
 
 type sessions struct{ versioned }
 
-// Grant creates a row that was never there: an id is used once.
+// Grant creates a session's row. The row must not exist, as an id is used once.
 func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes of the awslabs Java client, which dynamolock and native share. Its
-// listing throws on a row without the first three, so every row has them.
+// Attributes of the awslabs Java client, also used by Dynamolock and Native. The
+// Java client's listing throws an exception for a row without the first three,
+// so every row has them.
 const (
 	attrOwner    = "ownerName"
 	attrLease    = "leaseDuration"
@@ -23,23 +24,23 @@ const (
 	attrExpiresAt = "expiresAt" // native's TTL
 )
 
-// versioned spells the layouts whose records carry an owner, a lease and a
-// version that every write changes. A holder is dead once its version has
-// stood still for its lease, by the clock of whoever watches.
+// versioned is the protocol of layouts whose records have an owner, a lease and a
+// version that every write changes. A holder is dead once its version has not
+// changed for one lease, by the clock of the client that observes it.
 type versioned struct {
 	schema
-	owner, lease, version string // attributes
-	released, data        string // attributes; empty: the layout has none
-	own                   []string
-	kind                  string   // of rows that are no locks
+	owner, lease, version string   // attribute names
+	released, data        string   // attribute names; empty: the layout has none
+	own                   []string // all attribute names of the layout, except keys and TTL
+	kind                  string   // of rows that are not locks
 	shares                bool     // records may belong to a session
-	removed               []string // by every grant
+	removed               []string // attributes that every grant removes
 
 	encodeLease func(time.Duration) types.AttributeValue
 	decodeLease func(*decoder, string) time.Duration
 
-	// collect is how long after the end of its lease TTL may collect a record
-	// that is held: each write moves it. 0: held records carry no TTL.
+	// collect is how long after the end of its lease DynamoDB's TTL may delete a
+	// held record. Each write moves that time. 0: held records have no TTL.
 	collect time.Duration
 }
 
@@ -53,7 +54,8 @@ func (p versioned) Reserved(name string) bool {
 	return p.isOwn(name) || slices.Contains(reserved, name)
 }
 
-// isOwn reports whether an attribute is part of the record, not the caller's.
+// isOwn reports whether an attribute is the layout's or leasehold's, not the
+// caller's.
 func (p versioned) isOwn(name string) bool {
 	return name == p.Partition || name == p.Sort || name == p.TTL ||
 		slices.Contains(p.own, name) || slices.Contains(ours, name)
@@ -84,7 +86,7 @@ func (p versioned) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// setGrant writes what every grant writes.
+// setGrant sets what every grant sets.
 func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(p.owner, text(g.Owner))
 	w.Set(attrGrantedAt, number(g.Now.UnixMilli()))
@@ -102,10 +104,10 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	for _, name := range p.removed {
 		w.Remove(name)
 	}
-	p.carry(w, g.Changes)
+	p.setChanges(w, g.Changes)
 }
 
-// setLease writes what every grant and renewal writes.
+// setLease sets what every grant and renewal sets.
 func (p versioned) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(p.version, text(version))
 	w.Set(p.lease, p.encodeLease(lease))
@@ -117,7 +119,7 @@ func (p versioned) setLease(w *protocol.Write, version string, lease time.Durati
 func (p versioned) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))
 	p.setLease(w, r.Version, r.Lease, r.Now)
-	p.carry(w, r.Changes)
+	p.setChanges(w, r.Changes)
 	w.Where(p.held(w, h))
 	return w
 }
@@ -128,7 +130,7 @@ func (p versioned) Release(h protocol.Hold, r protocol.Release) *protocol.Write 
 	}
 	w := protocol.NewUpdate(p.mustKey(h.Key))
 	p.setReleased(w, r.Version, r.Expires)
-	p.carry(w, r.Changes)
+	p.setChanges(w, r.Changes)
 	w.Where(p.held(w, h))
 	return w
 }
@@ -155,7 +157,8 @@ func (p versioned) Break(r protocol.Record, version string, expires time.Time) *
 	return w
 }
 
-// setReleased leaves owner and lease in place: the peers' readers need them.
+// setReleased marks the record as released. Owner and lease stay, as the peers
+// cannot read a record without them.
 func (p versioned) setReleased(w *protocol.Write, version string, expires time.Time) {
 	w.Set(p.released, text("1"))
 	w.Set(p.version, text(version))
@@ -164,12 +167,12 @@ func (p versioned) setReleased(w *protocol.Write, version string, expires time.T
 	}
 }
 
-// held is the condition of every write on a grant that is held.
+// held returns the condition of every write by the holder of a grant.
 func (p versioned) held(w *protocol.Write, h protocol.Hold) string {
 	return p.stands(w, h) + " AND " + w.In(p.version, h.Versions)
 }
 
-// stands is the condition that the grant has not ended, whatever its version.
+// stands returns the condition that the grant has not ended, renewed or not.
 func (p versioned) stands(w *protocol.Write, h protocol.Hold) string {
 	return strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(h.Owner), isGrant(w, h)), " AND ")
 }
@@ -181,7 +184,8 @@ func (p versioned) unreleased(w *protocol.Write) []string {
 	return []string{"attribute_not_exists(" + w.Name(p.released) + ")"}
 }
 
-func (p versioned) carry(w *protocol.Write, c protocol.Changes) {
+// setChanges writes the caller's data and attributes.
+func (p versioned) setChanges(w *protocol.Write, c protocol.Changes) {
 	switch {
 	case c.SetData && c.Data == nil:
 		w.Remove(p.data)
@@ -191,19 +195,19 @@ func (p versioned) carry(w *protocol.Write, c protocol.Changes) {
 		w.SetTo(p.data, fmt.Sprintf("if_not_exists(%s, %s)",
 			w.Name(p.data), w.Value(&types.AttributeValueMemberB{Value: c.InitialData})))
 	}
-	carryAttributes(w, c)
+	setAttributes(w, c)
 }
 
-// Decode reads a record. Of a released one only the mark of its release, kind
-// and the token are looked at: damage elsewhere does not keep it from being
-// granted, because a grant writes all of it anew.
+// Decode reads a record. Of a released record only the release mark, the kind and
+// the token are checked. Other damage must not prevent a grant, because a grant
+// writes all other attributes anew.
 func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
 	d.kind(p.kind)
 	if p.released != "" && d.has(p.released) {
 		if d.text(p.released) != "1" {
-			d.fail(p.released, `is there but not "1"`)
+			d.fail(p.released, `is present but not "1"`)
 		}
 		r.Released = true
 	}
@@ -217,7 +221,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
-	if r.Released { // whose version does not matter any more
+	if r.Released { // its version does not matter any more
 		isOurs = protocol.HasClientID(r.Owner) && d.has(attrGrant)
 	}
 	r.Lease = p.decodeLease(&d, p.lease)
@@ -232,14 +236,14 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-		// The session of an earlier grant may have been left behind, or a peer's
-		// attribute of that name.
+		// It may be the session of an earlier grant, or a peer's attribute of that
+		// name: believe it only if it is the owner's.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
 		}
 	}
 	ttl := d
-	ttl.lenient = ttl.lenient || !isOurs && p.collect == 0 // a peer's attribute of that name means nothing
+	ttl.lenient = ttl.lenient || !isOurs && p.collect == 0 // a peer may use that name for something else
 	if expires := ttl.expiry(p.TTL, p.collect > 0); p.collect == 0 {
 		r.ExpiresAt = expires
 	}

@@ -80,11 +80,11 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 			return nil, err
 		}
 	}
-	if h := given.granted; h != nil {
+	if h := given.Granted; h != nil {
 		return c.granted(ctx, h, began, 0, true)
 	}
 
-	s := newSeeker(ctx, c, want, given.skip)
+	s := newSeeker(ctx, c, want, given.Delay)
 	c.detach(s.run)
 	if ended := c.await(ctx, s.done); ended != nil && s.abandon() {
 		c.cleanUp(want, s.done)
@@ -105,9 +105,10 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 
 // awaitTurn takes a place in the local line and waits for its turn.
 func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
-	t := c.lines.enter(ctx, want)
-	if holder := c.lines.holder(want.key); holder != nil {
-		c.emitOr(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder}, func() { c.leaveLine(want, t) })
+	w := c.newWaiter(ctx, want, nil)
+	c.lines.Join(w)
+	if holder := c.lines.Holder(want.key); holder != nil {
+		c.emitOr(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder}, func() { c.leaveLine(want, w) })
 	}
 	var ended error
 	var late <-chan time.Time
@@ -117,9 +118,9 @@ func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
 		late = timer.C
 	}
 	select {
-	case given := <-t.turn:
+	case given := <-w.Turn():
 		return given, nil
-	case holder := <-t.known:
+	case holder := <-w.Held():
 		return turn{}, c.heldError(want.key, *holder, nil)
 	case <-ctx.Done():
 		ended = context.Cause(ctx)
@@ -128,8 +129,8 @@ func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", tryFor)
 	}
-	holder := c.lines.holder(want.key)
-	if given, had := c.lines.leave(t); had {
+	holder := c.lines.Holder(want.key)
+	if given, had := c.lines.Leave(w); had {
 		refused := make(chan struct{})
 		c.detach(func() { defer close(refused); c.refuse(want, given) })
 		c.cleanUp(want, refused)
@@ -149,20 +150,20 @@ func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// leaveLine takes a ticket out of its line, and passes on the turn it may have.
-func (c *Client) leaveLine(want *request, t *ticket) {
-	if given, had := c.lines.leave(t); had {
+// leaveLine takes a waiter out of its line, and passes on the turn it may have.
+func (c *Client) leaveLine(want *request, w *waiter) {
+	if given, had := c.lines.Leave(w); had {
 		c.refuse(want, given)
 	}
 }
 
 // refuse passes on a turn whose caller has left.
 func (c *Client) refuse(want *request, given turn) {
-	if given.granted != nil {
-		given.granted.abandon()
+	if given.Granted != nil {
+		given.Granted.abandon()
 		return
 	}
-	c.lines.pass(want.key, nil)
+	c.lines.Pass(want.key, nil)
 }
 
 // cleanUp waits within the release grace for what an ended call has to undo, if

@@ -92,10 +92,10 @@ type picking struct {
 // local line.
 type choice struct {
 	*seeker
-	ticket *ticket
-	ready  bool          // has its turn
-	from   time.Duration // monotonic: other processes have theirs before
-	err    error         // why it cannot be had
+	place *waiter       // in the local line
+	ready bool          // has its turn
+	from  time.Duration // monotonic: other processes have theirs before
+	err   error         // why it cannot be had
 }
 
 func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
@@ -104,7 +104,7 @@ func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
 		want.oneOfSeveral = true
 		s := &seeker{c: c, want: want, effort: p.effort}
 		s.view = decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
-		p.parts = append(p.parts, &choice{seeker: s, ticket: newTicket(ctx, want, p.turns)})
+		p.parts = append(p.parts, &choice{seeker: s, place: c.newWaiter(ctx, want, p.turns)})
 	}
 	return p
 }
@@ -116,7 +116,7 @@ func (p *picking) waitsFor() (*choice, *Record) {
 		if r := part.holder.Load(); r != nil {
 			return part, r
 		}
-		if r := p.c.lines.holder(part.want.key); r != nil {
+		if r := p.c.lines.Holder(part.want.key); r != nil {
 			return part, r
 		}
 	}
@@ -139,7 +139,7 @@ func (p *picking) run() {
 		defer p.c.observed.Unwatch(part.want.key)
 	}
 	for _, part := range p.parts {
-		p.c.lines.join(part.ticket)
+		p.c.lines.Join(part.place)
 	}
 	h, err := p.pick()
 	abandoned := p.finish()
@@ -150,7 +150,7 @@ func (p *picking) run() {
 		p.leave(nil)
 		return
 	}
-	p.c.lines.hold(h)
+	p.c.lines.Granted(h.key, h)
 	if !abandoned {
 		p.leave(h)
 		p.granted = h
@@ -169,8 +169,8 @@ func (p *picking) run() {
 // answer may have taken of it.
 func (p *picking) leave(h *holding) {
 	for _, part := range p.parts {
-		if given, had := p.c.lines.leave(part.ticket); had { // of this ticket or another
-			p.c.lines.pass(given.of.want.key, nil)
+		if given, had := p.c.lines.Leave(part.place); had { // of this key or another
+			p.c.lines.Pass(given.Of.Key, nil)
 		}
 	}
 	for _, part := range p.parts {
@@ -183,7 +183,7 @@ func (p *picking) leave(h *holding) {
 			continue
 		}
 		if part.ready {
-			p.c.lines.passAfter(part.want.key, nil, part.from-p.c.now().Mono)
+			p.c.lines.PassAfter(part.want.key, nil, part.from-p.c.now().Mono)
 		}
 		undo := func() { p.c.freeUnsettled(p.life, part.want, tried) }
 		if part.want.manual { // then nothing may be left in the background
@@ -243,8 +243,8 @@ func (p *picking) collect() {
 // seek makes the key of a turn one that is sought.
 func (p *picking) seek(given turn) {
 	for _, part := range p.parts {
-		if part.ticket == given.of {
-			part.ready, part.from = true, p.c.now().Mono+given.skip
+		if part.place == given.Of {
+			part.ready, part.from = true, p.c.now().Mono+given.Delay
 		}
 	}
 }
@@ -381,7 +381,7 @@ func (p *picking) drop(part *choice, err error) {
 		p.c.waitFails.warn(p.life, p.c, part.want.key, err)
 		p.c.emit(p.life, Event{Kind: EventWaitError, Key: part.want.key, Err: err})
 	}
-	p.c.lines.pass(part.want.key, nil)
+	p.c.lines.Pass(part.want.key, nil)
 }
 
 // besides has the error of a wait say which record is in the way of another key.
@@ -416,7 +416,7 @@ func (p *picking) held(late bool) error {
 		case part.seen != nil:
 			return p.besides(part.held())
 		case !part.ready || !late: // another goroutine's of this client, or other processes' turn
-			holder := p.c.lines.holder(part.want.key)
+			holder := p.c.lines.Holder(part.want.key)
 			if holder == nil {
 				holder = &Record{Key: part.want.key, Owner: p.c.owner}
 			}

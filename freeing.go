@@ -79,7 +79,7 @@ func (h *holding) freeingBy(op *releasing, started decide.Instant, trusted bool)
 func (f *freeing) settled(started decide.Instant, e ending, err error) {
 	f.failed(e, err)
 	f.h.reportRelease(started, f.spent(), err)
-	f.h.c.lines.pass(f.h.key, f.h)
+	f.h.c.lines.Pass(f.h.key, f.h)
 }
 
 // failed takes care of what an effort that failed may have left. Nobody believes

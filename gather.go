@@ -67,7 +67,7 @@ func (g *gathering) run() {
 	for i, s := range g.parts {
 		// An earlier attempt may land yet, once the key is free again.
 		g.c.leaveUnsettled(s.want.key, versionsOf(without(s.tried, held[i].grant)))
-		g.c.lines.hold(held[i])
+		g.c.lines.Granted(s.want.key, held[i])
 	}
 	g.granted = held
 }
@@ -407,7 +407,7 @@ func (g *gathering) takeInOrder() ([]*holding, error) {
 		s.tried = without(s.tried, h.grant)
 		held = append(held, h)
 		r := h.currentRecord()
-		g.c.lines.sight(s.want.key, &r) // those who do not want to wait need not
+		g.c.lines.ReportHolder(s.want.key, &r) // those who do not want to wait need not
 		if slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
 			break
 		}

@@ -7,20 +7,19 @@ package leasehold
 // takeTurns takes the turns that it has not. False: another goroutine has one of
 // them; its line was waited in, and only its turn is taken now.
 func (g *gathering) takeTurns() (bool, error) {
-	var missing []*request
+	var missing []Key
 	for _, s := range g.parts {
 		if !g.turns[s] {
-			missing = append(missing, s.want)
+			missing = append(missing, s.want.key)
 		}
 	}
-	busy := g.c.lines.takeAll(missing)
+	busy, all := g.c.lines.TakeAll(missing...)
 	for _, s := range g.parts {
-		if busy == s.want {
+		if all {
+			g.turns[s] = true
+		} else if busy == s.want.key {
 			return false, g.waitFor(s)
 		}
-	}
-	for _, s := range g.parts {
-		g.turns[s] = true
 	}
 	return true, nil
 }
@@ -46,7 +45,7 @@ func (g *gathering) takeTurn(s *seeker) error {
 		return err
 	}
 	g.turns[s] = true
-	pause(g.life.Done(), given.skip)
+	pause(g.life.Done(), given.Delay)
 	return nil
 }
 
@@ -59,7 +58,7 @@ func (g *gathering) passTurns() {
 func (g *gathering) passTurn(s *seeker) {
 	if g.turns[s] {
 		delete(g.turns, s)
-		g.c.lines.pass(s.want.key, nil)
+		g.c.lines.Pass(s.want.key, nil)
 	}
 }
 
@@ -67,7 +66,7 @@ func (g *gathering) passTurn(s *seeker) {
 // goroutine, or somebody elsewhere; nil: that is not known.
 func (g *gathering) waitsFor() (*seeker, *Record) {
 	at := g.at.Load()
-	if r := g.c.lines.holder(at.want.key); r != nil {
+	if r := g.c.lines.Holder(at.want.key); r != nil {
 		return at, r
 	}
 	return at, at.holder.Load()

@@ -89,7 +89,7 @@ func (l *Lock) Detach() (Grant, error) {
 	if !h.end(ErrDetached) {
 		return Grant{}, h.ended()
 	}
-	h.c.lines.pass(h.key, h)
+	h.c.lines.Pass(h.key, h)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Grant{
@@ -151,7 +151,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		// client takes it up.
 		if res := <-done; res.h != nil {
 			res.h.end(ErrDetached)
-			c.lines.pass(key, res.h)
+			c.lines.Pass(key, res.h)
 			c.resumes.Add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
 		}
 	})
@@ -262,7 +262,7 @@ func (c *Client) resumed(ctx context.Context, want *request, a attempt, item pro
 		return nil, err
 	}
 	h := c.newHolding(ctx, want, a, r)
-	c.lines.adopt(h)
+	c.lines.GrantedOutOfTurn(h.key, h)
 	return h, nil
 }
 

@@ -16,23 +16,23 @@ import (
 func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 	h := f.h
 	for {
-		t := h.c.lines.heir(h, h.age())
-		if t == nil {
+		next := h.c.lines.Successor(h.key, h)
+		if next == nil {
 			return false, nil
 		}
-		a, r, err := f.grantTo(limit, t.want)
+		a, r, err := f.grantTo(limit, next.Caller.want)
 		if err != nil || a.version == "" {
 			f.failed(ending{policy: keepRecord}, err)
-			if !h.c.lines.deliver(t, turn{}) {
-				h.c.lines.pass(h.key, h)
+			if !h.c.lines.LetSeek(next) {
+				h.c.lines.Pass(h.key, h)
 			}
 			return true, err
 		}
-		next := h.c.newHolding(t.ctx, t.want, a, r)
-		if h.c.lines.deliver(t, turn{granted: next}) {
+		granted := h.c.newHolding(next.Caller.ctx, next.Caller.want, a, r)
+		if h.c.lines.HandOver(next, granted) {
 			return true, nil
 		}
-		next.end(ErrReleased)
+		granted.end(ErrReleased)
 		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
 		f.record, f.stored, f.tried = r, false, &attempts.Sequence[attempt]{}
 	}

@@ -259,7 +259,7 @@ func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.age()} }
 // one, or wants a warning, before the log and the listeners, which may be slow.
 func tellOf(losses []loss) {
 	for _, l := range losses {
-		l.h.c.lines.pass(l.h.key, l.h)
+		l.h.c.lines.Pass(l.h.key, l.h)
 		l.h.warnAll()
 	}
 	for _, l := range losses {

@@ -20,9 +20,9 @@ const tryFor = 10 * time.Second
 // the call can return at once when its context ends; what it has sent by then
 // is finished here and undone.
 type seeker struct {
-	c    *Client
-	want *request
-	skip time.Duration // let other processes have their turn first
+	c     *Client
+	want  *request
+	delay time.Duration // for so long other processes go first
 
 	tried    []attempt // without an answer, oldest first
 	requests int
@@ -41,8 +41,8 @@ type seeker struct {
 	err     error    // once the effort is done
 }
 
-func newSeeker(ctx context.Context, c *Client, want *request, skip time.Duration) *seeker {
-	return &seeker{c: c, want: want, skip: skip, crowd: crowd{due: c.now().Mono}, effort: newEffort(ctx)}
+func newSeeker(ctx context.Context, c *Client, want *request, delay time.Duration) *seeker {
+	return &seeker{c: c, want: want, delay: delay, crowd: crowd{due: c.now().Mono}, effort: newEffort(ctx)}
 }
 
 // effort is what is done on behalf of a call on a goroutine of its own.
@@ -92,7 +92,7 @@ func (s *seeker) run() {
 	defer s.c.observed.Unwatch(s.want.key)
 	s.crowd.entries.Of = s.c.entries
 	defer s.crowd.entries.Only()
-	pause(s.life.Done(), s.skip)
+	pause(s.life.Done(), s.delay)
 	h, err := s.seek()
 	abandoned := s.finish()
 	tried := versionsOf(s.tried)
@@ -100,7 +100,7 @@ func (s *seeker) run() {
 		s.err = err
 		s.c.leaveUnsettled(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
 		if s.want.side == nil {
-			s.c.lines.pass(s.want.key, nil)
+			s.c.lines.Pass(s.want.key, nil)
 		}
 		undo := func() {
 			s.c.freeUnsettled(s.life, s.want, s.tried)
@@ -117,7 +117,7 @@ func (s *seeker) run() {
 	tried = append(tried, versionsOf(s.crowd.intents)...)
 	s.c.leaveUnsettled(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
 	if s.want.side == nil {
-		s.c.lines.hold(h)
+		s.c.lines.Granted(h.key, h)
 	}
 	if abandoned {
 		h.abandon()
@@ -364,7 +364,7 @@ func (s *seeker) see(item protocol.Item) error {
 	s.seen = r
 	s.holder.Store(r)
 	if changed && !s.view.Ours {
-		s.c.lines.sight(s.want.key, r)
+		s.c.lines.ReportHolder(s.want.key, r)
 		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: r})
 	}
 	return nil

@@ -1,0 +1,47 @@
+package line
+
+// Successor returns the waiter that a release of the grant may hand its key to,
+// and takes it out of the line. Nil: nobody waits who could be, or other
+// processes are due. The turn is its grant's until HandOver or LetSeek.
+func (l *Lines[K, C, G, H]) Successor(key K, grant G) *Waiter[K, C, G, H] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byKey[key]
+	if ln == nil || ln.grant != grant {
+		return nil
+	}
+	ln.longest = max(ln.longest, l.cfg.Age(grant))
+	if ln.handOvers >= l.cfg.HandOvers || len(ln.waiting) == 0 || ln.waiting[0].OneOfSeveral {
+		return nil
+	}
+	ln.handOvers++
+	return ln.next()
+}
+
+// HandOver gives a successor its turn with the key in hand. False: it has left,
+// and the turn is still its predecessor's.
+func (l *Lines[K, C, G, H]) HandOver(to *Waiter[K, C, G, H], granted G) bool {
+	return l.give(Turn[K, C, G, H]{Of: to, Granted: granted})
+}
+
+// LetSeek gives a successor its turn without the key. False: it has left, and
+// the turn is still its predecessor's.
+func (l *Lines[K, C, G, H]) LetSeek(to *Waiter[K, C, G, H]) bool {
+	return l.give(Turn[K, C, G, H]{Of: to})
+}
+
+func (l *Lines[K, C, G, H]) give(turn Turn[K, C, G, H]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if turn.Of.left {
+		return false
+	}
+	var none G
+	ln := l.byKey[turn.Of.Key]
+	ln.grant = none
+	turn.Of.turns <- turn
+	if turn.Granted != none {
+		l.granted(ln, turn.Of.Key, turn.Granted)
+	}
+	return true
+}

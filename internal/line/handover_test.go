@@ -1,0 +1,178 @@
+package line
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// handOn hands the key of a grant of that age over to the next, w.
+func handOn(t *testing.T, l *lines, from *grant, w *waiter, age time.Duration) *grant {
+	t.Helper()
+	if got := l.Successor("key", from); got != w {
+		t.Fatalf("the successor is %+v, want %s", got, w.Caller)
+	}
+	to := &grant{holder: w.Caller, age: age}
+	if !l.HandOver(w, to) {
+		t.Fatalf("%s has left", w.Caller)
+	}
+	if given := hasTurn(t, w); given.Granted != to {
+		t.Fatalf("the turn of %s: %+v", w.Caller, given)
+	}
+	return to
+}
+
+// holding returns lines of which somebody holds the key, for that long, and so
+// many that wait for it.
+func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*lines, *grant, []*waiter) {
+	t.Helper()
+	l := inLines(handOvers)
+	hasTurn(t, l.enter("key", "first"))
+	held := &grant{holder: "first", age: age}
+	l.Granted("key", held)
+	var ws []*waiter
+	for i := range waiting {
+		ws = append(ws, l.enter("key", fmt.Sprint("waiter ", i)))
+	}
+	return l, held, ws
+}
+
+func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
+	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
+	for _, w := range ws[:3] {
+		held = handOn(t, l, held, w, 300*time.Millisecond)
+	}
+	if next := l.Successor("key", held); next != nil {
+		t.Fatalf("handed over a fourth time, to %s", next.Caller)
+	}
+	l.Pass("key", held)
+	// Twice the age of the longest hold among them is the longest pause of
+	// anybody who watched it.
+	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 600*time.Millisecond {
+		t.Fatalf("the turn after three hand-overs: %+v", given)
+	}
+	held = &grant{age: time.Hour}
+	l.Granted("key", held)
+	for _, w := range ws[4:7] { // which count anew
+		held = handOn(t, l, held, w, time.Hour)
+	}
+	l.Pass("key", held)
+	if given := hasTurn(t, ws[7]); given.Delay != 2*time.Second {
+		t.Errorf("the turn after hours: %+v, want the longest pause of all", given)
+	}
+	l.Pass("key", nil)
+}
+
+func TestAHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
+	l, held, ws := holding(t, 3, time.Minute, 2)
+	held = handOn(t, l, held, ws[0], time.Minute)
+	l.Pass("key", held) // as when it is lost
+	if given := hasTurn(t, ws[1]); given.Delay != 0 {
+		t.Errorf("the turn after one of three hand-overs: %+v", given)
+	}
+}
+
+func TestWithoutHandOversEverybodySeeksTheKey(t *testing.T) {
+	for name, wishes := range map[string]Wishes{"waiter": {}, "waiter for one of several": {OneOfSeveral: true}} {
+		t.Run(name, func(t *testing.T) {
+			l, held, _ := holding(t, -1, time.Minute, 0)
+			next := l.enter("key", "next", wishes)
+			if to := l.Successor("key", held); to != nil {
+				t.Fatalf("handed over to %s", to.Caller)
+			}
+			l.Pass("key", held)
+			if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
+				t.Errorf("its turn: %+v", given)
+			}
+		})
+	}
+}
+
+func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
+	l, held, _ := holding(t, 3, time.Minute, 0)
+	next := l.enter("key", "next", Wishes{OneOfSeveral: true})
+	l.enter("key", "behind")
+	if to := l.Successor("key", held); to != nil {
+		t.Fatalf("handed over to %s", to.Caller)
+	}
+	l.Pass("key", held)
+	if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
+		t.Errorf("its turn: %+v", given)
+	}
+}
+
+func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
+	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
+	var given turn
+	for i, delay := range []time.Duration{0, 200 * time.Millisecond, 0, 200 * time.Millisecond} {
+		next := l.enter("key", fmt.Sprint("next ", i), Wishes{OneOfSeveral: true})
+		if to := l.Successor("key", held); to != nil {
+			t.Fatalf("handed over to %s", to.Caller)
+		}
+		l.Pass("key", held)
+		if given = hasTurn(t, next); given.Granted != nil || given.Delay != delay {
+			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)
+		}
+		held = &grant{age: 100 * time.Millisecond}
+		l.Granted("key", held)
+	}
+}
+
+func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
+	l, held, ws := holding(t, 3, time.Second, 2)
+	if to := l.Successor("key", held); to != ws[0] {
+		t.Fatal("the first is not the successor")
+	}
+	if _, had := l.Leave(ws[0]); had {
+		t.Fatal("it has a turn already")
+	}
+	if l.HandOver(ws[0], &grant{}) || l.LetSeek(ws[0]) {
+		t.Error("given to one who has left")
+	}
+	waits(t, ws[1])
+	if to := l.Successor("key", held); to != ws[1] { // the turn is still its predecessor's
+		t.Fatal("the second is not the successor then")
+	}
+	if !l.LetSeek(ws[1]) {
+		t.Error("the second has left")
+	}
+	if given := hasTurn(t, ws[1]); given.Granted != nil || given.Delay != 0 {
+		t.Errorf("its turn: %+v", given)
+	}
+	l.Pass("key", held) // whose turn it is no more
+	if l.byKey["key"] == nil {
+		t.Error("the turn was passed by its predecessor")
+	}
+}
+
+func TestAHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
+	l, held, ws := holding(t, 3, time.Second, 2)
+	to := l.Successor("key", held)
+	if !l.HandOver(to, &grant{ended: true}) {
+		t.Fatal("the first has left")
+	}
+	hasTurn(t, ws[0])
+	if given := hasTurn(t, ws[1]); given.Granted != nil {
+		t.Errorf("its turn: %+v", given)
+	}
+}
+
+func TestOnlyTheHolderHasASuccessor(t *testing.T) {
+	l, held, _ := holding(t, 3, time.Second, 1)
+	if to := l.Successor("key", &grant{}); to != nil {
+		t.Errorf("of another grant it is %s", to.Caller)
+	}
+	if to := l.Successor("another key", held); to != nil {
+		t.Errorf("of another key it is %s", to.Caller)
+	}
+}
+
+func TestADelayedTurnIsPassedOnDelayed(t *testing.T) {
+	l := inLines(3)
+	hasTurn(t, l.enter("key", "a"))
+	b := l.enter("key", "b")
+	l.PassAfter("key", nil, time.Minute)
+	if given := hasTurn(t, b); given.Delay != time.Minute {
+		t.Errorf("its turn: %+v", given)
+	}
+}

@@ -1,0 +1,327 @@
+package line
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// grant is a key in hand: the name of its holder, how long it is held, and
+// whether that has ended.
+type grant struct {
+	holder string
+	age    time.Duration
+	ended  bool
+}
+
+type (
+	lines  = Lines[string, string, *grant, string]
+	waiter = Waiter[string, string, *grant, string]
+	turn   = Turn[string, string, *grant, string]
+)
+
+// inLines returns lines of a client that hands a key over so often in a row,
+// among processes that poll at most after two seconds.
+func inLines(handOvers int) *lines {
+	return New[string, string](Config[*grant, string]{
+		HandOvers: handOvers, PollMin: time.Millisecond, PollMax: time.Second,
+		Age:    func(g *grant) time.Duration { return g.age },
+		Ended:  func(g *grant) bool { return g.ended },
+		Holder: func(g *grant) string { return g.holder },
+	})
+}
+
+func (l *Lines[K, C, G, H]) enter(key K, caller C, wishes ...Wishes) *Waiter[K, C, G, H] {
+	w := l.NewWaiter(key, caller, append(wishes, Wishes{})[0], nil)
+	l.Join(w)
+	return w
+}
+
+// come returns the turn that has come to w, if it has.
+func come(w *waiter) (turn, bool) {
+	select {
+	case given := <-w.Turn():
+		return given, true
+	default:
+		return turn{}, false
+	}
+}
+
+// told is the holder that w was told of, empty for none.
+func told(w *waiter) string {
+	select {
+	case holder := <-w.Held():
+		return *holder
+	default:
+		return ""
+	}
+}
+
+// hasTurn fails the test unless the turn of w has come, and returns it.
+func hasTurn(t *testing.T, w *waiter) turn {
+	t.Helper()
+	given, ok := come(w)
+	if !ok || given.Of != w {
+		t.Fatalf("it is not the turn of %s", w.Caller)
+	}
+	return given
+}
+
+func waits(t *testing.T, ws ...*waiter) {
+	t.Helper()
+	for _, w := range ws {
+		if _, ok := come(w); ok {
+			t.Fatalf("it is the turn of %s already", w.Caller)
+		}
+	}
+}
+
+func TestTheFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
+	l := inLines(16)
+	a, b, c := l.enter("key", "a"), l.enter("key", "b"), l.enter("key", "c")
+	other := l.enter("other key", "d")
+	hasTurn(t, other)
+	for _, w := range []*waiter{a, b, c} {
+		if given := hasTurn(t, w); given.Granted != nil || given.Delay != 0 {
+			t.Errorf("the turn of %s: %+v", w.Caller, given)
+		}
+		waits(t, a, b, c)
+		l.Pass("key", nil)
+	}
+	l.Pass("other key", nil)
+	if len(l.byKey) > 0 {
+		t.Errorf("nobody is there, and lines are left: %v", l.byKey)
+	}
+}
+
+func TestOnlyWhoseTurnItIsPassesIt(t *testing.T) {
+	l := inLines(16)
+	a, b := l.enter("key", "a"), l.enter("key", "b")
+	hasTurn(t, a)
+	held, another := &grant{holder: "a"}, &grant{holder: "x"}
+	l.Pass("key", another)
+	waits(t, b)
+	l.Granted("key", held)
+	l.Pass("key", another)
+	l.Pass("key", nil)
+	waits(t, b)
+	l.Pass("key", held)
+	hasTurn(t, b)
+	l.Pass("unknown key", held)
+}
+
+func TestWhoLeavesIsPassedOverAndReturnsTheTurnThatHadCome(t *testing.T) {
+	l := inLines(16)
+	a, b, c := l.enter("key", "a"), l.enter("key", "b"), l.enter("key", "c")
+	hasTurn(t, a)
+	if given, had := l.Leave(b); had {
+		t.Errorf("b had a turn: %+v", given)
+	}
+	l.Pass("key", nil)
+	waits(t, b)
+	if given, had := l.Leave(c); !had || given.Of != c {
+		t.Errorf("c had no turn: %+v", given)
+	}
+	l.Pass("key", nil)
+	if len(l.byKey) > 0 {
+		t.Error("all have left, and a line is left")
+	}
+}
+
+func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
+	l := inLines(16)
+	l.enter("b", "holder")
+	turns := make(chan turn, 2)
+	var ws []*waiter
+	for _, key := range []string{"a", "b"} {
+		w := l.NewWaiter(key, key, Wishes{OneOfSeveral: true}, turns)
+		l.Join(w)
+		ws = append(ws, w)
+	}
+	if given := <-turns; given.Of != ws[0] {
+		t.Errorf("first came the turn of %s", given.Of.Key)
+	}
+	l.Pass("b", nil)
+	if given, had := l.Leave(ws[0]); !had || given.Of != ws[1] {
+		t.Errorf("left, and the turn that had come is %+v", given)
+	}
+}
+
+func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known func(l *lines)
+		want  string
+	}{
+		"held elsewhere":     {func(l *lines) { l.ReportHolder("key", new(string)) }, ""},
+		"granted here":       {func(l *lines) { l.Granted("key", &grant{holder: "a"}) }, "a"},
+		"granted, and ended": {func(l *lines) { l.Granted("key", &grant{holder: "a", ended: true}) }, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := inLines(16)
+			l.enter("key", "a")
+			waiting, before := l.enter("key", "b"), l.enter("key", "c", Wishes{NoWait: true})
+			select {
+			case holder := <-before.Held():
+				t.Fatalf("told of %q before anybody was known to hold it", *holder)
+			default:
+			}
+			tc.known(l)
+			select {
+			case holder := <-before.Held():
+				if *holder != tc.want {
+					t.Errorf("told of %q", *holder)
+				}
+			default:
+				t.Error("not told of the holder")
+			}
+			if holder := told(waiting); holder != "" {
+				t.Errorf("who wants to wait is told of %q", holder)
+			}
+			if _, had := l.Leave(before); had {
+				t.Error("who was told has a turn as well")
+			}
+		})
+	}
+}
+
+func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
+	l := inLines(16)
+	hasTurn(t, l.enter("key", "a"))
+	elsewhere := "elsewhere"
+	l.ReportHolder("key", &elsewhere)
+	if got := told(l.enter("key", "b", Wishes{NoWait: true})); got != "elsewhere" {
+		t.Errorf("told of %q", got)
+	}
+	held := &grant{holder: "a"}
+	l.Granted("key", held)
+	if got := told(l.enter("key", "c", Wishes{NoWait: true})); got != "a" {
+		t.Errorf("told of %q", got)
+	}
+	if holder := l.Holder("key"); holder == nil || *holder != "a" {
+		t.Errorf("the holder is %v", holder)
+	}
+	b := l.enter("key", "d")
+	l.Pass("key", held)
+	hasTurn(t, b)
+	if holder := l.Holder("key"); holder != nil {
+		t.Errorf("sought, and %q is known to hold it", *holder)
+	}
+	l.Pass("key", nil)
+	if holder := l.Holder("key"); holder != nil {
+		t.Errorf("in no line, and %q is known to hold it", *holder)
+	}
+	l.ReportHolder("key", &elsewhere)
+	l.Granted("key", held)
+	if len(l.byKey) > 0 {
+		t.Error("nobody has the turn, and there is a line")
+	}
+}
+
+func TestATurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
+	l := inLines(16)
+	hasTurn(t, l.enter("key", "a"))
+	b := l.enter("key", "b")
+	l.Granted("key", &grant{holder: "a", ended: true})
+	hasTurn(t, b)
+}
+
+func TestAGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
+	l := inLines(16)
+	resumed := &grant{holder: "resumed"}
+	l.GrantedOutOfTurn("free", resumed)
+	next := l.enter("free", "b")
+	waits(t, next)
+	l.Pass("free", resumed)
+	hasTurn(t, next)
+
+	hasTurn(t, l.enter("sought", "a"))
+	l.GrantedOutOfTurn("sought", resumed)
+	next = l.enter("sought", "b")
+	l.Pass("sought", resumed)
+	waits(t, next)
+	l.Pass("sought", nil)
+	hasTurn(t, next)
+
+	l.GrantedOutOfTurn("ended", &grant{ended: true})
+	if l.byKey["ended"] != nil {
+		t.Error("a grant that has ended keeps a line")
+	}
+}
+
+func TestTheTurnsOfSeveralKeysAreTakenAllOrNone(t *testing.T) {
+	l := inLines(16)
+	b := l.enter("b", "b")
+	hasTurn(t, b)
+	if busy, all := l.TakeAll("a", "b", "c"); all || busy != "b" {
+		t.Fatalf("all taken: %t, busy is %q", all, busy)
+	}
+	if len(l.byKey) != 1 {
+		t.Fatalf("none was to be taken: %v", l.byKey)
+	}
+	l.Pass("b", nil)
+	if busy, all := l.TakeAll("a", "b", "c"); !all {
+		t.Fatalf("%q is busy", busy)
+	}
+	next := l.enter("c", "next")
+	waits(t, next)
+	l.Pass("c", nil)
+	hasTurn(t, next)
+}
+
+// TestEverybodyHasAKeyAlone lets many goroutines do everything at once: it fails
+// under the race detector, or for ever, if two have one key or one is forgotten.
+func TestEverybodyHasAKeyAlone(t *testing.T) {
+	l := inLines(3)
+	has := map[string]*string{"a": new(string), "b": new(string)} // of each key only who has its turn writes its own
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			chance := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 50 {
+				key := []string{"a", "b"}[chance.IntN(2)]
+				w := l.enter(key, "", Wishes{NoWait: chance.IntN(5) == 0, OneOfSeveral: chance.IntN(5) == 0})
+				if chance.IntN(5) == 0 {
+					if given, had := l.Leave(w); had {
+						l.Pass(key, given.Granted)
+					}
+					continue
+				}
+				select {
+				case <-w.Held():
+					continue
+				case given := <-w.Turn():
+					held := given.Granted
+					if held == nil && chance.IntN(3) > 0 {
+						held = &grant{holder: "one"}
+						l.Granted(key, held)
+					}
+					*has[key] += "x"
+					if held == nil || chance.IntN(3) == 0 {
+						l.Pass(key, held)
+						continue
+					}
+					for {
+						next := l.Successor(key, held)
+						if next == nil {
+							l.Pass(key, held)
+							break
+						}
+						if l.HandOver(next, &grant{holder: "next"}) {
+							break
+						}
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(l.byKey) > 0 {
+		t.Errorf("%d lines are left", len(l.byKey))
+	}
+	if strings.Trim(*has["a"]+*has["b"], "x") != "" || slices.Contains([]string{*has["a"], *has["b"]}, "") {
+		t.Error("some key was never had")
+	}
+}

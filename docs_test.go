@@ -124,6 +124,52 @@ func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
 	}
 }
 
+func TestTheMapOfTheSourceNamesEveryRoomAndNoOther(t *testing.T) {
+	page, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rooms, _ := strings.Cut(string(page), "\n## Find your way\n")
+	rooms, _, _ = strings.Cut(rooms, "\n## ")
+	named := map[string]bool{}
+	for line := range strings.Lines(rooms) {
+		if row, ok := strings.CutPrefix(line, "| `"); ok {
+			cell, _, _ := strings.Cut(row, " | ")
+			for _, room := range strings.Split(cell, ", ") {
+				named[strings.Trim(room, "`")] = true
+			}
+		}
+	}
+	there := map[string]bool{}
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path == "interop":
+			there[path] = true // whose own page has the rest
+			return filepath.SkipDir
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, ".go"):
+			there[filepath.ToSlash(filepath.Dir(path))] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room := range there {
+		if !named[room] {
+			t.Errorf("the map in CONTRIBUTING.md does not name %s", room)
+		}
+	}
+	for room := range named {
+		if !there[room] {
+			t.Errorf("the map in CONTRIBUTING.md names %s, where there is no Go", room)
+		}
+	}
+}
+
 func TestEveryScenarioWithARealPeerIsInTheMigrationPages(t *testing.T) {
 	paths, err := filepath.Glob("interop/sharing/*_test.go")
 	if err != nil {

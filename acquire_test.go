@@ -13,20 +13,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestAnUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.meter = &meter{}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.Meter = &lab.Meter{}
 		for i := range 3 { // a new record, and a kept one
-			w.release(w.acquire(c, "job"))
-			if n := len(wire.sent()); n != 2 {
+			w.Release(w.Acquire(c, "job"))
+			if n := len(wire.Sent()); n != 2 {
 				t.Errorf("round %d: %d requests", i, n)
 			}
-			if used := wire.meter.reset(); used != (units{write: 2}) {
+			if used := wire.Meter.Reset(); used != (lab.Units{Write: 2}) {
 				t.Errorf("round %d: used %+v", i, used)
 			}
 		}
@@ -34,21 +35,21 @@ func TestAnUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 }
 
 func TestAGrantWhoseReplyIsLostIsRecognised(t *testing.T) { // all five: an unsettled attempt, or a wait for one's own lease
-	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"reset after the write": loseReply,
-		"a server error after the write": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return refusal(500, "InternalServerError"), nil
+	for name, fault := range map[string]lab.Fault{
+		"reset after the write": lab.LoseReply,
+		"a server error after the write": func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Refusal(500, "InternalServerError"), nil
 		},
-		"delivered twice, the second reply arrives": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return next()
+		"delivered twice, the second reply arrives": func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return r.Send()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				wire.setFault(once(call.grants, fault))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				wire.SetFault(lab.Once(lab.Call.Grants, fault))
 				began := time.Now()
 				lock, err := c.TryAcquire(t.Context(), "job")
 				if err != nil {
@@ -57,34 +58,34 @@ func TestAGrantWhoseReplyIsLostIsRecognised(t *testing.T) { // all five: an unse
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("took %v", took)
 				}
-				if lock.Record().Version != textOf(w.item("job"), "recordVersionNumber") || lock.Token() != lock.Record().Token {
+				if lock.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") || lock.Token() != lock.Record().Token {
 					t.Error("the holder does not hold what the record shows")
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.grants() {
-				_, _ = next()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() {
+				_, _ = r.Send()
 			}
-			return hang(ctx)
+			return lab.Cut(r)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		elapse(10 * time.Second) // its undoing did not get through either
-		if textOf(w.item("job"), "isReleased") == "1" {
+		lab.Elapse(10 * time.Second) // its undoing did not get through either
+		if lab.Text(w.Item("job"), "isReleased") == "1" {
 			t.Fatal("no unsettled attempt is there to be taken over")
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		lock, err := c.TryAcquire(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -92,92 +93,92 @@ func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 		if _, took := lock.TookOver(); took {
 			t.Error("its own attempt is reported as a dead holder")
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestNobodyElsesAttemptIsTakenForOnesOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		lock := w.acquire(a, "job")
-		wire.setFault(once(call.grants, loseReply)) // it failed, unseen
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply)) // it failed, unseen
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("error %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		lock := w.acquire(a, "job")
-		elapse(time.Minute) // an old grant is looked at seldom
-		b, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		lab.Elapse(time.Minute) // an old grant is looked at seldom
+		b, wire := w.Client(lab.Config())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, _ = b.Acquire(ctx, "job")
-		if n := len(wire.sent()); n < 60 || n > 350 {
+		if n := len(wire.Sent()); n < 60 || n > 350 {
 			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestARecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
-		b, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		b, _ := w.Client(lab.Config())
 		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(b, "job") }()
-		elapse(5 * time.Second)
-		w.delete("job")
+		go func() { granted <- w.Acquire(b, "job") }()
+		lab.Elapse(5 * time.Second)
+		w.Delete("job")
 		began := time.Now()
 		lock := <-granted
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("granted %v after the record vanished", took)
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestAReleasedLockIsGrantedInOneWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		w.release(w.acquire(a, "job"))
-		b, wire := w.client(config())
-		lock := w.acquire(b, "job")
-		defer w.release(lock)
-		if sent := wire.sent(); len(sent) != 1 || !sent[0].grants() {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(a, "job"))
+		b, wire := w.Client(lab.Config())
+		lock := w.Acquire(b, "job")
+		defer w.Release(lock)
+		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Grants() {
 			t.Fatalf("sent %v", sent)
 		}
 	})
 }
 
 func TestTokensGrowByOnePerGrantAndStartFromTheClock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		now := time.Now().UnixMicro()
 		for i := range int64(3) {
-			lock := w.acquire(c, "job")
+			lock := w.Acquire(c, "job")
 			if lock.Token() != now+1+i {
 				t.Errorf("token %d, want %d", lock.Token(), now+1+i)
 			}
-			w.release(lock)
+			w.Release(lock)
 		}
 	})
 }
 
 func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: config().Logger})
-		lock := w.acquire(a, "nightly-report")
-		defer w.release(lock)
-		b, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: lab.Config().Logger})
+		lock := w.Acquire(a, "nightly-report")
+		defer w.Release(lock)
+		b, wire := w.Client(lab.Config())
 		_, err := b.TryAcquire(t.Context(), "nightly-report")
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrHeld) {
@@ -189,7 +190,7 @@ func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
 		if held.Holder.Token != lock.Token() || held.Holder.Owner != lock.Record().Owner || held.Observation.Version != lock.Record().Version {
 			t.Errorf("holder %+v", held.Holder)
 		}
-		if n := len(wire.sent()); n != 1 {
+		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
 		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") {
@@ -199,28 +200,28 @@ func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
 }
 
 func TestAWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		granted := make(chan time.Time)
 		go func() {
-			next := w.acquire(b, "job")
+			next := w.Acquire(b, "job")
 			granted <- time.Now()
-			w.release(next)
+			w.Release(next)
 		}()
-		elapse(7 * time.Second)
+		lab.Elapse(7 * time.Second)
 		released := time.Now()
-		w.release(lock)
+		w.Release(lock)
 		if late := (<-granted).Sub(released); late > time.Second {
 			t.Errorf("granted %v after the release", late)
 		}
-		for i, c := range wire.sent()[1:] {
-			if i > 0 && c.grants() {
+		for i, c := range wire.Sent()[1:] {
+			if i > 0 && c.Grants() {
 				break // after the release was seen
 			}
-			if !c.grants() && c.op != "GetItem" && !c.releases() {
-				t.Errorf("a waiter sent %s", c.op)
+			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
+				t.Errorf("a waiter sent %s", c.Op)
 			}
 		}
 		synctest.Wait()
@@ -228,10 +229,10 @@ func TestAWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
 }
 
 func TestAWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -243,11 +244,11 @@ func TestAWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
 			t.Errorf("returned %v late", late)
 		}
 		synctest.Wait()
-		before := w.item("job")
-		w.release(lock)
-		elapse(time.Minute)
-		if textOf(before, "ownerName") != textOf(w.item("job"), "ownerName") || textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("the record shows %v", w.item("job"))
+		before := w.Item("job")
+		w.Release(lock)
+		lab.Elapse(time.Minute)
+		if lab.Text(before, "ownerName") != lab.Text(w.Item("job"), "ownerName") || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("the record shows %v", w.Item("job"))
 		}
 		if s := b.Stats(); s.Waiting != 0 {
 			t.Errorf("stats %+v", s)
@@ -256,9 +257,9 @@ func TestAWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
 }
 
 func TestAGrantThatComesAfterItsCallerLeftIsUndone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, slow(time.Second)))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -268,22 +269,22 @@ func TestAGrantThatComesAfterItsCallerLeftIsUndone(t *testing.T) {
 		if took := time.Since(began); took > 110*time.Millisecond {
 			t.Errorf("returned after %v", took)
 		}
-		elapse(5 * time.Second)
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("left behind %v", w.item("job"))
+		lab.Elapse(5 * time.Second)
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.Item("job"))
 		}
 	})
 }
 
 func TestAnEndedContextSendsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "held", leasehold.WithoutRenewal())
-		defer w.release(lock)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "held", leasehold.WithoutRenewal())
+		defer w.Release(lock)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("shutting down")
 		cancel(why)
-		wire.sent()
+		wire.Sent()
 		for name, do := range map[string]func() error{
 			"Acquire": func() error { _, err := c.Acquire(ctx, "job"); return err },
 			"Renew":   func() error { return lock.Renew(ctx) },
@@ -293,7 +294,7 @@ func TestAnEndedContextSendsNothing(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			synctest.Wait()
-			if n := len(wire.sent()); n != 0 {
+			if n := len(wire.Sent()); n != 0 {
 				t.Errorf("%s: %d requests", name, n)
 			}
 		}
@@ -301,15 +302,15 @@ func TestAnEndedContextSendsNothing(t *testing.T) {
 }
 
 func TestADeadHoldersLockIsTakenOverOneLeaseAfterItsLastRenewalWasSeen(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, _ := w.client(config())
-		dead := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
 		last := dead.Record()
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		began := time.Now()
-		lock := w.acquire(b, "job")
-		defer w.release(lock)
+		lock := w.Acquire(b, "job")
+		defer w.Release(lock)
 		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+50*time.Millisecond {
 			t.Errorf("taken over after %v", took)
 		}
@@ -327,34 +328,34 @@ func TestADeadHoldersLockIsTakenOverOneLeaseAfterItsLastRenewalWasSeen(t *testin
 }
 
 func TestATryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others never do: their try-lock starts anew each time
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, _ := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try: %v", err)
 		}
-		elapse(20*time.Second - time.Millisecond)
+		lab.Elapse(20*time.Second - time.Millisecond)
 		began := time.Now()
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
 			t.Fatalf("a moment before the lease ends: %v after %v", err, time.Since(began))
 		}
-		elapse(time.Millisecond)
+		lab.Elapse(time.Millisecond)
 		lock, err := b.TryAcquire(t.Context(), "job")
 		if err != nil {
 			t.Fatalf("after the lease: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestARenewedLockIsNeverTakenOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		if _, err := b.Acquire(ctx, "job"); !errors.Is(err, leasehold.ErrHeld) {
@@ -363,16 +364,16 @@ func TestARenewedLockIsNeverTakenOver(t *testing.T) {
 		if err := lock.Err(); err != nil {
 			t.Errorf("the holder: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAnObservationOutlivesItsProcess(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
-		first, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		first, _ := w.Client(lab.Config())
 		_, err := first.TryAcquire(t.Context(), "job")
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) {
@@ -394,7 +395,7 @@ func TestAnObservationOutlivesItsProcess(t *testing.T) {
 			{"a lease ago by the boot clock", 20 * time.Second, nil},
 			{"just now", 0, leasehold.ErrHeld},
 		} {
-			second, _ := w.client(config())
+			second, _ := w.Client(lab.Config())
 			if err := second.ImportObservations(0, leasehold.BootObservation(second, seen[0], tc.ago)); err != nil {
 				t.Fatal(err)
 			}
@@ -403,8 +404,8 @@ func TestAnObservationOutlivesItsProcess(t *testing.T) {
 				t.Errorf("%s: %v", tc.name, err)
 			}
 			if lock != nil {
-				w.release(lock)
-				w.update("job", map[string]types.AttributeValue{"isReleased": nil})
+				w.Release(lock)
+				w.Update("job", map[string]types.AttributeValue{"isReleased": nil})
 			}
 		}
 		_ = dead.Release(t.Context())
@@ -412,10 +413,10 @@ func TestAnObservationOutlivesItsProcess(t *testing.T) {
 }
 
 func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
 		o := leasehold.Observation{
 			Key: leasehold.Key{Partition: "job"}, Version: dead.Record().Version, Lease: 20 * time.Second,
 			Since: time.Now().Add(-21 * time.Second),
@@ -424,7 +425,7 @@ func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
 			skew time.Duration
 			want error
 		}{{0, leasehold.ErrHeld}, {2 * time.Second, leasehold.ErrHeld}, {time.Second, nil}} {
-			b, _ := w.client(config())
+			b, _ := w.Client(lab.Config())
 			if err := b.ImportObservations(tc.skew, o); err != nil {
 				t.Fatal(err)
 			}
@@ -433,7 +434,7 @@ func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
 				t.Errorf("skew %v: %v", tc.skew, err)
 			}
 			if lock != nil {
-				w.release(lock)
+				w.Release(lock)
 			}
 		}
 		_ = dead.Release(t.Context())
@@ -441,88 +442,88 @@ func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
 }
 
 func TestIfExistsAcquiresOnlyARecordThatIsThere(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		if _, err := c.Acquire(t.Context(), "job", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}
-		w.release(w.acquire(c, "job"))
-		w.release(w.acquire(c, "job", leasehold.IfExists()))
+		w.Release(w.Acquire(c, "job"))
+		w.Release(w.Acquire(c, "job", leasehold.IfExists()))
 	})
 }
 
 func TestDataAndAttributesSurviveUnlessTheyAreReplaced(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		w.release(w.acquire(c, "job", leasehold.WithInitialData([]byte("one")),
-			leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("1"), "b": str("2")})))
-		lock := w.acquire(c, "job", leasehold.WithInitialData([]byte("two")))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))
+		lock := w.Acquire(c, "job", leasehold.WithInitialData([]byte("two")))
 		if string(lock.Data()) != "one" || len(lock.Record().Attributes) != 2 {
 			t.Fatalf("record %+v", lock.Record())
 		}
 		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("three")),
-			leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil, "c": str("3")})); err != nil {
+			leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil, "c": lab.Str("3")})); err != nil {
 			t.Fatal(err)
 		}
 		if r := lock.Record(); string(r.Data) != "three" || r.Attributes["a"] != nil || r.Attributes["c"] == nil {
 			t.Fatalf("record %+v", r)
 		}
-		w.release(lock, leasehold.WithData([]byte("four")))
-		lock = w.acquire(c, "job", leasehold.WithAttributes(map[string]types.AttributeValue{"b": nil, "c": nil, "d": str("4")}))
+		w.Release(lock, leasehold.WithData([]byte("four")))
+		lock = w.Acquire(c, "job", leasehold.WithAttributes(map[string]types.AttributeValue{"b": nil, "c": nil, "d": lab.Str("4")}))
 		if r := lock.Record(); string(r.Data) != "four" || len(r.Attributes) != 1 || r.Attributes["d"] == nil {
 			t.Fatalf("record %+v", r)
 		}
-		w.release(lock, leasehold.WithData(nil), leasehold.WithAttributes(map[string]types.AttributeValue{"d": nil}))
-		if item := w.item("job"); item["data"] != nil || item["d"] != nil {
+		w.Release(lock, leasehold.WithData(nil), leasehold.WithAttributes(map[string]types.AttributeValue{"d": nil}))
+		if item := w.Item("job"); item["data"] != nil || item["d"] != nil {
 			t.Errorf("the record shows %v", item)
 		}
 	})
 }
 
 func TestADamagedRecordIsNeverGranted(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		for name, change := range map[string]map[string]types.AttributeValue{
-			"isReleased of a caller": {"isReleased": str("no")},
+			"isReleased of a caller": {"isReleased": lab.Str("no")},
 			"no owner":               {"ownerName": nil},
 			"no version":             {"recordVersionNumber": nil},
 			"no lease":               {"leaseDuration": nil},
-			"lease of another type":  {"leaseDuration": num("20000")},
-			"token of another type":  {"fencingToken": str("1"), "isReleased": str("1")},
-			"token below zero":       {"fencingToken": num("-1"), "isReleased": str("1")},
-			"token without a next":   {"fencingToken": num("9007199254740991"), "isReleased": str("1")},
-			"another kind":           {"kind": str("rw"), "isReleased": str("1")},
+			"lease of another type":  {"leaseDuration": lab.Num("20000")},
+			"token of another type":  {"fencingToken": lab.Str("1"), "isReleased": lab.Str("1")},
+			"token below zero":       {"fencingToken": lab.Num("-1"), "isReleased": lab.Str("1")},
+			"token without a next":   {"fencingToken": lab.Num("9007199254740991"), "isReleased": lab.Str("1")},
+			"another kind":           {"kind": lab.Str("rw"), "isReleased": lab.Str("1")},
 			"our owner, no grant":    {"grantId": nil},
 		} {
-			w.release(w.acquire(c, "job"))
-			w.update("job", map[string]types.AttributeValue{"isReleased": nil})
-			w.update("job", change)
-			before := w.item("job")
+			w.Release(w.Acquire(c, "job"))
+			w.Update("job", map[string]types.AttributeValue{"isReleased": nil})
+			w.Update("job", change)
+			before := w.Item("job")
 			_, err := c.TryAcquire(t.Context(), "job")
 			var bad *leasehold.RecordError
 			if !errors.As(err, &bad) || bad.Key.Partition != "job" {
 				t.Errorf("%s: %v", name, err)
 			}
-			if after := w.item("job"); len(after) != len(before) {
+			if after := w.Item("job"); len(after) != len(before) {
 				t.Errorf("%s: overwritten with %v", name, after)
 			}
-			w.delete("job")
+			w.Delete("job")
 		}
 	})
 }
 
 func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		w.release(w.acquire(a, "job"))
-		w.update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": str("dynamolock"), "leaseDuration": str("8s"), "recordVersionNumber": str("x")})
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(a, "job"))
+		w.Update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": lab.Str("dynamolock"), "leaseDuration": lab.Str("8s"), "recordVersionNumber": lab.Str("x")})
 		_, err := a.TryAcquire(t.Context(), "job")
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) || held.Holder.Token != 0 || held.Holder.Lease != 8*time.Second {
 			t.Fatalf("error %v", err)
 		}
 		began := time.Now()
-		w.release(w.acquire(a, "job"))
+		w.Release(w.Acquire(a, "job"))
 		if took := time.Since(began); took < 8*time.Second-time.Millisecond || took > 9*time.Second {
 			t.Errorf("taken over after %v", took)
 		}
@@ -530,16 +531,16 @@ func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
 }
 
 func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		w.release(w.acquire(c, "job"))
-		w.update("job", map[string]types.AttributeValue{"data": str("text")})
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job"))
+		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
 		if _, err := c.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Fatalf("error %v", err)
 		}
-		elapse(5 * time.Second)
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("left held: %v", w.item("job"))
+		lab.Elapse(5 * time.Second)
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("left held: %v", w.Item("job"))
 		}
 	})
 }
@@ -550,24 +551,24 @@ func TestAnAcquireThatFailsLeavesNothing(t *testing.T) {
 		"without renewal": {leasehold.WithoutRenewal()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					switch {
-					case !c.grants():
-						return next()
-					case w.item("job") == nil:
-						return loseReply(ctx, c, next)
+					case !r.Grants():
+						return r.Send()
+					case w.Item("job") == nil:
+						return lab.LoseReply(r)
 					}
-					return refusal(400, "AccessDeniedException"), nil
+					return lab.Refusal(400, "AccessDeniedException"), nil
 				})
 				var op *leasehold.OpError
 				if _, err := c.Acquire(t.Context(), "job", opts...); !errors.As(err, &op) {
 					t.Fatalf("error %v", err)
 				}
 				synctest.Wait()
-				if textOf(w.item("job"), "isReleased") != "1" {
-					t.Errorf("left behind %v", w.item("job"))
+				if lab.Text(w.Item("job"), "isReleased") != "1" {
+					t.Errorf("left behind %v", w.Item("job"))
 				}
 			})
 		})
@@ -575,21 +576,21 @@ func TestAnAcquireThatFailsLeavesNothing(t *testing.T) {
 }
 
 func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		w.release(w.acquire(c, "job"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job"))
 		var late func() (*http.Response, error)
-		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			late = next
-			return nil, errReset
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			late = r.Send
+			return nil, lab.ErrReset
 		}))
-		w.release(w.acquire(c, "job"))
+		w.Release(w.Acquire(c, "job"))
 		_, _ = late()
-		if textOf(w.item("job"), "isReleased") == "1" {
+		if lab.Text(w.Item("job"), "isReleased") == "1" {
 			t.Fatal("the delayed attempt did not land")
 		}
 		began := time.Now()
-		w.release(w.acquire(c, "job"))
+		w.Release(w.Acquire(c, "job"))
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
 		}
@@ -597,54 +598,54 @@ func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) 
 }
 
 func TestATakeoverDeliveredTwiceSaysWhomItTookOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, bwire := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, bwire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
 		n := 0
-		bwire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.grants() {
+		bwire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() {
 				n++
 				if n == 2 {
-					_, _ = next()
+					_, _ = r.Send()
 				}
 			}
-			return next()
+			return r.Send()
 		})
-		lock := w.acquire(b, "job")
+		lock := w.Acquire(b, "job")
 		if r, ok := lock.TookOver(); !ok || r.Token != dead.Token() {
 			t.Errorf("took over %+v %v", r, ok)
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestATakeoverWhoseReplyWasLostSaysWhomItTookOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, bwire := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, bwire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
-		elapse(20 * time.Second)
-		bwire.setFault(once(call.grants, loseReply))
-		lock := w.acquire(b, "job")
+		lab.Elapse(20 * time.Second)
+		bwire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
+		lock := w.Acquire(b, "job")
 		if r, ok := lock.TookOver(); !ok || r.Token != dead.Token() {
 			t.Errorf("took over %+v, %v", r, ok)
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestATryGivesUpBehindACallThatHearsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		go func() { _, _ = c.Acquire(ctx, "job") }()
@@ -655,13 +656,13 @@ func TestATryGivesUpBehindACallThatHearsNothing(t *testing.T) {
 			t.Errorf("error %v after %v", err, took)
 		}
 		cancel()
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 	})
 }
 
 func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
 			return func() error {
 				lock, err := c.Acquire(t.Context(), key, opts...)
@@ -686,8 +687,8 @@ func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 			"a sort key":           acquire("a", leasehold.WithSortKey("b")),
 			"a lease too short":    acquire("a", leasehold.WithLease(time.Second-1)),
 			"a negative lease":     acquire("a", leasehold.WithLease(-time.Second)),
-			"a reserved attribute": acquire("a", leasehold.WithAttributes(map[string]types.AttributeValue{"isReleased": str("1")})),
-			"a nameless attribute": acquire("a", leasehold.WithAttributes(map[string]types.AttributeValue{"": str("1")})),
+			"a reserved attribute": acquire("a", leasehold.WithAttributes(map[string]types.AttributeValue{"isReleased": lab.Str("1")})),
+			"a nameless attribute": acquire("a", leasehold.WithAttributes(map[string]types.AttributeValue{"": lab.Str("1")})),
 			"too much data":        acquire("a", leasehold.WithData(make([]byte, 400<<10))),
 			"a warning of nothing": acquire("a", leasehold.WithExpiryWarning(time.Second, nil)),
 			"a warning too late":   acquire("a", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
@@ -700,7 +701,7 @@ func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 		} {
 			err := do()
 			synctest.Wait()
-			if n := len(wire.sent()); err == nil || n != 0 {
+			if n := len(wire.Sent()); err == nil || n != 0 {
 				t.Errorf("%s: error %v, %d requests", name, err, n)
 			}
 		}
@@ -708,59 +709,59 @@ func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestAHeldRecordMayNotBeCollectedWhateverTheTTLIsCalledHere(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		usual, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		usual, _ := w.Client(lab.Config())
 		for _, name := range []string{"-", "ttl"} {
-			w.release(w.acquire(usual, "job"))
-			if w.item("job")["expiresAt"] == nil {
+			w.Release(w.Acquire(usual, "job"))
+			if w.Item("job")["expiresAt"] == nil {
 				t.Fatal("a released record is kept for ever")
 			}
-			cfg := config()
+			cfg := lab.Config()
 			cfg.Layout = layout.Native{TTL: name}
-			c, _ := w.client(cfg)
-			lock := w.acquire(c, "job")
-			if v := w.item("job")["expiresAt"]; v != nil {
+			c, _ := w.Client(cfg)
+			lock := w.Acquire(c, "job")
+			if v := w.Item("job")["expiresAt"]; v != nil {
 				t.Errorf("TTL %q: held, and to be collected at %v", name, deref(v))
 			}
-			w.release(lock)
+			w.Release(lock)
 		}
 	})
 }
 
 func TestALateDuplicateOfAGrantDoesNotGrantAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		var duplicate func() (*http.Response, error)
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.grants() {
-				duplicate = next
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() {
+				duplicate = r.Send
 			}
-			return next()
+			return r.Send()
 		})
-		lock := w.acquire(c, "job")
-		w.release(lock)
-		before := w.item("job")
+		lock := w.Acquire(c, "job")
+		w.Release(lock)
+		before := w.Item("job")
 		if _, err := duplicate(); err != nil {
 			t.Fatal(err)
 		}
-		if after := w.item("job"); textOf(after, "isReleased") != "1" || textOf(after, "recordVersionNumber") != textOf(before, "recordVersionNumber") {
+		if after := w.Item("job"); lab.Text(after, "isReleased") != "1" || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
 			t.Errorf("the record shows %v", after)
 		}
 	})
 }
 
 func TestARecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.put(map[string]types.AttributeValue{
-			"key": str("job"), "ownerName": str("java"), "leaseDuration": str("20000"), "recordVersionNumber": str("v"), "isReleased": str("1"),
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Put(map[string]types.AttributeValue{
+			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
 		})
-		c, wire := w.client(config())
+		c, wire := w.Client(lab.Config())
 		now := time.Now().UnixMicro()
-		lock := w.acquire(c, "job")
-		if n := len(wire.sent()); lock.Token() != now+1 || n != 1 {
+		lock := w.Acquire(c, "job")
+		if n := len(wire.Sent()); lock.Token() != now+1 || n != 1 {
 			t.Errorf("token %d, want %d; %d requests", lock.Token(), now+1, n)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
@@ -773,18 +774,18 @@ func TestHeldSinceYesterdaySaysTheDay(t *testing.T) {
 }
 
 func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, slow(time.Second)))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "job", leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("left behind %v", w.item("job"))
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.Item("job"))
 		}
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		began := time.Now()
 		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -792,25 +793,25 @@ func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
 		if took := time.Since(began); took > 2100*time.Millisecond {
 			t.Errorf("returned after %v, past the grace", took)
 		}
-		wire.setFault(nil)
-		elapse(10 * time.Second)
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
 	})
 }
 
 func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard", SortValue: "-"}}
-		if err := table.Create(t.Context(), w.db, spec); err != nil {
+		if err := table.Create(t.Context(), w.DB, spec); err != nil {
 			t.Fatal(err)
 		}
-		cfg := config()
+		cfg := lab.Config()
 		cfg.Table, cfg.Layout = spec.Name, spec.Layout
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		locks := []*leasehold.Lock{
-			w.acquire(c, "a", leasehold.WithSortKey("bc")),
-			w.acquire(c, "ab", leasehold.WithSortKey("c")),
-			w.acquire(c, "a", leasehold.WithSortKey("d")),
-			w.acquire(c, "a"), // the layout's own value
+			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
+			w.Acquire(c, "ab", leasehold.WithSortKey("c")),
+			w.Acquire(c, "a", leasehold.WithSortKey("d")),
+			w.Acquire(c, "a"), // the layout's own value
 		}
 		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
 			t.Errorf("key %+v", k)
@@ -828,12 +829,12 @@ func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equ
 		if n != 3 {
 			t.Errorf("%d records in partition a", n)
 		}
-		w.release(locks[0])
+		w.Release(locks[0])
 		for _, l := range locks[1:] {
 			if err := l.Err(); err != nil {
 				t.Errorf("%v: %v", l.Key(), err)
 			}
-			w.release(l)
+			w.Release(l)
 		}
 	})
 }
@@ -841,79 +842,79 @@ func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equ
 func TestAnAcquireWhoseReplyIsLostIsGrantedByItsNextRequest(t *testing.T) { // in all five peers it waits out its own lease
 	for name, released := range map[string]bool{"a new record": false, "a kept one": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
 				if released {
-					w.release(w.acquire(c, "job"))
+					w.Release(w.Acquire(c, "job"))
 				}
-				wire.sent()
-				wire.setFault(once(call.grants, loseReply))
+				wire.Sent()
+				wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 				began := time.Now()
-				lock := w.acquire(c, "job")
-				if sent := wire.sent(); len(sent) != 2 || time.Since(began) > 200*time.Millisecond {
+				lock := w.Acquire(c, "job")
+				if sent := wire.Sent(); len(sent) != 2 || time.Since(began) > 200*time.Millisecond {
 					t.Errorf("sent %v in %v", sent, time.Since(began))
 				}
-				if lock.Record().Version != textOf(w.item("job"), "recordVersionNumber") {
+				if lock.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
 					t.Error("the client does not hold what the record shows")
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestAGrantDeliveredTwiceIsOurOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return next() // refused: it shows the first
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return r.Send() // refused: it shows the first
 		}))
 		sent := time.Now()
-		lock := w.acquire(c, "job")
-		if n := len(wire.sent()); n != 1 || !lock.TrustedUntil().Equal(sent.Add(18*time.Second)) {
+		lock := w.Acquire(c, "job")
+		if n := len(wire.Sent()); n != 1 || !lock.TrustedUntil().Equal(sent.Add(18*time.Second)) {
 			t.Errorf("%d requests, trusted until %v", n, lock.TrustedUntil())
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAGrantDeliveredTwiceIsReplacedWhenItsReplyComesLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
 			time.Sleep(600 * time.Millisecond)
-			return next()
+			return r.Send()
 		}))
 		began := time.Now()
-		lock := w.acquire(c, "job", leasehold.WithLease(time.Second), leasehold.WithoutRenewal())
+		lock := w.Acquire(c, "job", leasehold.WithLease(time.Second), leasehold.WithoutRenewal())
 		if left := time.Until(lock.TrustedUntil()); left < 800*time.Millisecond {
 			t.Errorf("%v of trust left", left)
 		}
 		if took := time.Since(began); took > 700*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAnUnsettledGrantBlocksItsClientNotAtAll(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.grants() && w.item("job") == nil {
-				_, _ = next()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && w.Item("job") == nil {
+				_, _ = r.Send()
 			}
-			return hang(ctx) // the release that undoes it is lost, too
+			return lab.Cut(r) // the release that undoes it is lost, too
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
 		}
-		elapse(10 * time.Second)
-		wire.setFault(nil)
+		lab.Elapse(10 * time.Second)
+		wire.SetFault(nil)
 		began := time.Now()
 		lock, err := c.TryAcquire(t.Context(), "job")
 		if err != nil {
@@ -925,34 +926,34 @@ func TestAnUnsettledGrantBlocksItsClientNotAtAll(t *testing.T) {
 		if _, ok := lock.TookOver(); ok {
 			t.Error("it was nobody's work")
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, cut))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
 		began := time.Now()
-		lock := w.acquire(c, "job", leasehold.WithLease(time.Second))
+		lock := w.Acquire(c, "job", leasehold.WithLease(time.Second))
 		if took := time.Since(began); took > 1100*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
 	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
 				if foreign {
-					other, _ := w.client(config())
-					lock := w.acquire(other, "job")
-					defer w.release(lock)
+					other, _ := w.Client(lab.Config())
+					lock := w.Acquire(other, "job")
+					defer w.Release(lock)
 				}
-				wire.setFault(once(call.grants, slow(time.Second)))
+				wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				ahead := make(chan struct{})
@@ -960,7 +961,7 @@ func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
 					defer close(ahead)
 					if l, err := c.Acquire(ctx, "job"); err == nil {
 						time.Sleep(3 * time.Second)
-						w.release(l)
+						w.Release(l)
 					}
 				}()
 				synctest.Wait()
@@ -978,12 +979,12 @@ func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
 }
 
 func TestWhichObservationIsImported(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
 		seen := leasehold.Observation{Key: lock.Key(), Version: lock.Record().Version, Lease: 20 * time.Second}
 		older := leasehold.Observation{Key: lock.Key(), Version: "older", Lease: 20 * time.Second, Since: time.Now().Add(-time.Hour)}
-		b, _ := w.client(config())
+		b, _ := w.Client(lab.Config())
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
@@ -1013,34 +1014,34 @@ func TestWhichObservationIsImported(t *testing.T) {
 				t.Errorf("%s: seen %v ago, want %v", tc.name, got, tc.want)
 			}
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAnObservationOfAnotherBootIsNoOlderThanItsArrivalWithoutASkew(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
 		var o leasehold.Observation
 		if err := json.Unmarshal([]byte(`{"key":"job","version":"`+lock.Record().Version+
 			`","leaseMs":20000,"since":"2000-01-01T00:00:00Z","boot":"another","bootMs":-3600000}`), &o); err != nil {
 			t.Fatal(err)
 		}
-		b, _ := w.client(config())
+		b, _ := w.Client(lab.Config())
 		if err := b.ImportObservations(0, o); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("error %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestATryGivesUpWhenItHearsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Cut)
 		began := time.Now()
 		var op *leasehold.OpError
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &op) {
@@ -1049,6 +1050,6 @@ func TestATryGivesUpWhenItHearsNothing(t *testing.T) {
 		if took := time.Since(began); took < 10*time.Second || took > 15*time.Second {
 			t.Errorf("took %v", took)
 		}
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 	})
 }

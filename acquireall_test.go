@@ -14,24 +14,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestUncontendedKeysCostTwoTransactionsAndOneRead(t *testing.T) {
 	for _, n := range []int{2, 3, 100} {
-		inBubble(t, func(t *testing.T, w *world) {
-			c, wire := w.client(config())
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, wire := w.Client(lab.Config())
 			for round := range 2 { // new records, and kept ones
-				g := w.acquireAll(c, manyKeys(n))
+				g := w.AcquireAll(c, manyKeys(n))
 				if err := g.Err(); err != nil {
 					t.Error(err)
 				}
 				if err := g.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if got, want := ops(wire.sent()), []string{"TransactWriteItems", "BatchGetItem", "TransactWriteItems"}; !slices.Equal(got, want) {
+				if got, want := ops(wire.Sent()), []string{"TransactWriteItems", "BatchGetItem", "TransactWriteItems"}; !slices.Equal(got, want) {
 					t.Errorf("%d keys, round %d: requests %v, want %v", n, round, got, want)
 				}
-				if held := w.held(manyKeys(n)); len(held) > 0 {
+				if held := heldAmong(w, manyKeys(n)); len(held) > 0 {
 					t.Errorf("released, and still held: %v", held)
 				}
 			}
@@ -40,44 +41,44 @@ func TestUncontendedKeysCostTwoTransactionsAndOneRead(t *testing.T) {
 }
 
 func TestOneKeyIsAcquiredAsByAcquire(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("a", "a"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "a"))
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got, want := ops(wire.sent()), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
+		if got, want := ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
 			t.Errorf("requests %v, want %v", got, want)
 		}
 	})
 }
 
 func TestMoreThanAHundredKeysAreTakenInOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		keys := manyKeys(103)
-		g := w.acquireAll(c, keys)
-		if n := len(wire.sent()); n != 103 {
+		g := w.AcquireAll(c, keys)
+		if n := len(wire.Sent()); n != 103 {
 			t.Errorf("%d requests", n)
 		}
-		if held := w.held(keys); len(held) != 103 {
+		if held := heldAmong(w, keys); len(held) != 103 {
 			t.Errorf("%d are held", len(held))
 		}
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if held := w.held(keys); len(held) > 0 {
+		if held := heldAmong(w, keys); len(held) > 0 {
 			t.Errorf("released, and still held: %v", held)
 		}
-		if got, want := ops(wire.sent()), []string{"TransactWriteItems", "TransactWriteItems"}; !slices.Equal(got, want) {
+		if got, want := ops(wire.Sent()), []string{"TransactWriteItems", "TransactWriteItems"}; !slices.Equal(got, want) {
 			t.Errorf("released by %v, want %v", got, want)
 		}
 	})
 }
 
 func TestKeysAreNamedBeforeAnythingIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		for name, keys := range map[string][]leasehold.Key{
 			"none": nil, "an empty one": leasehold.Keys("a", ""), "a sort key in a table without": {{Partition: "a", Sort: "b"}},
 		} {
@@ -96,24 +97,24 @@ func TestKeysAreNamedBeforeAnythingIsSent(t *testing.T) {
 		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended ctx: %v", err)
 		}
-		if n := len(wire.sent()); n != 0 {
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests", n)
 		}
 	})
 }
 
 func TestAWaiterForSeveralKeysHoldsNone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
-		other := w.acquire(a, "c")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		other := w.Acquire(a, "c")
 		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.acquireAll(b, leasehold.Keys("a", "b", "c")) }()
-		elapse(5 * time.Second)
-		if held := w.held(leasehold.Keys("a", "b")); len(held) > 0 {
+		go func() { granted <- w.AcquireAll(b, leasehold.Keys("a", "b", "c")) }()
+		lab.Elapse(5 * time.Second)
+		if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) > 0 {
 			t.Errorf("holds %v while it waits for c", held)
 		}
-		w.release(other)
+		w.Release(other)
 		began := time.Now()
 		g := <-granted
 		if took := time.Since(began); took > time.Second {
@@ -126,19 +127,19 @@ func TestAWaiterForSeveralKeysHoldsNone(t *testing.T) {
 }
 
 func TestATryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		held := w.acquireAll(a, leasehold.Keys("b", "c"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
 		_, err := b.AcquireAll(t.Context(), leasehold.Keys("d", "c", "b", "a"), leasehold.NoWait())
 		var is *leasehold.HeldError
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.sent()); n != 1 {
+		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
-		if held := w.held(leasehold.Keys("a", "d")); len(held) > 0 {
+		if held := heldAmong(w, leasehold.Keys("a", "d")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -148,13 +149,13 @@ func TestATryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
 }
 
 func TestADeadHoldersKeysAreTakenOverTogether(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		dead := w.acquireAll(a, leasehold.Keys("a", "b", "c"))
-		wire.setFault(cut)
-		b, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
+		wire.SetFault(lab.Cut)
+		b, _ := w.Client(lab.Config())
 		began := time.Now()
-		g := w.acquireAll(b, leasehold.Keys("c", "a", "d"))
+		g := w.AcquireAll(b, leasehold.Keys("c", "a", "d"))
 		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
 			t.Errorf("granted after %v, a lease is 20s", took)
 		}
@@ -174,29 +175,29 @@ func TestADeadHoldersKeysAreTakenOverTogether(t *testing.T) {
 }
 
 func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
 		// Whenever a transaction comes, c has just been taken by another.
 		var transactions atomic.Int32
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "TransactWriteItems" && c.grants() {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "TransactWriteItems" && r.Grants() {
 				transactions.Add(1)
-				other := w.acquire(a, "c")
-				res, err := next()
-				w.release(other)
+				other := w.Acquire(a, "c")
+				res, err := r.Send()
+				w.Release(other)
 				return res, err
 			}
-			return next()
+			return r.Send()
 		})
 		var g *leasehold.Group
 		granted := make(chan struct{})
 		go func() {
 			defer close(granted)
-			g = w.acquireAll(b, leasehold.Keys("c", "b", "a"), leasehold.WithoutRenewal())
+			g = w.AcquireAll(b, leasehold.Keys("c", "b", "a"), leasehold.WithoutRenewal())
 		}()
 		for transactions.Load() < 5 {
-			elapse(100 * time.Millisecond)
+			lab.Elapse(100 * time.Millisecond)
 		}
 		<-granted
 		if n := transactions.Load(); n != 5 {
@@ -211,34 +212,34 @@ func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
 func TestKeysTakenInOrderAreRenewedUntilTheLastIsHad(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				a, _ := w.client(config())
-				b, wire := w.client(config())
-				other := w.acquire(a, "b")
-				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if c.op == "TransactWriteItems" && c.grants() { // not allowed: in order
-						return refusal(400, "AccessDeniedException"), nil
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, _ := w.Client(lab.Config())
+				b, wire := w.Client(lab.Config())
+				other := w.Acquire(a, "b")
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Op == "TransactWriteItems" && r.Grants() { // not allowed: in order
+						return lab.Refusal(400, "AccessDeniedException"), nil
 					}
-					return next()
+					return r.Send()
 				})
 				granted := make(chan *leasehold.Group)
-				go func() { granted <- w.acquireAll(b, leasehold.Keys("c", "b", "a"), opts...) }()
-				elapse(time.Minute)
-				if held := w.held(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
+				go func() { granted <- w.AcquireAll(b, leasehold.Keys("c", "b", "a"), opts...) }()
+				lab.Elapse(time.Minute)
+				if held := heldAmong(w, leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
 					t.Errorf("held while b is awaited: %v", held)
 				}
-				token := w.item("a")["fencingToken"]
-				w.release(other)
+				token := w.Item("a")["fencingToken"]
+				w.Release(other)
 				g := <-granted
 				if err := g.Err(); err != nil {
 					t.Error(err)
 				}
-				if got := w.item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
+				if got := w.Item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
 					t.Errorf("a was lost on the way: token %v, then %v", token, got)
 				}
-				wire.sent()
-				elapse(10 * time.Second)
-				if n := len(wire.sent()); (n == 0) != (opts != nil) {
+				wire.Sent()
+				lab.Elapse(10 * time.Second)
+				if n := len(wire.Sent()); (n == 0) != (opts != nil) {
 					t.Errorf("%d requests in the background", n)
 				}
 				if err := g.Release(t.Context()); err != nil {
@@ -250,16 +251,16 @@ func TestKeysTakenInOrderAreRenewedUntilTheLastIsHad(t *testing.T) {
 }
 
 func TestAnEndedWaitForSeveralKeysLeavesNothingHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for name, denied := range map[string]bool{"together": false, "in order": true} {
-			a, _ := w.client(config())
-			b, wire := w.client(config())
-			other := w.acquire(a, "c")
-			wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-				if denied && c.op == "TransactWriteItems" && c.grants() {
-					return refusal(400, "AccessDeniedException"), nil
+			a, _ := w.Client(lab.Config())
+			b, wire := w.Client(lab.Config())
+			other := w.Acquire(a, "c")
+			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+				if denied && r.Op == "TransactWriteItems" && r.Grants() {
+					return lab.Refusal(400, "AccessDeniedException"), nil
 				}
-				return next()
+				return r.Send()
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			_, err := b.AcquireAll(ctx, leasehold.Keys("a", "b", "c", "d"))
@@ -268,26 +269,26 @@ func TestAnEndedWaitForSeveralKeysLeavesNothingHeld(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
 				t.Errorf("%s: error %v", name, err)
 			}
-			if held := append(w.held(leasehold.Keys("a", "b", "d")), ""); len(held) > 1 || len(b.Held()) > 0 {
+			if held := append(heldAmong(w, leasehold.Keys("a", "b", "d")), ""); len(held) > 1 || len(b.Held()) > 0 {
 				t.Errorf("%s: left held: %v, %v", name, held, b.Held())
 			}
 			if err := b.Close(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			w.release(other)
+			w.Release(other)
 		}
 	})
 }
 
 func TestCloseEndsTheWaitForSeveralKeys(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		other := w.acquire(a, "b")
-		b, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
+		b, _ := w.Client(lab.Config())
 		errs := make(chan error, 2)
 		go func() { _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b")); errs <- err }()
 		go func() { _, err := b.AcquireAny(t.Context(), leasehold.Keys("b")); errs <- err }()
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -296,16 +297,16 @@ func TestCloseEndsTheWaitForSeveralKeys(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		}
-		w.release(other)
+		w.Release(other)
 	})
 }
 
 func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("b", "d"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		ctx := g.Context()
-		wire.sent()
+		wire.Sent()
 		for name, err := range map[string]error{
 			"a key it has":       second(c.AcquireAll(ctx, leasehold.Keys("b", "e"))),
 			"a key below":        second(c.AcquireAll(ctx, leasehold.Keys("c", "e"))),
@@ -317,7 +318,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if n := len(wire.sent()); n != 0 {
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests", n)
 		}
 		above, err := c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant())
@@ -330,14 +331,14 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 		if err := above.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if held := w.held(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
+		if held := heldAmong(w, leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
 			t.Errorf("held after the inner release: %v", held)
 		}
 		below, err := c.TryAcquire(ctx, "a") // which does not wait
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(below)
+		w.Release(below)
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -347,18 +348,18 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestOptionsApplyToEveryKey(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
 		if _, err := c.AcquireAll(t.Context(), keys, leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("IfExists: %v", err)
 		}
-		g := w.acquireAll(c, keys, leasehold.WithData([]byte("x")), leasehold.WithLease(10*time.Second),
-			leasehold.WithAttributes(map[string]types.AttributeValue{"old": str("1")}))
+		g := w.AcquireAll(c, keys, leasehold.WithData([]byte("x")), leasehold.WithLease(10*time.Second),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"old": lab.Str("1")}))
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		g = w.acquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease())
+		g = w.AcquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease())
 		for _, l := range g.Locks() {
 			if string(l.Data()) != "x" || len(l.Record().Attributes) > 0 {
 				t.Errorf("%v: data %q, attributes %v", l.Key(), l.Data(), l.Record().Attributes)
@@ -367,15 +368,15 @@ func TestOptionsApplyToEveryKey(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if w.item("a") != nil || w.item("b") != nil {
+		if w.Item("a") != nil || w.Item("b") != nil {
 			t.Error("the records are still there")
 		}
 	})
 }
 
 func TestGoroutinesOfOneClientTakeSeveralKeysInTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		inside := map[string]int{}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -414,43 +415,43 @@ func TestGoroutinesOfOneClientTakeSeveralKeysInTurn(t *testing.T) {
 }
 
 func TestATryBehindAWaiterForSeveralKeysIsAnsweredAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
-		other := w.acquire(a, "b")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { _, err := b.AcquireAll(ctx, leasehold.Keys("a", "b")); done <- err }()
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		began := time.Now()
 		if _, err := b.TryAcquire(t.Context(), "b"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		w.release(w.acquire(b, "a", leasehold.NoWait())) // which is free
+		w.Release(w.Acquire(b, "a", leasehold.NoWait())) // which is free
 		cancel()
 		<-done
-		w.release(other)
-		w.release(w.acquire(b, "a", leasehold.NoWait()))
+		w.Release(other)
+		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
 	})
 }
 
 func TestATryInOrderThatIsRefusedLeavesNothingHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		other := w.acquire(a, "b")
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "TransactWriteItems" && c.grants() {
-				return refusal(400, "AccessDeniedException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "TransactWriteItems" && r.Grants() {
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
-			return next()
+			return r.Send()
 		})
 		if _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("error %v", err)
 		}
-		if held := w.held(leasehold.Keys("a")); len(held) > 0 || len(b.Held()) > 0 {
+		if held := heldAmong(w, leasehold.Keys("a")); len(held) > 0 || len(b.Held()) > 0 {
 			t.Errorf("left held: %v, %v", held, b.Held())
 		}
-		w.release(other)
+		w.Release(other)
 	})
 }

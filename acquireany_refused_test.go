@@ -9,23 +9,24 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		other := w.acquire(a, "a")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "a")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			switch {
-			case strings.Contains(string(c.body), `"S":"b"`):
-				return hang(ctx)
-			case c.grants():
-				res, err := showNothing(ctx, c, next)
-				w.release(other) // between the refusal and the look
+			case strings.Contains(string(r.Body), `"S":"b"`):
+				return lab.Cut(r)
+			case r.Grants():
+				res, err := showNothing(r)
+				w.Release(other) // between the refusal and the look
 				return res, err
 			}
-			return next()
+			return r.Send()
 		})
 		began := time.Now()
 		_, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
@@ -40,12 +41,12 @@ func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T)
 }
 
 func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		others := w.acquireAll(a, leasehold.Keys("a", "b", "z"))
-		group := w.acquireAll(b, leasehold.Keys("m", "n"))
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		others := w.AcquireAll(a, leasehold.Keys("a", "b", "z"))
+		group := w.AcquireAll(b, leasehold.Keys("m", "n"))
+		wire.Sent()
 		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
 		defer cancel()
 		for name, keys := range map[string][]leasehold.Key{
@@ -58,7 +59,7 @@ func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
-		if sent := wire.sent(); len(sent) > 0 {
+		if sent := wire.Sent(); len(sent) > 0 {
 			t.Errorf("%d requests were sent", len(sent))
 		}
 		if _, err := b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
@@ -74,12 +75,12 @@ func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {
 			}
 			granted <- lock
 		}()
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if err := others.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if lock := <-granted; lock != nil {
-			w.release(lock)
+			w.Release(lock)
 		}
 		if err := group.Release(t.Context()); err != nil {
 			t.Error(err)

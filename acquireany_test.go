@@ -12,36 +12,37 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestTheFirstFreeKeyIsAcquiredInOneWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
 		lock, err := b.AcquireAny(t.Context(), leasehold.Keys("b", "a"))
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatalf("%v, error %v: keys are tried in the order given", lock, err)
 		}
-		w.release(lock)
-		if got := ops(wire.sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+		w.Release(lock)
+		if got := ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("requests %v", got)
 		}
-		other := w.acquire(a, "b")
+		other := w.Acquire(a, "b")
 		lock, err = b.AcquireAny(t.Context(), leasehold.Keys("b", "a"))
 		if err != nil || lock.Key().Partition != "a" {
 			t.Fatalf("%v, error %v", lock, err)
 		}
-		w.release(lock)
-		w.release(other)
+		w.Release(lock)
+		w.Release(other)
 	})
 }
 
 func TestAllOfTheKeysAreWatchedByOneRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
-		others := w.acquireAll(a, keys)
+		others := w.AcquireAll(a, keys)
 		granted := make(chan *leasehold.Lock)
 		go func() {
 			lock, err := b.AcquireAny(t.Context(), keys)
@@ -50,11 +51,11 @@ func TestAllOfTheKeysAreWatchedByOneRead(t *testing.T) {
 			}
 			granted <- lock
 		}()
-		elapse(30 * time.Second)
+		lab.Elapse(30 * time.Second)
 		reads := 0
-		for i, c := range wire.sent() {
-			if i >= 3 && c.op != "BatchGetItem" {
-				t.Fatalf("request %d is %s", i, c.op)
+		for i, c := range wire.Sent() {
+			if i >= 3 && c.Op != "BatchGetItem" {
+				t.Fatalf("request %d is %s", i, c.Op)
 			}
 			reads++
 		}
@@ -62,12 +63,12 @@ func TestAllOfTheKeysAreWatchedByOneRead(t *testing.T) {
 			t.Errorf("%d reads in 30s: one in half a second, on average and on a long-held key, is wanted", reads)
 		}
 		began := time.Now()
-		w.release(others.Locks()[1])
+		w.Release(others.Locks()[1])
 		lock := <-granted
 		if took := time.Since(began); took > 1100*time.Millisecond || lock.Key().Partition != "b" {
 			t.Errorf("%v granted after %v", lock.Key(), took)
 		}
-		w.release(lock)
+		w.Release(lock)
 		if err := others.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -75,12 +76,12 @@ func TestAllOfTheKeysAreWatchedByOneRead(t *testing.T) {
 }
 
 func TestADeadHoldersKeyIsTakenOverAmongSeveral(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		alive, _ := w.client(config())
-		dead, other := w.acquire(a, "b"), w.acquire(alive, "a")
-		wire.setFault(cut)
-		b, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		alive, _ := w.Client(lab.Config())
+		dead, other := w.Acquire(a, "b"), w.Acquire(alive, "a")
+		wire.SetFault(lab.Cut)
+		b, _ := w.Client(lab.Config())
 		began := time.Now()
 		lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
 		if err != nil {
@@ -92,38 +93,38 @@ func TestADeadHoldersKeyIsTakenOverAmongSeveral(t *testing.T) {
 		if _, took := lock.TookOver(); !took || lock.Key().Partition != "b" {
 			t.Errorf("%v, taken over: %v", lock.Key(), took)
 		}
-		w.release(lock)
-		w.release(other)
+		w.Release(lock)
+		w.Release(other)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestOneKeyOfSeveralIsHadWhateverRepliesAreLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, loseReply))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if held := w.held(leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
+		if held := heldAmong(w, leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
 			t.Errorf("granted %v, held %v", lock.Key(), held)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestATryForOneOfSeveralKeysNamesTheFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		others := w.acquireAll(a, leasehold.Keys("a", "b"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
 		_, err := b.AcquireAny(t.Context(), leasehold.Keys("b", "a"), leasehold.NoWait())
 		var is *leasehold.HeldError
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant == "" {
 			t.Errorf("error %v", err)
 		}
-		if got := ops(wire.sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+		if got := ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("requests %v", got)
 		}
 		if err := others.Release(t.Context()); err != nil {
@@ -133,10 +134,10 @@ func TestATryForOneOfSeveralKeysNamesTheFirst(t *testing.T) {
 }
 
 func TestATryThatIsNotAnsweredGivesUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "ThrottlingException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "ThrottlingException"), nil
 		})
 		for name, try := range map[string]func() error{
 			"all": func() error { return second(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())) },
@@ -153,32 +154,32 @@ func TestATryThatIsNotAnsweredGivesUp(t *testing.T) {
 }
 
 func TestAKeyThatCannotBeHadIsLeftOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		w.put(keyItem("damaged"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Put(lab.Key("damaged"))
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "a"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.Is(err, leasehold.ErrBadRecord) || !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}
 		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("error %v", err)
 		}
-		if held := w.held(leasehold.Keys("a")); len(held) > 0 {
+		if held := heldAmong(w, leasehold.Keys("a")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
 }
 
 func TestAnEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
-		others := w.acquireAll(a, keys)
+		others := w.AcquireAll(a, keys)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := b.AcquireAny(ctx, keys)
@@ -188,32 +189,32 @@ func TestAnEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
 		if err := others.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wire.sent()
-		elapse(time.Minute)
-		if n := len(wire.sent()); n != 0 {
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests after the end", n)
 		}
 		// One that lands while its caller leaves is undone.
-		wire.setFault(once(call.grants, slow(time.Second)))
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		elapse(2 * time.Second)
-		if held := w.held(keys); len(held) > 0 {
+		lab.Elapse(2 * time.Second)
+		if held := heldAmong(w, keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
-		w.release(w.acquire(b, "a", leasehold.NoWait()))
-		w.release(w.acquire(b, "b", leasehold.NoWait()))
+		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
+		w.Release(w.Acquire(b, "b", leasehold.NoWait()))
 	})
 }
 
 func TestAnEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		held := w.acquireAll(c, leasehold.Keys("a", "b"))
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		wire.Sent()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.AcquireAny(ctx, leasehold.Keys("b", "a"))
@@ -221,7 +222,7 @@ func TestAnEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) 
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.sent()); n != 0 {
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests", n)
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -231,8 +232,8 @@ func TestAnEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) 
 }
 
 func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
 		var mu sync.Mutex
 		inside, most := 0, 0
@@ -253,7 +254,7 @@ func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
 					mu.Lock()
 					inside--
 					mu.Unlock()
-					w.release(lock)
+					w.Release(lock)
 				}
 			})
 		}
@@ -262,44 +263,44 @@ func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
 		if took := time.Since(began); most != 3 || took > 10*time.Second {
 			t.Errorf("at most %d of 3 keys were held at once; 27 seconds of work took %v", most, took)
 		}
-		if n := len(wire.sent()); n != 2*27 {
+		if n := len(wire.Sent()); n != 2*27 {
 			t.Errorf("%d requests: whoever waits behind goroutines of its own client sends none", n)
 		}
 	})
 }
 
 func TestAKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		outer := w.acquire(c, "a")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatalf("%v, error %v", lock, err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		if lock, err = c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()); err != nil || lock.Token() != outer.Token() {
 			t.Fatalf("%v, error %v", lock, err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		if outer.Err() != nil {
 			t.Error("the outer handle has ended")
 		}
-		w.release(outer)
+		w.Release(outer)
 	})
 }
 
 func TestAKeyWhoseGrantHadNoAnswerIsStayedWithThroughThrottling(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		var n atomic.Int64
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			switch n.Add(1) {
 			case 1:
-				return loseReply(ctx, c, next)
+				return lab.LoseReply(r)
 			case 2:
-				return refusal(400, "ThrottlingException"), nil
+				return lab.Refusal(400, "ThrottlingException"), nil
 			}
-			return next()
+			return r.Send()
 		})
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
 		if err != nil {
@@ -308,20 +309,20 @@ func TestAKeyWhoseGrantHadNoAnswerIsStayedWithThroughThrottling(t *testing.T) {
 		if lock.Key().Partition != "a" {
 			t.Errorf("granted %v, though a was taken", lock.Key())
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, _ := w.client(sharedConfig())
-		w.acquire(holder, "a")
-		c, wire := w.client(config())
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "GetItem" {
-				return refusal(400, "AccessDeniedException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.SharedConfig())
+		w.Acquire(holder, "a")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "GetItem" {
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
-			return next()
+			return r.Send()
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -334,32 +335,32 @@ func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
 }
 
 func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.grants() && strings.Contains(string(c.body), `"a"`) {
-				return loseReply(ctx, c, func() (*http.Response, error) { return nil, errReset })
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && strings.Contains(string(r.Body), `"a"`) {
+				return nil, lab.ErrReset
 			}
-			return next()
+			return r.Send()
 		})
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait())
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire.sent()
-		elapse(10 * time.Second)
-		if n := len(wire.sent()); n != 0 {
+		wire.Sent()
+		lab.Elapse(10 * time.Second)
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests after it returned", n)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestATurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.LocalHandOver, cfg.PollMin, cfg.PollMax = 2, time.Second, time.Second
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		ask := func(keys ...string) <-chan *leasehold.Lock {
 			granted := make(chan *leasehold.Lock, 1)
 			go func() {
@@ -369,17 +370,17 @@ func TestATurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
 				}
 				granted <- lock
 			}()
-			elapse(time.Millisecond)
+			lab.Elapse(time.Millisecond)
 			return granted
 		}
 		a, b := <-ask("a"), <-ask("b")
 		next := ask("a")
-		w.release(a)
+		w.Release(a)
 		a = <-next // the first that follows at once
 		first, second := ask("a", "b"), ask("a", "b")
-		w.release(a)
-		elapse(500 * time.Millisecond)
-		w.release(b)
+		w.Release(a)
+		lab.Elapse(500 * time.Millisecond)
+		w.Release(b)
 		began := time.Now()
 		b = <-first // which had the turn of a, and passes it on
 		if b.Key().Partition != "b" {
@@ -389,35 +390,35 @@ func TestATurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
 		if took := time.Since(began); took < time.Second || took > 2*time.Second {
 			t.Errorf("%v granted after %v: other processes have 2s from its release to take it", a.Key(), took)
 		}
-		w.release(a)
-		w.release(b)
+		w.Release(a)
+		w.Release(b)
 	})
 }
 
 func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		other, _ := w.client(config())
-		w.acquire(other, "a")
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		w.Acquire(other, "a")
+		c, wire := w.Client(lab.Config())
 		var lost atomic.Bool
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			a := strings.Contains(string(c.body), `"a"`)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			a := strings.Contains(string(r.Body), `"a"`)
 			switch {
-			case c.grants() && a && !lost.Swap(true):
-				return nil, errReset
-			case c.grants() && !a:
-				return slow(time.Second)(context.WithoutCancel(ctx), c, next)
-			case c.releases() && a:
-				return hang(ctx)
+			case r.Grants() && a && !lost.Swap(true):
+				return nil, lab.ErrReset
+			case r.Grants() && !a:
+				return lab.Slow(time.Second)(r.WithContext(context.WithoutCancel(r.Context())))
+			case r.Releases() && a:
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if held := w.held(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
+		if held := heldAmong(w, leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		_, _ = c.Close(t.Context()), other.Close(t.Context())
@@ -425,22 +426,22 @@ func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testi
 }
 
 func TestATryForOneOfSeveralTakesOverWhatItsClientWatchedForALease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(config())
-		w.acquireAll(holder, leasehold.Keys("a", "b"))
-		wire.setFault(cut)
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.Config())
+		w.AcquireAll(holder, leasehold.Keys("a", "b"))
+		wire.SetFault(lab.Cut)
+		c, _ := w.Client(lab.Config())
 		for _, wait := range []time.Duration{0, 19 * time.Second} {
-			elapse(wait)
+			lab.Elapse(wait)
 			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 				t.Fatalf("not yet a lease: %v", err)
 			}
 		}
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }

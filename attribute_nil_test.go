@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestANilValueInsideAnAttributeIsRefusedBeforeAnythingIsSent(t *testing.T) {
@@ -19,13 +20,13 @@ func TestANilValueInsideAnAttributeIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		`"note" itself is`:       (*types.AttributeValueMemberL)(nil),
 		`"note" itself is a`:     (*types.AttributeValueMemberM)(nil),
 		`"note" itself is a nil`: (*types.AttributeValueMemberNULL)(nil),
-		`"note"[1]`:              list(str("a"), nil),
+		`"note"[1]`:              list(lab.Str("a"), nil),
 		`"note".in[0].deep`:      object("in", list(object("deep", (*types.AttributeValueMemberN)(nil)))),
 	} {
-		inBubble(t, func(t *testing.T, w *world) {
-			c, wire := w.client(config())
-			lock := w.acquire(c, "job")
-			wire.sent()
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, wire := w.Client(lab.Config())
+			lock := w.Acquire(c, "job")
+			wire.Sent()
 			opt := leasehold.WithAttributes(map[string]types.AttributeValue{"note": v})
 			_, acquired := c.Acquire(t.Context(), "other", opt)
 			for name, err := range map[string]error{
@@ -35,7 +36,7 @@ func TestANilValueInsideAnAttributeIsRefusedBeforeAnythingIsSent(t *testing.T) {
 					t.Errorf("%s, %s: %v", name, where, err)
 				}
 			}
-			if n := len(wire.sent()); n != 0 {
+			if n := len(wire.Sent()); n != 0 {
 				t.Errorf("%s: %d requests", where, n)
 			}
 			if err := lock.Err(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // checker watches a run from outside: what each process sends and receives,
@@ -34,7 +35,7 @@ type checker struct {
 	told    map[string]bool // versions that a process has heard of from another
 	broken  map[string]bool // grants that were freed by hand: nobody promises anything of a belief in them
 
-	table    *world                       // that the requests are applied to
+	table    *lab.World                   // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
 	rows     map[string]*rowState         // of read/write locks
 	versions map[string]bool              // ever installed
@@ -71,7 +72,7 @@ type sessionState struct {
 
 // request is one request of one process.
 type request struct {
-	call
+	lab.Call
 	by *simClient
 	at time.Time
 }
@@ -150,10 +151,10 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.renews() && errors.Is(err, leasehold.ErrDetached): // to be resumed
-		case r.renews() && over[b]:
+		case r.Renews() && errors.Is(err, leasehold.ErrDetached): // to be resumed
+		case r.Renews() && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
-		case (r.releases() || r.handsOver()) && trusted:
+		case (r.Releases() || r.HandsOver()) && trusted:
 			c.violated("6: process %d gives up grant %s while it is trusted", r.by.id, b.grant)
 		}
 	}
@@ -174,12 +175,12 @@ func (c *checker) newestBy(grant string) *simClient {
 // condition names. A detached grant was resumed under the same id: its newest
 // belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.reads() {
+	if r.Reads() {
 		return nil
 	}
 	newest := map[string]*belief{}
 	for _, b := range c.beliefs {
-		if b.by == r.by && bytes.Contains(r.body, []byte(b.grant)) {
+		if b.by == r.by && bytes.Contains(r.Body, []byte(b.grant)) {
 			newest[b.grant] = b
 		}
 	}
@@ -196,32 +197,32 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	res, err := apply()
-	if err != nil || res.StatusCode != http.StatusOK || r.reads() {
+	if err != nil || res.StatusCode != http.StatusOK || r.Reads() {
 		return res, err
 	}
 	if c.clocked {
 		c.changesByTheClock(r, res)
 		return res, nil
 	}
-	if r.commits() {
+	if r.Commits() {
 		c.committed(r)
 		return res, nil
 	}
-	for _, part := range r.parts() {
+	for _, part := range r.Parts() {
 		var in struct{ Key map[string]struct{ S string } }
-		if err := json.Unmarshal(part.body, &in); err != nil {
+		if err := json.Unmarshal(part.Body, &in); err != nil {
 			c.note("0: unreadable request: %v", err)
 			return res, nil
 		}
 		key := in.Key["key"].S
 		var item attributeMap
 		switch {
-		case r.op == "TransactWriteItems": // which does not say what it wrote
-			item = attributesOf(c.table.item(key))
+		case r.Op == "TransactWriteItems": // which does not say what it wrote
+			item = attributesOf(c.table.Item(key))
 			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
 				continue // a copy of a transaction, of which its token makes nothing
 			}
-		case part.op == "UpdateItem":
+		case part.Op == "UpdateItem":
 			item = attributes(res)
 		}
 		if item == nil {
@@ -473,10 +474,6 @@ func (c *checker) finish() {
 			}
 		}
 	}
-}
-
-func (c call) reads() bool {
-	return c.op == "GetItem" || c.op == "BatchGetItem" || c.op == "TransactGetItems"
 }
 
 // attributeMap is an item in DynamoDB JSON.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // observeVersion is set where this binary runs as another process, which prints an
@@ -18,8 +19,8 @@ import (
 const observeVersion = "LEASEHOLD_TEST_OBSERVE_VERSION"
 
 func TestAnObservationOfAnotherTimeNamespaceMakesNobodyDead(t *testing.T) {
-	w := newWorld(t)
-	c, _ := w.client(config())
+	w := lab.New(t)
+	c, _ := w.Client(lab.Config())
 	if version := os.Getenv(observeVersion); version != "" {
 		o := leasehold.Observation{Key: leasehold.Key{Partition: "job"}, Version: version, Lease: 20 * time.Second, Since: time.Now()}
 		b, err := json.Marshal(leasehold.BootObservation(c, o, 0))
@@ -29,7 +30,7 @@ func TestAnObservationOfAnotherTimeNamespaceMakesNobodyDead(t *testing.T) {
 		_, _ = os.Stdout.Write(append(b, '\n'))
 		return
 	}
-	lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+	lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 	run := func(wrap ...string) (leasehold.Observation, error) {
 		cmd := exec.Command(wrap[0], append(wrap[1:], os.Args[0], "-test.run=^"+t.Name()+"$")...)
 		cmd.Env = append(os.Environ(), observeVersion+"="+lock.Record().Version)
@@ -50,7 +51,7 @@ func TestAnObservationOfAnotherTimeNamespaceMakesNobodyDead(t *testing.T) {
 		if err != nil {
 			t.Skipf("needs unshare(1) and leave to make a time namespace: %v", err)
 		}
-		other, _ := w.client(config())
+		other, _ := w.Client(lab.Config())
 		if err := other.ImportObservations(0, o); err != nil {
 			t.Fatal(err)
 		}
@@ -58,5 +59,5 @@ func TestAnObservationOfAnotherTimeNamespaceMakesNobodyDead(t *testing.T) {
 			t.Errorf("a live holder, seen by a clock set off by %ss: %v", offset, err)
 		}
 	}
-	w.release(lock)
+	w.Release(lock)
 }

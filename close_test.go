@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // server takes some requests at a time, each for as long as it takes; the others
@@ -32,14 +33,14 @@ func newServer(places int, takes time.Duration) *server {
 	return &server{places: make(chan struct{}, places), takes: takes}
 }
 
-func (s *server) serve(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-	if !c.releases() {
-		return next()
+func (s *server) serve(r *lab.Request) (*http.Response, error) {
+	if !r.Releases() {
+		return r.Send()
 	}
 	s.mu.Lock()
 	s.sent++
 	s.most = max(s.most, s.sent)
-	s.released = append(s.released, c.keys()...)
+	s.released = append(s.released, r.Keys()...)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -49,14 +50,12 @@ func (s *server) serve(ctx context.Context, c call, next func() (*http.Response,
 	select {
 	case s.places <- struct{}{}:
 		defer func() { <-s.places }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
 	}
 	time.Sleep(s.takes)
-	return next()
+	return r.Send()
 }
-
-func (w *world) released(key string) bool { return textOf(w.item(key), "isReleased") == "1" }
 
 func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
 	thousands := 10_000
@@ -73,13 +72,13 @@ func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
 		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // all at once, half of them would run into their deadline
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				server := newServer(tc.places, tc.takes)
-				c, wire := w.client(config())
+				c, wire := w.Client(lab.Config())
 				for i := range tc.locks {
-					w.acquire(c, fmt.Sprintf("job/%d", i))
+					w.Acquire(c, fmt.Sprintf("job/%d", i))
 				}
-				wire.setFault(server.serve)
+				wire.SetFault(server.serve)
 				began := time.Now()
 				if err := c.Close(t.Context()); err != nil {
 					t.Error(err)
@@ -92,7 +91,7 @@ func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
 					t.Errorf("%d requests at a time", server.most)
 				}
 				for i := range tc.locks {
-					if key := fmt.Sprintf("job/%d", i); !w.released(key) {
+					if key := fmt.Sprintf("job/%d", i); !w.IsReleased(key) {
 						t.Fatalf("%s is not released", key)
 					}
 				}
@@ -102,15 +101,15 @@ func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
 }
 
 func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		for i := range 64 { // each trusted for less than the one before
-			w.acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
+			w.Acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
 		}
 		s := newServer(16, 5*time.Millisecond)
-		wire.setFault(s.serve)
+		wire.SetFault(s.serve)
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -125,12 +124,12 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 func TestAFunctionThatDoesNotReturnHoldsUpItsOwnLockOnly(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				cfg.SharedLease = shared
-				c, _ := w.client(cfg)
+				c, _ := w.Client(cfg)
 				for i := range 3 {
-					w.acquire(c, fmt.Sprint("job/", i))
+					w.Acquire(c, fmt.Sprint("job/", i))
 				}
 				stop := make(chan struct{})
 				go func() {
@@ -141,9 +140,9 @@ func TestAFunctionThatDoesNotReturnHoldsUpItsOwnLockOnly(t *testing.T) {
 				defer cancel()
 				closed := make(chan error, 1)
 				go func() { closed <- c.Close(ctx) }()
-				elapse(2 * time.Second)
+				lab.Elapse(2 * time.Second)
 				for i := range 3 {
-					if key := fmt.Sprint("job/", i); !w.released(key) {
+					if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
 						t.Errorf("%s waits for the function", key)
 					}
 				}
@@ -151,19 +150,19 @@ func TestAFunctionThatDoesNotReturnHoldsUpItsOwnLockOnly(t *testing.T) {
 					t.Errorf("close: %v", err)
 				}
 				close(stop)
-				elapse(time.Second)
+				lab.Elapse(time.Second)
 			})
 		})
 	}
 }
 
 func TestAFunctionThatReturnsWhenAskedCostsASharedLeaseNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.SharedLease = true
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		for i := range 50 {
-			w.acquire(c, fmt.Sprint("job/", i))
+			w.Acquire(c, fmt.Sprint("job/", i))
 		}
 		go func() {
 			_ = c.Do(t.Context(), "do", func(ctx context.Context, _ *leasehold.Lock) error {
@@ -173,38 +172,38 @@ func TestAFunctionThatReturnsWhenAskedCostsASharedLeaseNothing(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		wire.sent()
+		wire.Sent()
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(wire.sent()); n > 2 { // the function's lock, and the session
+		if n := len(wire.Sent()); n > 2 { // the function's lock, and the session
 			t.Errorf("%d requests", n)
 		}
 	})
 }
 
 func TestALockThatHangsHoldsUpNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		for i := range 40 { // trusted for less than the others
-			w.acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
+			w.Acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
 		}
 		for i := range 100 {
-			w.acquire(c, fmt.Sprint("job/", i))
+			w.Acquire(c, fmt.Sprint("job/", i))
 		}
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if keys := c.keys(); len(keys) == 1 && strings.HasPrefix(keys[0], "hung/") {
-				return hang(ctx)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if keys := r.Keys(); len(keys) == 1 && strings.HasPrefix(keys[0], "hung/") {
+				return lab.Cut(r)
 			}
-			return slow(5*time.Millisecond)(ctx, c, next)
+			return lab.Slow(5 * time.Millisecond)(r)
 		})
 		closed := make(chan error, 1)
 		go func() { closed <- c.Close(t.Context()) }()
-		elapse(4 * time.Second)
+		lab.Elapse(4 * time.Second)
 		for i := range 100 {
-			if key := fmt.Sprint("job/", i); !w.released(key) {
+			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
 				t.Fatalf("%s waits for those that hang", key)
 			}
 		}
@@ -217,12 +216,12 @@ func TestALockThatHangsHoldsUpNoOther(t *testing.T) {
 func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
 	for _, n := range []int{1, 2, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
 				for i := range n {
-					w.acquire(c, fmt.Sprint("job/", i))
+					w.Acquire(c, fmt.Sprint("job/", i))
 				}
-				wire.setFault(cut)
+				wire.SetFault(lab.Cut)
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				err := c.Close(ctx)
@@ -240,22 +239,22 @@ func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
 				if !errors.As(err, &op) {
 					t.Errorf("close: %v", err)
 				}
-				elapse(3 * time.Second) // what is under way has no answer
+				lab.Elapse(3 * time.Second) // what is under way has no answer
 			})
 		})
 	}
 }
 
 func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		for i := range 200 {
-			w.acquire(c, fmt.Sprint("job/", i))
+			w.Acquire(c, fmt.Sprint("job/", i))
 		}
 		s := newServer(16, 500*time.Millisecond)
-		wire.setFault(s.serve)
+		wire.SetFault(s.serve)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
@@ -266,10 +265,10 @@ func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("close: %v", err)
 		}
-		elapse(10 * time.Second)
-		wire.sent()
-		elapse(time.Minute)
-		if n := len(wire.sent()); n != 0 || len(c.Held()) != 0 {
+		lab.Elapse(10 * time.Second)
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		if n := len(wire.Sent()); n != 0 || len(c.Held()) != 0 {
 			t.Errorf("%d requests after Close, %d held", n, len(c.Held()))
 		}
 	})

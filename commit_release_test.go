@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestACommitThatReleasesIsOneRequest(t *testing.T) {
@@ -25,29 +26,29 @@ func TestACommitThatReleasesIsOneRequest(t *testing.T) {
 		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				var kinds []leasehold.EventKind
-				cfg := config()
+				cfg := lab.Config()
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) { kinds = append(kinds, e.Kind) }
-				c, wire := w.work().client(cfg)
-				lock := w.acquire(c, "job", leasehold.WithData([]byte("before")))
-				wire.sent()
+				c, wire := w.Work().Client(cfg)
+				lock := w.Acquire(c, "job", leasehold.WithData([]byte("before")))
+				wire.Sent()
 				kinds = nil
-				wire.setFault(once(call.commits, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 					if !errors.Is(lock.Err(), leasehold.ErrReleased) {
 						t.Errorf("when it was sent: %v", lock.Err())
 					}
-					return next()
+					return r.Send()
 				}))
-				if err := lock.CommitAndRelease(t.Context(), writes(note("a", "1")), tc.opts...); err != nil {
+				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
 					t.Fatal(err)
 				}
-				if sent := wire.sent(); len(sent) != 1 || !sent[0].commits() {
+				if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 					t.Errorf("sent %v", sent)
 				}
-				w.wantLog("1")
-				item := w.item("job")
-				if tc.deleted != (item == nil) || !tc.deleted && textOf(item, "isReleased") != "1" {
+				w.WantLog("1")
+				item := w.Item("job")
+				if tc.deleted != (item == nil) || !tc.deleted && lab.Text(item, "isReleased") != "1" {
 					t.Errorf("the record is %v", item)
 				}
 				if data, ok := item["data"].(*types.AttributeValueMemberB); ok && string(data.Value) != tc.data {
@@ -62,7 +63,7 @@ func TestACommitThatReleasesIsOneRequest(t *testing.T) {
 				if err := lock.CommitAndRelease(t.Context(), nil); !errors.Is(err, leasehold.ErrReleased) {
 					t.Errorf("committed again: %v", err)
 				}
-				if n := len(wire.sent()); n != 0 {
+				if n := len(wire.Sent()); n != 0 {
 					t.Errorf("%d requests after that", n)
 				}
 			})
@@ -71,17 +72,17 @@ func TestACommitThatReleasesIsOneRequest(t *testing.T) {
 }
 
 func TestACommitThatReleasesGivesTheNextInLineItsTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.acquire(c, "job") }()
+		go func() { next <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		if err := lock.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil {
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		w.release(<-next)
+		w.Release(<-next)
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("the next one waited %v", waited)
 		}
@@ -89,7 +90,7 @@ func TestACommitThatReleasesGivesTheNextInLineItsTurn(t *testing.T) {
 }
 
 func TestACommitThatDidNotLandIsFollowedByAPlainRelease(t *testing.T) {
-	type faults = []func(context.Context, call, func() (*http.Response, error)) (*http.Response, error)
+	type faults = []lab.Fault
 	for name, tc := range map[string]struct {
 		faults faults
 		check  func(error) bool
@@ -98,87 +99,87 @@ func TestACommitThatDidNotLandIsFollowedByAPlainRelease(t *testing.T) {
 			var failed *leasehold.CommitError
 			return errors.As(err, &failed) && len(failed.Reasons) == 1
 		}},
-		"a write failed behind a lost request": {faults{delayed(time.Minute)}, func(err error) bool {
+		"a write failed behind a lost request": {faults{lab.Delayed(time.Minute)}, func(err error) bool {
 			var failed *leasehold.CommitError
 			return errors.As(err, &failed)
 		}},
-		"refused": {faults{answer(func() *http.Response { return refusal(400, "AccessDeniedException") })}, func(err error) bool {
+		"refused": {faults{lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
 			var op *leasehold.OpError
 			return errors.As(err, &op) && op.Op == "commit"
 		}},
-		"unknown": {faults{delayed(time.Minute), answer(func() *http.Response { return refusal(400, "AccessDeniedException") })}, func(err error) bool {
+		"unknown": {faults{lab.Delayed(time.Minute), lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
 			return errors.Is(err, leasehold.ErrUnknownOutcome)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
-				wire.setFault(script(tc.faults...))
-				err := lock.CommitAndRelease(t.Context(), writes(noteIf("a", "late")))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Script(tc.faults...))
+				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
 				if !tc.check(err) || errors.Is(err, leasehold.ErrLost) {
 					t.Errorf("commit: %v", err)
 				}
-				if textOf(w.item("job"), "isReleased") != "1" {
+				if lab.Text(w.Item("job"), "isReleased") != "1" {
 					t.Error("the key is not free")
 				}
 				if err := lock.Release(t.Context()); err != nil {
 					t.Errorf("released again: %v", err)
 				}
-				w.open("a")
-				elapse(2 * time.Minute)
-				w.wantLog()
+				w.Open("a")
+				lab.Elapse(2 * time.Minute)
+				w.WantLog()
 			})
 		})
 	}
 }
 
 func TestThePlainReleaseAfterACommitHandsTheKeyOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.acquire(c, "job") }()
+		go func() { next <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		wire.sent()
+		wire.Sent()
 		var failed *leasehold.CommitError
-		if err := lock.CommitAndRelease(t.Context(), writes(noteIf("a", "1"))); !errors.As(err, &failed) {
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, &failed) {
 			t.Errorf("commit: %v", err)
 		}
 		got := <-next
-		if sent := wire.sent(); len(sent) != 2 || !sent[1].handsOver() {
+		if sent := wire.Sent(); len(sent) != 2 || !sent[1].HandsOver() {
 			t.Errorf("sent %v", sent)
 		}
-		w.release(got)
+		w.Release(got)
 	})
 }
 
 func TestACommitThatReleasedUnseenIsRecognised(t *testing.T) {
 	for name, opts := range map[string][]leasehold.ReleaseOption{"kept": nil, "deleted": {leasehold.DeleteOnRelease()}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
-				wire.setFault(script(loseReply))
-				if err := lock.CommitAndRelease(t.Context(), writes(note("a", "1")), opts...); err != nil {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Script(lab.LoseReply))
+				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), opts...); err != nil {
 					t.Errorf("its reply lost: %v", err)
 				}
 				// Nor is it answered when it is asked again, while its caller has time.
-				lock = w.acquire(c, "job")
-				mute := func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-					_, _ = next()
-					return hang(ctx)
+				lock = w.Acquire(c, "job")
+				mute := func(r *lab.Request) (*http.Response, error) {
+					_, _ = r.Send()
+					return lab.Cut(r)
 				}
-				wire.setFault(script(mute, mute, mute))
+				wire.SetFault(lab.Script(mute, mute, mute))
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
-				if err := lock.CommitAndRelease(ctx, writes(note("a", "2")), opts...); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+				if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "2")), opts...); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("never answered: %v", err)
 				}
 				if err := lock.Release(t.Context()); err != nil {
 					t.Errorf("released again: %v", err)
 				}
-				w.wantLog("1", "2")
+				w.WantLog("1", "2")
 			})
 		})
 	}
@@ -189,34 +190,34 @@ func TestALockIsGivenUpWhateverItsLastCommitComesTo(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, call := range map[string]func(commit) error{
-		"an ended context": func(commit commit) error { return commit(ended, writes(note("a", "1"))) },
+		"an ended context": func(commit commit) error { return commit(ended, lab.Writes(lab.Note("a", "1"))) },
 		"a bad write": func(commit commit) error {
-			return commit(context.Background(), writes(types.TransactWriteItem{}))
+			return commit(context.Background(), lab.Writes(types.TransactWriteItem{}))
 		},
 		"a bad option": func(commit commit) error {
-			return commit(context.Background(), nil, leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": str("x")}))
+			return commit(context.Background(), nil, leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": lab.Str("x")}))
 		},
 	} {
 		for _, keys := range [][]leasehold.Key{leasehold.Keys("job"), leasehold.Keys("job", "other")} {
 			t.Run(fmt.Sprintf("%s, %d locks", name, len(keys)), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
-					c, wire := w.work().client(config())
-					g := w.acquireAll(c, keys)
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Work().Client(lab.Config())
+					g := w.AcquireAll(c, keys)
 					commit := g.CommitAndRelease
 					if len(keys) == 1 {
 						commit = g.Locks()[0].CommitAndRelease
 					}
-					wire.sent()
+					wire.Sent()
 					if err := call(commit); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
 						t.Errorf("commit: %v", err)
 					}
-					if sent := wire.sent(); len(sent) != 1 || !sent[0].releases() {
+					if sent := wire.Sent(); len(sent) != 1 || !sent[0].Releases() {
 						t.Errorf("sent %v", sent)
 					}
-					if held := w.held(keys); len(held) > 0 {
+					if held := heldAmong(w, keys); len(held) > 0 {
 						t.Errorf("left held: %v", held)
 					}
-					w.wantLog()
+					w.WantLog()
 				})
 			})
 		}
@@ -224,61 +225,63 @@ func TestALockIsGivenUpWhateverItsLastCommitComesTo(t *testing.T) {
 }
 
 func TestACommitThatReleasesALostLockWritesNothing(t *testing.T) {
-	for name, end := range map[string]func(w *world){
-		"granted to another":  func(w *world) { w.steal("job") },
-		"deleted":             func(w *world) { w.delete("job") },
-		"resumed by somebody": func(w *world) { w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("theirs")}) },
+	for name, end := range map[string]func(w *lab.World){
+		"granted to another": func(w *lab.World) { w.Steal("job") },
+		"deleted":            func(w *lab.World) { w.Delete("job") },
+		"resumed by somebody": func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("theirs")})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, _ := w.work().client(config())
-				lock := w.acquire(c, "job")
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
 				end(w)
-				before := textOf(w.item("job"), "recordVersionNumber")
-				err := lock.CommitAndRelease(t.Context(), writes(note("a", "stale")))
+				before := lab.Text(w.Item("job"), "recordVersionNumber")
+				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "stale")))
 				if !errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrReleased) {
 					t.Errorf("commit: %v", err)
 				}
 				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 					t.Errorf("released again: %v", err)
 				}
-				if textOf(w.item("job"), "recordVersionNumber") != before {
+				if lab.Text(w.Item("job"), "recordVersionNumber") != before {
 					t.Error("another's record was written to")
 				}
-				w.wantLog()
+				w.WantLog()
 			})
 		})
 	}
 }
 
 func TestACommitThatReleasesIsRepeatedWhileTheLockWouldBeTrusted(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(respond(call.commits, func() *http.Response { return cancellation("TransactionConflict", "None") }))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
 		began := time.Now()
-		err := lock.CommitAndRelease(t.Context(), writes(note("a", "1")))
+		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")))
 		if took := time.Since(began); took < 17*time.Second || took > 20*time.Second {
 			t.Errorf("gave up after %v", took)
 		}
 		if !errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog()
+		w.WantLog()
 	})
 }
 
 func TestACommitThatReleasesWaitsForOtherCommits(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(script(slow(time.Second)))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Script(lab.Slow(time.Second)))
 		first := make(chan error, 1)
-		go func() { first <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
+		go func() { first <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
 		synctest.Wait()
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		began := time.Now()
-		if err := lock.CommitAndRelease(t.Context(), writes(note("a", "2"))); err != nil {
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
 			t.Errorf("commit and release: %v", err)
 		}
 		if took := time.Since(began); took != time.Second {
@@ -287,42 +290,42 @@ func TestACommitThatReleasesWaitsForOtherCommits(t *testing.T) {
 		if err := <-first; err != nil {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog("1", "2")
+		w.WantLog("1", "2")
 	})
 }
 
 func TestACommitThatReleasesASharedGrantReleasesItsHandle(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		outer := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		outer := w.Acquire(c, "job")
 		inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := inner.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil {
+		if err := inner.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
 		if !errors.Is(inner.Err(), leasehold.ErrReleased) || outer.Err() != nil {
 			t.Errorf("inner: %v, outer: %v", inner.Err(), outer.Err())
 		}
-		if err := outer.CommitAndRelease(t.Context(), writes(note("a", "2"))); err != nil {
+		if err := outer.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
 			t.Fatal(err)
 		}
-		w.wantLog("1", "2")
-		if textOf(w.item("job"), "isReleased") != "1" {
+		w.WantLog("1", "2")
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
 			t.Error("the key is not free")
 		}
 	})
 }
 
 func TestACommitThatReleasesIsNotCutShortByTheEndOfTheLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		wire.setFault(script(loseReply))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		wire.SetFault(lab.Script(lab.LoseReply))
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute) // of a context bound to the lock
 			defer cancel()
-			err := lock.CommitAndRelease(ctx, writes(note("a", "1")))
+			err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
 				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
 			}
@@ -331,7 +334,7 @@ func TestACommitThatReleasesIsNotCutShortByTheEndOfTheLock(t *testing.T) {
 		if err != nil {
 			t.Errorf("do: %v", err)
 		}
-		w.wantLog("1")
+		w.WantLog("1")
 	})
 }
 
@@ -345,17 +348,17 @@ func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
 				outer, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				time.AfterFunc(5*time.Second, cancel)
 				err := c.Do(outer, "job", func(ctx context.Context, lock *leasehold.Lock) error {
-					wire.setFault(cut)
+					wire.SetFault(lab.Cut)
 					began := time.Now()
 					ctx, cancel := bound(ctx)
 					defer cancel()
-					err := lock.CommitAndRelease(ctx, writes(note("a", "1")))
+					err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 					want := 5 * time.Second
 					if name == "a deadline inside" {
 						want = 3 * time.Second
@@ -368,24 +371,24 @@ func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 				if !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("do: %v", err)
 				}
-				wire.setFault(nil)
-				elapse(time.Minute)
+				wire.SetFault(nil)
+				lab.Elapse(time.Minute)
 			})
 		})
 	}
 }
 
 func TestACommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(cut)
-		time.AfterFunc(30*time.Second, func() { wire.setFault(nil) })
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		time.AfterFunc(30*time.Second, func() { wire.SetFault(nil) })
 		first := make(chan error, 1)
-		go func() { first <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
+		go func() { first <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
 		synctest.Wait()
 		// It waits for a commit that takes longer than the lease.
-		err := lock.CommitAndRelease(t.Context(), writes(note("a", "2")))
+		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2")))
 		var lost *leasehold.LostError
 		if !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired {
 			t.Errorf("commit and release: %v", err)
@@ -393,8 +396,8 @@ func TestACommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
 		if err := <-first; err != nil {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog("1")
-		if textOf(w.item("job"), "isReleased") != "1" {
+		w.WantLog("1")
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
 			t.Error("the key is not free")
 		}
 	})

@@ -15,49 +15,50 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestACommitIsOneRequest(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var events []leasehold.Event
-		cfg := config()
+		cfg := lab.Config()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 			if e.Kind == leasehold.EventCommitted {
 				events = append(events, e)
 			}
 		}
-		c, wire := w.work().client(cfg)
-		wire.meter = &meter{}
-		lock := w.acquire(c, "job")
-		wire.sent()
-		wire.meter.reset()
-		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		c, wire := w.Work().Client(cfg)
+		wire.Meter = &lab.Meter{}
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		wire.Meter.Reset()
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
-		if sent := wire.sent(); len(sent) != 1 || !sent[0].commits() {
+		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", sent)
 		}
 		// Two units for each item of a transaction, a guard included.
-		if used := wire.meter.reset(); used != (units{write: 4}) {
+		if used := wire.Meter.Reset(); used != (lab.Units{Write: 4}) {
 			t.Errorf("used %+v", used)
 		}
 		if len(events) != 1 || events[0].Err != nil || events[0].Requests != 1 || events[0].Token != lock.Token() {
 			t.Errorf("events %+v", events)
 		}
-		w.wantLog("1")
-		w.release(lock)
+		w.WantLog("1")
+		w.Release(lock)
 	})
 }
 
 func TestACommitWithoutWritesAsksWhetherTheGrantStands(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		if err := lock.Commit(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		w.steal("job")
+		w.Steal("job")
 		if err := lock.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("after the lock was lost: %v", err)
 		}
@@ -66,28 +67,28 @@ func TestACommitWithoutWritesAsksWhetherTheGrantStands(t *testing.T) {
 
 func TestACommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 	for name, end := range map[string]struct {
-		by     func(w *world)
+		by     func(w *lab.World)
 		reason leasehold.LostReason
 		shown  bool
 	}{
-		"granted to another": {func(w *world) { w.steal("job") }, leasehold.LostReplaced, true},
-		"broken": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"isReleased": str("1")})
+		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced, true},
+		"broken": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken, true},
-		"deleted":              {func(w *world) { w.delete("job") }, leasehold.LostBroken, false},
-		"granted again, later": {func(w *world) { w.update("job", map[string]types.AttributeValue{"fencingToken": num("5")}) }, leasehold.LostBroken, true},
-		"carried forward by a peer": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"ownerName": str("a peer")})
+		"deleted":              {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken, false},
+		"granted again, later": {func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"fencingToken": lab.Num("5")}) }, leasehold.LostBroken, true},
+		"carried forward by a peer": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("a peer")})
 		}, leasehold.LostReplaced, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
 				end.by(w)
-				wire.sent()
-				err := lock.Commit(t.Context(), writes(note("a", "stale")))
-				if sent := wire.sent(); end.shown && len(sent) != 1 {
+				wire.Sent()
+				err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale")))
+				if sent := wire.Sent(); end.shown && len(sent) != 1 {
 					t.Errorf("the refusal shows the record, and %v was sent", sent)
 				}
 				var lost *leasehold.LostError
@@ -100,47 +101,47 @@ func TestACommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 				if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
 					t.Error("the lock's context goes on")
 				}
-				w.wantLog()
+				w.WantLog()
 			})
 		})
 	}
 }
 
 func TestACommitThatArrivesAfterItsGrantHasEndedWritesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.work().client(config())
-		b, _ := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Work().Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wire.setFault(script(delayed(time.Minute), hangs, hangs))
-		if err := lock.Commit(ctx, writes(note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), hangs, hangs))
+		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
-		w.release(lock)
-		next := w.acquire(b, "job")
-		elapse(2 * time.Minute)
-		w.wantLog()
-		w.release(next)
+		w.Release(lock)
+		next := w.Acquire(b, "job")
+		lab.Elapse(2 * time.Minute)
+		w.WantLog()
+		w.Release(next)
 	})
 }
 
-func hangs(ctx context.Context, _ call, _ func() (*http.Response, error)) (*http.Response, error) {
-	return hang(ctx)
+func hangs(r *lab.Request) (*http.Response, error) {
+	return lab.Cut(r)
 }
 
 func TestAWriteThatFailsLeavesTheLockHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		if err := lock.Commit(t.Context(), writes(note("b", "x"))); err != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("b", "x"))); err != nil {
 			t.Fatal(err)
 		}
-		wire.sent()
-		err := lock.Commit(t.Context(), writes(note("a", "1"), noteIf("b", "2")))
+		wire.Sent()
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.NoteIf("b", "2")))
 		var failed *leasehold.CommitError
 		if !errors.As(err, &failed) || len(failed.Reasons) != 2 || aws.ToString(failed.Reasons[0].Code) != "None" ||
-			aws.ToString(failed.Reasons[1].Code) != "ConditionalCheckFailed" || len(logOf(failed.Reasons[1].Item)) != 1 {
+			aws.ToString(failed.Reasons[1].Code) != "ConditionalCheckFailed" || len(lab.Log(failed.Reasons[1].Item)) != 1 {
 			t.Fatalf("commit: %#v", err)
 		}
 		if !strings.Contains(err.Error(), "write 1: ConditionalCheckFailed") {
@@ -149,43 +150,43 @@ func TestAWriteThatFailsLeavesTheLockHeld(t *testing.T) {
 		if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) || lock.Err() != nil {
 			t.Errorf("commit: %v, lock: %v", err, lock.Err())
 		}
-		if sent := wire.sent(); len(sent) != 1 {
+		if sent := wire.Sent(); len(sent) != 1 {
 			t.Errorf("sent %v", sent)
 		}
-		w.wantLog()
-		w.release(lock)
+		w.WantLog()
+		w.Release(lock)
 	})
 }
 
 func TestEveryCommitHasATokenOfItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
 		for range 2 {
-			if err := lock.Commit(t.Context(), writes(note("a", "same"))); err != nil {
+			if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "same"))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.wantLog("same", "same")
-		w.release(lock)
+		w.WantLog("same", "same")
+		w.Release(lock)
 	})
 }
 
 func TestACommitThatIsRefusedHasWrittenNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config()) // without the table of the writes
-		lock := w.acquire(c, "job")
-		wire.sent()
-		err := lock.Commit(t.Context(), writes(note("a", "1")))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config()) // without the table of the writes
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
 		var op *leasehold.OpError
 		if !errors.As(err, &op) || op.Op != "commit" || !errors.Is(err, leasehold.ErrTableNotFound) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
-		if n := len(wire.sent()); n != 1 || lock.Err() != nil {
+		if n := len(wire.Sent()); n != 1 || lock.Err() != nil {
 			t.Errorf("%d requests, lock: %v", n, lock.Err())
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
@@ -193,91 +194,91 @@ func TestWhatCanNeverBeCommittedIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	put := func(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
 	}
-	both := note("a", "1")
-	both.Delete = &types.Delete{TableName: aws.String("work"), Key: workKey("b")}
-	own := map[string]types.AttributeValue{"key": str("job"), "x": str("y")}
+	both := lab.Note("a", "1")
+	both.Delete = &types.Delete{TableName: aws.String("work"), Key: lab.WorkKey("b")}
+	own := map[string]types.AttributeValue{"key": lab.Str("job"), "x": lab.Str("y")}
 	const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
 	for name, refused := range map[string][]types.TransactWriteItem{
-		"a hundred writes":       slices.Repeat(writes(note("a", "1")), 100),
-		"no operation":           writes(note("a", "1"), types.TransactWriteItem{}),
-		"two operations":         writes(both),
-		"a put of the own row":   writes(put("locks", own)),
-		"by ARN":                 writes(put(arn, own)),
-		"an update of the own":   writes(types.TransactWriteItem{Update: &types.Update{TableName: aws.String("locks"), Key: keyItem("job"), UpdateExpression: aws.String("SET x = :y")}}),
-		"a delete of the own":    writes(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: keyItem("job")}}),
-		"a check of the own row": writes(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("locks"), Key: keyItem("job"), ConditionExpression: aws.String("attribute_exists(x)")}}),
+		"a hundred writes":       slices.Repeat(lab.Writes(lab.Note("a", "1")), 100),
+		"no operation":           lab.Writes(lab.Note("a", "1"), types.TransactWriteItem{}),
+		"two operations":         lab.Writes(both),
+		"a put of the own row":   lab.Writes(put("locks", own)),
+		"by ARN":                 lab.Writes(put(arn, own)),
+		"an update of the own":   lab.Writes(types.TransactWriteItem{Update: &types.Update{TableName: aws.String("locks"), Key: lab.Key("job"), UpdateExpression: aws.String("SET x = :y")}}),
+		"a delete of the own":    lab.Writes(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("job")}}),
+		"a check of the own row": lab.Writes(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("locks"), Key: lab.Key("job"), ConditionExpression: aws.String("attribute_exists(x)")}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
-				wire.sent()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.Sent()
 				err := lock.Commit(t.Context(), refused)
 				if err == nil || !strings.Contains(err.Error(), "job") {
 					t.Errorf("commit: %v", err)
 				}
-				if sent := wire.sent(); len(sent) != 0 || lock.Err() != nil {
+				if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
 					t.Errorf("sent %v, lock: %v", sent, lock.Err())
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		lock := w.acquire(c, "job")
-		many := writes(put("locks", map[string]types.AttributeValue{"key": str("other"), "x": str("y")})) // somebody else's row is the caller's own affair
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // somebody else's row is the caller's own affair
 		for i := range 98 {
-			many = append(many, note(fmt.Sprint(i), "1"))
+			many = append(many, lab.Note(fmt.Sprint(i), "1"))
 		}
 		if err := lock.Commit(t.Context(), many); err != nil {
 			t.Errorf("99 writes: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestACommitOfALockThatIsOverSendsNothing(t *testing.T) {
 	for name, over := range map[string]struct {
-		by   func(w *world, c *leasehold.Client, lock *leasehold.Lock)
+		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
 		want error
 	}{
-		"released": {func(w *world, _ *leasehold.Client, lock *leasehold.Lock) { w.release(lock) }, leasehold.ErrReleased},
-		"detached": {func(_ *world, _ *leasehold.Client, lock *leasehold.Lock) { _, _ = lock.Detach() }, leasehold.ErrDetached},
-		"run out":  {func(*world, *leasehold.Client, *leasehold.Lock) { elapse(19 * time.Second) }, leasehold.ErrLost},
-		"closed":   {func(w *world, c *leasehold.Client, _ *leasehold.Lock) { _ = c.Close(w.t.Context()) }, leasehold.ErrClosed},
+		"released": {func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) }, leasehold.ErrReleased},
+		"detached": {func(_ *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { _, _ = lock.Detach() }, leasehold.ErrDetached},
+		"run out":  {func(*lab.World, *leasehold.Client, *leasehold.Lock) { lab.Elapse(19 * time.Second) }, leasehold.ErrLost},
+		"closed":   {func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { _ = c.Close(w.T.Context()) }, leasehold.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 				over.by(w, c, lock)
-				wire.sent()
-				if err := lock.Commit(t.Context(), writes(note("a", "1"))); !errors.Is(err, over.want) {
+				wire.Sent()
+				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, over.want) {
 					t.Errorf("commit: %v", err)
 				}
 				if _, err := lock.Read(t.Context(), nil); !errors.Is(err, over.want) {
 					t.Errorf("read: %v", err)
 				}
-				if sent := wire.sent(); len(sent) != 0 {
+				if sent := wire.Sent(); len(sent) != 0 {
 					t.Errorf("sent %v", sent)
 				}
 			})
 		})
 	}
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := lock.Commit(ctx, writes(note("a", "1"))); !errors.Is(err, context.Canceled) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, context.Canceled) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("with an ended context: %v", err)
 		}
-		if sent := wire.sent(); len(sent) != 0 {
+		if sent := wire.Sent(); len(sent) != 0 {
 			t.Errorf("sent %v", sent)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 

@@ -13,17 +13,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestCommitsOfOneLockTakeTurns(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		var mu sync.Mutex
 		now, most := 0, 0
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if !c.commits() {
-				return next()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !r.Commits() {
+				return r.Send()
 			}
 			mu.Lock()
 			now++
@@ -34,52 +35,52 @@ func TestCommitsOfOneLockTakeTurns(t *testing.T) {
 				defer mu.Unlock()
 				now--
 			}()
-			return slow(time.Second)(ctx, c, next)
+			return lab.Slow(time.Second)(r)
 		})
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
-				if err := lock.Commit(t.Context(), writes(note("a", fmt.Sprint(i)))); err != nil {
+				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", fmt.Sprint(i)))); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if most != 1 || len(w.log("a")) != 5 {
-			t.Errorf("%d commits at once, %d landed", most, len(w.log("a")))
+		if most != 1 || len(w.Log("a")) != 5 {
+			t.Errorf("%d commits at once, %d landed", most, len(w.Log("a")))
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAReleaseWaitsForACommitUnderWay(t *testing.T) {
 	for name, waiting := range map[string]bool{"released": false, "handed over": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
-				wire.setFault(script(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
 					time.Sleep(2 * time.Second)
-					return next()
+					return r.Send()
 				}))
 				// The caller has left; its commit is still on its way.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if err := lock.Commit(ctx, writes(note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("commit: %v", err)
 				}
 				next := make(chan *leasehold.Lock, 1)
 				if waiting {
-					go func() { next <- w.acquire(c, "job") }()
+					go func() { next <- w.Acquire(c, "job") }()
 				}
 				began := time.Now()
-				w.release(lock)
+				w.Release(lock)
 				if took := time.Since(began); took < time.Second {
 					t.Errorf("released after %v", took)
 				}
-				w.wantLog("1")
+				w.WantLog("1")
 				if waiting {
-					w.release(<-next)
+					w.Release(<-next)
 				}
 			})
 		})
@@ -87,29 +88,29 @@ func TestAReleaseWaitsForACommitUnderWay(t *testing.T) {
 }
 
 func TestAReleaseWaitsForACommitNoLongerThanItMay(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.commits() && textOf(w.item("job"), "isReleased") == "" {
-				return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() && lab.Text(w.Item("job"), "isReleased") == "" {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		result := make(chan error, 1)
-		go func() { result <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
-		elapse(time.Second)
+		go func() { result <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+		lab.Elapse(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_ = lock.Release(ctx)
-		elapse(5 * time.Second)
-		if textOf(w.item("job"), "isReleased") != "1" {
+		lab.Elapse(5 * time.Second)
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
 			t.Error("the key is not free")
 		}
 		if err := <-result; !errors.Is(err, leasehold.ErrLost) || !errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog()
+		w.WantLog()
 	})
 }
 
@@ -119,19 +120,19 @@ func TestARenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
 		"a long one":  {3 * time.Second, 2 * time.Second}, // 8 s of trust are left
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-				elapse(10 * time.Second)
-				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if c.commits() {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+				lab.Elapse(10 * time.Second)
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Commits() {
 						time.Sleep(tc.commit - time.Millisecond)
 					}
-					return next()
+					return r.Send()
 				})
 				done := make(chan error, 1)
-				go func() { done <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
-				elapse(0)
+				go func() { done <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+				lab.Elapse(0)
 				began := time.Now()
 				if err := lock.Renew(t.Context()); err != nil {
 					t.Error(err)
@@ -142,45 +143,45 @@ func TestARenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestARenewalDoesNotBreakACommit(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(script(func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
 			go func() { _ = lock.Renew(context.Background()) }()
 			time.Sleep(100 * time.Millisecond)
-			version := textOf(w.item("job"), "recordVersionNumber")
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str(version + "-renewed")})
-			defer w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str(version)})
-			return next()
+			version := lab.Text(w.Item("job"), "recordVersionNumber")
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str(version + "-renewed")})
+			defer w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str(version)})
+			return r.Send()
 		}))
-		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Error(err)
 		}
-		elapse(time.Minute)
-		w.release(lock)
+		lab.Elapse(time.Minute)
+		w.Release(lock)
 	})
 }
 
 func TestClosingTheClientDoesNotWaitForACommitThatIsNeverAnswered(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.commits() {
-				return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		result := make(chan error, 1)
-		go func() { result <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
-		elapse(time.Second)
+		go func() { result <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+		lab.Elapse(time.Second)
 		began := time.Now()
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -54,20 +55,20 @@ func (c *simClient) commit(r *worker, lock *leasehold.Lock, patience time.Durati
 	defer cancel()
 	defer c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
 	call, value := c.begin(lock)
-	write := note(call.key, value)
+	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
 		items, err := lock.Read(ctx, []types.TransactGetItem{get(call.key)})
 		if err != nil {
 			c.end(call, err)
 			return
 		}
-		length := len(logOf(items[0]))
+		length := len(lab.Log(items[0]))
 		if how == 1 {
 			length--
 		}
 		if length > 0 {
 			write.Update.ConditionExpression = aws.String("size(#l) = :n")
-			write.Update.ExpressionAttributeValues[":n"] = num(strconv.Itoa(length))
+			write.Update.ExpressionAttributeValues[":n"] = lab.Num(strconv.Itoa(length))
 		}
 	}
 	c.end(call, lock.Commit(ctx, []types.TransactWriteItem{write}))
@@ -75,13 +76,13 @@ func (c *simClient) commit(r *worker, lock *leasehold.Lock, patience time.Durati
 
 // committed looks at what a transaction changed. c.mu is held.
 func (c *checker) committed(r *request) {
-	for _, item := range transactItems(r.body) {
+	for _, item := range lab.TransactItems(r.Body) {
 		if item.Update != nil && item.Update.TableName == "work" {
 			c.appended(r, item.Update.Key["id"].S)
 		}
 	}
-	for _, item := range transactItems(r.body) {
-		for _, w := range []*transactWrite{item.Update, item.Delete} {
+	for _, item := range lab.TransactItems(r.Body) {
+		for _, w := range []*lab.TransactWrite{item.Update, item.Delete} {
 			if w != nil && w.TableName == "locks" {
 				c.ended(r, w.Key["key"].S)
 			}
@@ -91,7 +92,7 @@ func (c *checker) committed(r *request) {
 
 // appended holds a value that was noted against the lock's record.
 func (c *checker) appended(r *request, key string) {
-	was, now := c.logs[key], c.table.log(key)
+	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now
 	if len(now) == len(was) {
 		return // repeated under its token
@@ -129,7 +130,7 @@ func (c *checker) stands(key, grant string, token int64) bool {
 
 // ended enters the release that a transaction carried.
 func (c *checker) ended(r *request, key string) {
-	item := c.table.item(key)
+	item := c.table.Item(key)
 	if item == nil {
 		c.applies(r, key, "deleted")
 		delete(c.records, key)
@@ -140,7 +141,7 @@ func (c *checker) ended(r *request, key string) {
 		return
 	}
 	s := *c.records[key]
-	s.version, s.released = textOf(item, "recordVersionNumber"), textOf(item, "isReleased") == "1"
+	s.version, s.released = lab.Text(item, "recordVersionNumber"), lab.Text(item, "isReleased") == "1"
 	c.records[key] = &s
 	c.versions[s.version] = true
 	c.applies(r, key, fmt.Sprintf("%+v", s))

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
@@ -41,16 +42,16 @@ func TestNewRefusesABadConfig(t *testing.T) {
 		{"a negative grace", func(c *leasehold.Config) { c.ReleaseGrace = -1 }, "ReleaseGrace"},
 		{"a layout that clashes", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, "partition key"},
 	} {
-		cfg := config()
+		cfg := lab.Config()
 		tc.change(&cfg)
 		if c, err := leasehold.New(db, cfg); err == nil || c != nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
-	if _, err := leasehold.New(nil, config()); err == nil {
+	if _, err := leasehold.New(nil, lab.Config()); err == nil {
 		t.Error("nil: no error")
 	}
-	if _, err := leasehold.New((*dynamodb.Client)(nil), config()); err == nil {
+	if _, err := leasehold.New((*dynamodb.Client)(nil), lab.Config()); err == nil {
 		t.Error("a nil *dynamodb.Client: no error")
 	}
 	_, err := leasehold.New(nil, leasehold.Config{Lease: time.Millisecond, PollMin: -1})
@@ -70,7 +71,7 @@ func TestNewWarnsOfFewIdleConnections(t *testing.T) {
 		warns             bool
 	}{"more renewals than connections": {10, 64, true}, "enough": {64, 64, false}, "by default": {10, 0, false}} {
 		var log bytes.Buffer
-		cfg := config()
+		cfg := lab.Config()
 		cfg.Logger, cfg.RenewConcurrency = slog.New(slog.NewTextHandler(&log, nil)), tc.concurrency
 		pool := awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = tc.idle })
 		if _, err := leasehold.New(dynamodb.New(dynamodb.Options{HTTPClient: pool}), cfg); err != nil {
@@ -83,13 +84,13 @@ func TestNewWarnsOfFewIdleConnections(t *testing.T) {
 }
 
 func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "held")
-		defer w.release(lock)
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "held")
+		defer w.Release(lock)
+		wire.Sent()
 		attribute := func(name string) leasehold.RecordOption {
-			return leasehold.WithAttributes(map[string]types.AttributeValue{name: str("x")})
+			return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str("x")})
 		}
 		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
 			return func() error { _, err := c.Acquire(t.Context(), key, opts...); return err }
@@ -101,7 +102,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"a lease too short":              acquire("job", leasehold.WithLease(time.Millisecond)),
 			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
 			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
-			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": str(strings.Repeat("a", 400<<10))})),
+			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str(strings.Repeat("a", 400<<10))})),
 			"a reserved attribute":           acquire("job", attribute("isReleased")), // others: a second holder gets in
 			"the key as an attribute":        acquire("job", attribute("key")),
 			"an attribute without a name":    acquire("job", attribute("")),
@@ -122,7 +123,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			} else if !strings.HasPrefix(err.Error(), "leasehold: ") {
 				t.Errorf("%s: message %q", name, err)
 			}
-			if n := len(wire.sent()); n != 0 {
+			if n := len(wire.Sent()); n != 0 {
 				t.Errorf("%s: %d requests", name, n)
 			}
 		}
@@ -135,7 +136,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		fault func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error)
+		fault lab.Fault
 		is    error
 		says  string
 	}{
@@ -145,9 +146,9 @@ func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 		{"unknown credentials", refuse("UnrecognizedClientException"), nil, "credentials"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				wire.setFault(tc.fault)
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				wire.SetFault(tc.fault)
 				began := time.Now()
 				_, err := c.Acquire(t.Context(), "job")
 				var op *leasehold.OpError
@@ -164,8 +165,8 @@ func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 		})
 	}
 	t.Run("wrong key schema", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, w *world) {
-			_, err := w.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			_, err := w.DB.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 				TableName: aws.String("other"), BillingMode: types.BillingModePayPerRequest,
 				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
@@ -173,9 +174,9 @@ func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := config()
+			cfg := lab.Config()
 			cfg.Table = "other"
-			c, _ := w.client(cfg)
+			c, _ := w.Client(cfg)
 			if _, err := c.Acquire(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "table check") {
 				t.Errorf("error %v", err)
 			}
@@ -184,7 +185,7 @@ func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 	t.Run("no credentials", func(t *testing.T) {
 		c, err := leasehold.New(dynamodb.New(dynamodb.Options{Region: "local", Credentials: aws.CredentialsProviderFunc(
 			func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("none found") },
-		)}), config())
+		)}), lab.Config())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,32 +195,32 @@ func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 	})
 }
 
-func refuse(code string) func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-	return func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-		return refusal(400, code), nil
+func refuse(code string) lab.Fault {
+	return func(*lab.Request) (*http.Response, error) {
+		return lab.Refusal(400, code), nil
 	}
 }
 
 func TestContentionIsNoErrorToAWaiter(t *testing.T) { // dynamolock: it surfaces as one
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				var throttled int
-				cfg := config()
+				cfg := lab.Config()
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 					if e.Kind == leasehold.EventThrottled {
 						throttled++
 					}
 				}
-				c, wire := w.client(cfg)
+				c, wire := w.Client(cfg)
 				refusals := 0
-				wire.setFault(func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if refusals++; refusals <= 5 {
-						return refusal(400, code), nil
+						return lab.Refusal(400, code), nil
 					}
-					return next()
+					return r.Send()
 				})
-				w.release(w.acquire(c, "job"))
+				w.Release(w.Acquire(c, "job"))
 				if throttled != 5 {
 					t.Errorf("%d events", throttled)
 				}
@@ -229,15 +230,15 @@ func TestContentionIsNoErrorToAWaiter(t *testing.T) { // dynamolock: it surfaces
 }
 
 func TestAnEngineThatReturnsNoOldItemIsRead(t *testing.T) { // Terraform: an empty holder; old local engines
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		lock := w.acquire(a, "job")
-		defer w.release(lock)
-		b, wire := w.client(config())
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			res, err := next()
-			if c.op == "UpdateItem" && err == nil && res.StatusCode == http.StatusBadRequest {
-				return refusal(400, "ConditionalCheckFailedException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		defer w.Release(lock)
+		b, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			res, err := r.Send()
+			if r.Op == "UpdateItem" && err == nil && res.StatusCode == http.StatusBadRequest {
+				return lab.Refusal(400, "ConditionalCheckFailedException"), nil
 			}
 			return res, err
 		})
@@ -246,7 +247,7 @@ func TestAnEngineThatReturnsNoOldItemIsRead(t *testing.T) { // Terraform: an emp
 		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
 			t.Errorf("error %v", err)
 		}
-		if sent := wire.sent(); len(sent) != 2 || sent[1].op != "GetItem" {
+		if sent := wire.Sent(); len(sent) != 2 || sent[1].Op != "GetItem" {
 			t.Errorf("sent %v", sent)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -38,7 +39,7 @@ func TestANumberWithoutItsUnitIsRefusedWithTheLikelyOne(t *testing.T) {
 			[]string{"RenewEvery is 5ns", "PollMax is 1ns", "Margin is 30s", "ReleaseGrace is -1ns"}},
 		{"two negative ones", func(c *leasehold.Config) { c.RenewEvery, c.Margin = -1, -1 }, []string{"RenewEvery is -1ns", "Margin is -1ns"}},
 	} {
-		cfg := config()
+		cfg := lab.Config()
 		tc.change(&cfg)
 		_, err := leasehold.New(db, cfg)
 		for _, says := range tc.says {
@@ -52,7 +53,7 @@ func TestANumberWithoutItsUnitIsRefusedWithTheLikelyOne(t *testing.T) {
 		"a short lease": func(c *leasehold.Config) { c.Lease = time.Second },
 		"for ever":      func(c *leasehold.Config) { c.Retention = leasehold.Forever },
 	} {
-		cfg := config()
+		cfg := lab.Config()
 		change(&cfg)
 		if _, err := leasehold.New(db, cfg); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -62,12 +63,12 @@ func TestANumberWithoutItsUnitIsRefusedWithTheLikelyOne(t *testing.T) {
 
 func TestTheIdleConnectionsAreNoticedByTheNumberOfLocks(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, w *world) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			var book logBook
-			cfg := config()
+			cfg := lab.Config()
 			cfg.SharedLease, cfg.Logger = shared, slog.New(slog.NewTextHandler(&book, nil))
-			pool := &pool{wire: &wire{engine: w.engine}}
-			c, err := leasehold.New(w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
+			pool := &pool{Wire: w.Wire()}
+			c, err := leasehold.New(w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +77,7 @@ func TestTheIdleConnectionsAreNoticedByTheNumberOfLocks(t *testing.T) {
 				if i == 100 && strings.Contains(strings.Join(book.lines(), ""), "MaxIdleConnsPerHost") {
 					t.Error("warned of a hundred locks")
 				}
-				w.acquire(c, fmt.Sprint(i))
+				w.Acquire(c, fmt.Sprint(i))
 			}
 			if n := bytes.Count([]byte(strings.Join(book.lines(), "\n")), []byte("MaxIdleConnsPerHost=10")); n != 1 && !shared || n != 0 && shared {
 				t.Errorf("shared lease %v: %d warnings", shared, n)
@@ -89,6 +90,6 @@ func TestTheIdleConnectionsAreNoticedByTheNumberOfLocks(t *testing.T) {
 }
 
 // pool is a wire that looks like the SDK's own HTTP client.
-type pool struct{ *wire }
+type pool struct{ *lab.Wire }
 
 func (*pool) GetTransport() *http.Transport { return awshttp.NewBuildableClient().GetTransport() }

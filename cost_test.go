@@ -13,142 +13,147 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // costs are what an operation costs on the wire.
 type costs struct {
 	requests int
-	units
+	lab.Units
 }
 
 // priced is an operation whose costs docs/cost.md has.
 type priced struct {
 	name string
-	what func(w *world, p *process) // the operation alone, after what prepares it
+	what func(w *lab.World, p *process) // the operation alone, after what prepares it
 }
 
 // process is a client on a wire that is metered from a certain point on.
 type process struct {
 	*leasehold.Client
-	wire   *wire
+	wire   *lab.Wire
 	before func() // ends the preparation: what follows is measured
 }
 
-func (w *world) process(cfg leasehold.Config) *process {
-	c, wire := w.client(cfg)
-	wire.meter = &meter{}
-	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.sent(); wire.meter.reset() }}
+func newProcess(w *lab.World, cfg leasehold.Config) *process {
+	c, wire := w.Client(cfg)
+	wire.Meter = &lab.Meter{}
+	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.Sent(); wire.Meter.Reset() }}
 }
 
 // The operations, in the order of the table.
 var operations = []priced{
-	{"`Acquire` of a free key", func(w *world, p *process) { p.before(); w.acquire(p.Client, "job") }},
-	{"`Release`", func(w *world, p *process) { l := w.acquire(p.Client, "job"); p.before(); w.release(l) }},
-	{"a renewal", func(w *world, p *process) {
-		l := w.acquire(p.Client, "job", leasehold.WithoutRenewal())
+	{"`Acquire` of a free key", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
+	{"`Release`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); w.Release(l) }},
+	{"a renewal", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job", leasehold.WithoutRenewal())
 		p.before()
-		_ = l.Renew(w.t.Context())
+		_ = l.Renew(w.T.Context())
 	}},
-	{"handing over to the next goroutine of the process", func(w *world, p *process) {
-		l := w.acquire(p.Client, "job")
+	{"handing over to the next goroutine of the process", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
 		next := make(chan *leasehold.Lock)
-		go func() { next <- w.acquire(p.Client, "job") }()
+		go func() { next <- w.Acquire(p.Client, "job") }()
 		p.before()
-		w.release(l)
+		w.Release(l)
 		<-next
 	}},
-	{"`TryAcquire` of a key that another process holds", func(w *world, p *process) {
-		w.acquire(w.process(config()).Client, "job")
+	{"`TryAcquire` of a key that another process holds", func(w *lab.World, p *process) {
+		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
-		_, _ = p.TryAcquire(w.t.Context(), "job")
+		_, _ = p.TryAcquire(w.T.Context(), "job")
 	}},
-	{"one look of a process that waits", func(w *world, p *process) {
-		w.acquire(w.process(config()).Client, "job")
+	{"one look of a process that waits", func(w *lab.World, p *process) {
+		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
-		_, _ = p.Get(w.t.Context(), "job") // the same request
+		_, _ = p.Get(w.T.Context(), "job") // the same request
 	}},
-	{"taking over a dead holder's lock that was watched", func(w *world, p *process) {
-		other := w.process(config())
-		w.acquire(other.Client, "job")
-		other.wire.setFault(cut)
-		_, _ = p.TryAcquire(w.t.Context(), "job")
-		elapse(20 * time.Second)
+	{"taking over a dead holder's lock that was watched", func(w *lab.World, p *process) {
+		other := newProcess(w, lab.Config())
+		w.Acquire(other.Client, "job")
+		other.wire.SetFault(lab.Cut)
+		_, _ = p.TryAcquire(w.T.Context(), "job")
+		lab.Elapse(20 * time.Second)
 		p.before()
-		w.acquire(p.Client, "job")
+		w.Acquire(p.Client, "job")
 	}},
-	{"`Detach`", func(w *world, p *process) { l := w.acquire(p.Client, "job"); p.before(); _, _ = l.Detach() }},
-	{"`Resume`", func(w *world, p *process) {
-		g, _ := w.acquire(p.Client, "job").Detach()
+	{"`Detach`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); _, _ = l.Detach() }},
+	{"`Resume`", func(w *lab.World, p *process) {
+		g, _ := w.Acquire(p.Client, "job").Detach()
 		p.before()
-		_, _ = p.Resume(w.t.Context(), g)
+		_, _ = p.Resume(w.T.Context(), g)
 	}},
-	{"`Get`", func(w *world, p *process) { w.acquire(p.Client, "job"); p.before(); _, _ = p.Get(w.t.Context(), "job") }},
-	{"`List` of 10 records", func(w *world, p *process) {
+	{"`Get`", func(w *lab.World, p *process) {
+		w.Acquire(p.Client, "job")
+		p.before()
+		_, _ = p.Get(w.T.Context(), "job")
+	}},
+	{"`List` of 10 records", func(w *lab.World, p *process) {
 		for i := range 10 {
-			w.acquire(p.Client, strconv.Itoa(i))
+			w.Acquire(p.Client, strconv.Itoa(i))
 		}
 		p.before()
-		for _, err := range p.List(w.t.Context()) {
+		for _, err := range p.List(w.T.Context()) {
 			if err != nil {
-				w.t.Error(err)
+				w.T.Error(err)
 			}
 		}
 	}},
-	{"`Break`", func(w *world, p *process) {
-		l := w.acquire(p.Client, "job")
+	{"`Break`", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
 		p.before()
-		_ = p.Break(w.t.Context(), l.Record())
+		_ = p.Break(w.T.Context(), l.Record())
 	}},
-	{"`Commit` of one write", func(w *world, p *process) {
-		l := w.acquire(p.Client, "job")
+	{"`Commit` of one write", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
 		p.before()
-		_ = l.Commit(w.t.Context(), writes(note("a", "1")))
+		_ = l.Commit(w.T.Context(), lab.Writes(lab.Note("a", "1")))
 	}},
-	{"`CommitAndRelease` of one write", func(w *world, p *process) {
-		l := w.acquire(p.Client, "job")
+	{"`CommitAndRelease` of one write", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
 		p.before()
-		_ = l.CommitAndRelease(w.t.Context(), writes(note("a", "1")))
+		_ = l.CommitAndRelease(w.T.Context(), lab.Writes(lab.Note("a", "1")))
 	}},
-	{"`Read` of one item", func(w *world, p *process) {
-		l := w.acquire(p.Client, "job")
+	{"`Read` of one item", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
 		p.before()
-		_, _ = l.Read(w.t.Context(), []types.TransactGetItem{get("a")})
+		_, _ = l.Read(w.T.Context(), []types.TransactGetItem{get("a")})
 	}},
-	{"`AcquireAll` of two free keys", func(w *world, p *process) { p.before(); w.acquireAll(p.Client, leasehold.Keys("x", "y")) }},
-	{"`Group.Commit` of one write under two locks", func(w *world, p *process) {
-		g := w.acquireAll(p.Client, leasehold.Keys("x", "y"))
+	{"`AcquireAll` of two free keys", func(w *lab.World, p *process) { p.before(); w.AcquireAll(p.Client, leasehold.Keys("x", "y")) }},
+	{"`Group.Commit` of one write under two locks", func(w *lab.World, p *process) {
+		g := w.AcquireAll(p.Client, leasehold.Keys("x", "y"))
 		p.before()
-		_ = g.Commit(w.t.Context(), writes(note("a", "1")))
+		_ = g.Commit(w.T.Context(), lab.Writes(lab.Note("a", "1")))
 	}},
-	{"`Group.Release` of two locks", func(w *world, p *process) {
-		g := w.acquireAll(p.Client, leasehold.Keys("x", "y"))
+	{"`Group.Release` of two locks", func(w *lab.World, p *process) {
+		g := w.AcquireAll(p.Client, leasehold.Keys("x", "y"))
 		p.before()
-		_ = g.Release(w.t.Context())
+		_ = g.Release(w.T.Context())
 	}},
 }
 
 // Those of a process whose locks share one lease.
 var sharedOperations = []priced{
-	{"the first `Acquire`", func(w *world, p *process) { p.before(); w.acquire(p.Client, "job") }},
-	{"a later `Acquire`", func(w *world, p *process) {
-		w.acquire(p.Client, "first")
+	{"the first `Acquire`", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
+	{"a later `Acquire`", func(w *lab.World, p *process) {
+		w.Acquire(p.Client, "first")
 		p.before()
-		w.acquire(p.Client, "job")
+		w.Acquire(p.Client, "job")
 	}},
-	{"a renewal of all locks", func(w *world, p *process) {
+	{"a renewal of all locks", func(w *lab.World, p *process) {
 		for i := range 10 {
-			w.acquire(p.Client, strconv.Itoa(i))
+			w.Acquire(p.Client, strconv.Itoa(i))
 		}
-		elapse(5 * time.Second) // the first comes early
+		lab.Elapse(5 * time.Second) // the first comes early
 		p.before()
-		elapse(5 * time.Second)
+		lab.Elapse(5 * time.Second)
 	}},
-	{"`Close` with 10 locks held", func(w *world, p *process) {
+	{"`Close` with 10 locks held", func(w *lab.World, p *process) {
 		for i := range 10 {
-			w.acquire(p.Client, strconv.Itoa(i))
+			w.Acquire(p.Client, strconv.Itoa(i))
 		}
 		p.before()
-		_ = p.Close(w.t.Context())
+		_ = p.Close(w.T.Context())
 	}},
 }
 
@@ -156,10 +161,10 @@ var sharedOperations = []priced{
 // its reply does not say: DynamoDB charges it like one that landed.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.work().process(cfg)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newProcess(w.Work(), cfg)
 		op.what(w, p)
-		c.requests, c.units = len(p.wire.sent()), p.wire.meter.reset()
+		c.requests, c.Units = len(p.wire.Sent()), p.wire.Meter.Reset()
 		_ = p.Close(context.Background())
 	})
 	return c
@@ -213,22 +218,22 @@ func TestTheCostsInTheDocumentsAreMeasured(t *testing.T) {
 		for _, op := range ops {
 			c := measure(t, cfg, op)
 			measured[op.name] = c
-			want(fmt.Sprintf("| %s | %d | %g | %g |", op.name, c.requests, c.write, c.read))
+			want(fmt.Sprintf("| %s | %d | %g | %g |", op.name, c.requests, c.Write, c.Read))
 		}
 	}
-	add(config(), operations)
-	add(sharedConfig(), sharedOperations)
+	add(lab.Config(), operations)
+	add(lab.SharedConfig(), sharedOperations)
 	for _, f := range fleets {
-		var used units
+		var used lab.Units
 		for name, n := range f.uses {
 			c, ok := measured[name]
 			if !ok {
 				t.Fatalf("no operation %s", name)
 			}
-			used.write += n * c.write
-			used.read += n * c.read
+			used.Write += n * c.Write
+			used.Read += n * c.Read
 		}
-		want(fmt.Sprintf("| %s | %.1f | %.1f | $%.2f |", f.name, used.write/1e6, used.read/1e6,
-			used.write/1e6*writePrice+used.read/1e6*readPrice))
+		want(fmt.Sprintf("| %s | %.1f | %.1f | $%.2f |", f.name, used.Write/1e6, used.Read/1e6,
+			used.Write/1e6*writePrice+used.Read/1e6*readPrice))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
@@ -48,11 +49,11 @@ func (p *provider) set(err error) {
 }
 
 // clientOf returns a client whose requests are signed with what p gives.
-func (w *world) clientOf(p *provider, cfg leasehold.Config) *leasehold.Client {
-	w.t.Helper()
-	c, err := leasehold.New(w.engine.Client(func(o *dynamodb.Options) { o.Credentials = p }), cfg)
+func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client {
+	w.T.Helper()
+	c, err := leasehold.New(w.Engine.Client(func(o *dynamodb.Options) { o.Credentials = p }), cfg)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	leasehold.VirtualClocks(c)
 	return c
@@ -80,7 +81,7 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 		"renew":   func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) },
 		"release": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Release(ctx) },
 		"commit": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
-			return lock.Commit(ctx, writes(note("a", "1")))
+			return lock.Commit(ctx, lab.Writes(lab.Note("a", "1")))
 		},
 		"read": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
 			_, err := lock.Read(ctx, nil)
@@ -131,11 +132,11 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				w.work()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				w.Work()
 				p := &provider{}
-				c := w.clientOf(p, config())
-				lock := w.acquire(c, "job")
+				c := clientOf(w, p, lab.Config())
+				lock := w.Acquire(c, "job")
 				p.failFor(1500 * time.Millisecond)
 				began := time.Now()
 				if err := do(t.Context(), c, lock); err != nil {
@@ -161,10 +162,10 @@ func keys(names ...string) []leasehold.Key {
 }
 
 func TestAnErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
-		c := w.clientOf(p, config())
-		lock := w.acquire(c, "job")
+		c := clientOf(w, p, lab.Config())
+		lock := w.Acquire(c, "job")
 		p.failFor(0)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -181,15 +182,15 @@ func TestAnErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
 			t.Errorf("it had some before: %v", err)
 		}
 		p.set(nil)
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		p.failFor(0)
-		c := w.clientOf(p, config())
+		c := clientOf(w, p, lab.Config())
 		began := time.Now()
 		_, err := c.Acquire(t.Context(), "job")
 		if err == nil || !errors.Is(err, errVault) || !strings.Contains(err.Error(), "no credentials: set AWS_PROFILE") {
@@ -202,14 +203,14 @@ func TestAClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
 }
 
 func TestAServerErrorOfWhoGivesCredentialsIsNoOutageOfDynamoDB(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
-		cfg := config()
+		cfg := lab.Config()
 		cfg.HoldThroughOutage = true
-		c := w.clientOf(p, cfg)
-		lock := w.acquire(c, "job")
+		c := clientOf(w, p, cfg)
+		lock := w.Acquire(c, "job")
 		p.set(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRole", Err: &types.InternalServerError{}})
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("held on to through an outage that DynamoDB has not told of: %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -92,24 +93,24 @@ var nobody election.Leader
 const polls = 2 * 500 * time.Millisecond
 
 func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		other, _, _ := w.elects(config())
-		watching, _, wire := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		other, _, _ := elects(w, lab.Config())
+		watching, _, wire := elects(w, lab.Config())
 		o := observe(t, watching)
 		o.shows(nobody)
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		o.shows()
 
-		first := w.campaign(e, "a")
-		elapse(polls)
+		first := campaign(w, e, "a")
+		lab.Elapse(polls)
 		o.shows(leaderOf(first, "a"))
-		elapse(time.Minute) // renewals are no change
+		lab.Elapse(time.Minute) // renewals are no change
 		o.shows()
 		if err := first.Renew(t.Context(), leasehold.WithData([]byte("b"))); err != nil {
 			t.Fatal(err)
 		}
-		elapse(polls)
+		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
 		late := observe(t, watching) // at once what is
@@ -118,26 +119,26 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 			t.Error(err)
 		}
 
-		w.release(first)
-		elapse(polls)
+		w.Release(first)
+		lab.Elapse(polls)
 		o.shows(nobody)
-		second := w.campaign(other, "b")
-		elapse(polls)
+		second := campaign(w, other, "b")
+		lab.Elapse(polls)
 		o.shows(leaderOf(second, "b"))
-		w.release(second)
-		third := w.campaign(e, "b")
-		elapse(polls)
+		w.Release(second)
+		third := campaign(w, e, "b")
+		lab.Elapse(polls)
 		news := o.next()
 		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(third, "b") {
 			t.Errorf("yielded %v, want %v", news, leaderOf(third, "b"))
 		}
-		w.release(third)
+		w.Release(third)
 		if err := o.end(); err != nil {
 			t.Errorf("the end of its context is no error: %v", err)
 		}
-		for _, c := range wire.sent() {
-			if c.op != "GetItem" {
-				t.Errorf("an observer sent %s", c.op)
+		for _, c := range wire.Sent() {
+			if c.Op != "GetItem" {
+				t.Errorf("an observer sent %s", c.Op)
 			}
 		}
 	})
@@ -145,36 +146,36 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 
 // A term of the same leader with the same number: a peer's, which has none.
 func TestANewTermOfTheSameLeaderIsAChange(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		term := w.campaign(e, "a")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		term := campaign(w, e, "a")
 		o := observe(t, e)
 		o.shows(leaderOf(term, "a"))
-		w.update(seat, map[string]types.AttributeValue{"grantId": str("another")})
-		elapse(polls)
+		w.Update(seat, map[string]types.AttributeValue{"grantId": lab.Str("another")})
+		lab.Elapse(polls)
 		o.shows(leaderOf(term, "a"))
 		_ = o.end()
 	})
 }
 
 func TestADeadLeaderIsFoundAfterItsLease(t *testing.T) {
-	short := config()
+	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
 	shared.SharedLease = true
 	for name, cfg := range map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				e, _, wire := w.elects(cfg)
-				watching, _, _ := w.elects(config()) // its own lease is another
-				term := w.campaign(e, "a")
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				e, _, wire := elects(w, cfg)
+				watching, _, _ := elects(w, lab.Config()) // its own lease is another
+				term := campaign(w, e, "a")
 				o := observe(t, watching)
 				o.shows(leaderOf(term, "a"))
-				elapse(time.Minute)
+				lab.Elapse(time.Minute)
 				o.shows()
-				wire.setFault(cut)
+				wire.SetFault(lab.Cut)
 				died := time.Now()
-				elapse(2 * time.Minute)
+				lab.Elapse(2 * time.Minute)
 				news := o.next()
 				if len(news) != 1 || news[0].Leader != nobody {
 					t.Fatalf("yielded %v, want nobody", news)
@@ -190,45 +191,45 @@ func TestADeadLeaderIsFoundAfterItsLease(t *testing.T) {
 }
 
 func TestASessionThatWasEndedIsNoLeaders(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.SharedLease = true
-		e, c, _ := w.elects(cfg)
-		watching, _, wire := w.elects(config())
-		w.campaign(e, "a")
+		e, c, _ := elects(w, cfg)
+		watching, _, wire := elects(w, lab.Config())
+		campaign(w, e, "a")
 		o := observe(t, watching)
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		o.next()
-		if n := len(wire.sent()); n > 60*5 {
+		if n := len(wire.Sent()); n > 60*5 {
 			t.Errorf("%d reads in a minute", n)
 		}
 		if err := c.Close(t.Context()); err != nil { // which marks the session alone
 			t.Fatal(err)
 		}
-		elapse(polls)
+		lab.Elapse(polls)
 		o.shows(nobody)
 		_ = o.end()
 	})
 }
 
 func TestALeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
-	inLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *world, cfg leasehold.Config) {
-		e, _, wire := w.elects(cfg)
-		term := w.campaign(e, "")
-		watching, c, remote := w.elects(cfg)
-		remote.setFault(slow(10 * time.Millisecond))
+	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		e, _, wire := elects(w, cfg)
+		term := campaign(w, e, "")
+		watching, c, remote := elects(w, cfg)
+		remote.SetFault(lab.Slow(10 * time.Millisecond))
 		o := observe(t, watching)
-		elapse(10 * time.Millisecond)
+		lab.Elapse(10 * time.Millisecond)
 		o.shows(leaderOf(term, ""))
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		o.shows()
-		wire.setFault(cut)
-		elapse(5 * time.Second) // what was on its way has arrived
+		wire.SetFault(lab.Cut)
+		lab.Elapse(5 * time.Second) // what was on its way has arrived
 		r, err := c.Get(t.Context(), seat)
 		if err != nil {
 			t.Fatal(err)
 		}
-		elapse(2 * time.Minute)
+		lab.Elapse(2 * time.Minute)
 		news := o.next()
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
@@ -242,17 +243,17 @@ func TestALeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
 }
 
 func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		term := w.campaign(e, "a")
-		fast, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		term := campaign(w, e, "a")
+		fast, _ := w.Client(lab.Config())
 		began := time.Now()
 		leasehold.SetClocks(fast, func() (mono, boot time.Duration) { // ten times too fast
 			since := 10 * time.Since(began)
 			return since, since
 		})
 		o := observe(t, election.New(fast, seat))
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		news := o.next()
 		for i, got := range news {
 			want := nobody
@@ -267,18 +268,18 @@ func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 			t.Errorf("yielded %v", news)
 		}
 		_ = o.end()
-		w.release(term)
+		w.Release(term)
 	})
 }
 
 // A client remembers what it has observed of so many keys; an observer
 // remembers its own.
 func TestADeadLeaderIsFoundThoughManyOtherKeysAreObserved(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, wire := w.elects(config())
-		w.campaign(e, "a")
-		wire.setFault(cut)
-		watching, c, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.Config())
+		campaign(w, e, "a")
+		wire.SetFault(lab.Cut)
+		watching, c, _ := elects(w, lab.Config())
 		o := observe(t, watching)
 		o.next()
 		others := make([]leasehold.Observation, 10_000)
@@ -289,7 +290,7 @@ func TestADeadLeaderIsFoundThoughManyOtherKeysAreObserved(t *testing.T) {
 			if err := c.ImportObservations(time.Millisecond, others...); err != nil {
 				t.Fatal(err)
 			}
-			elapse(time.Second)
+			lab.Elapse(time.Second)
 		}
 		o.shows(nobody)
 		_ = o.end()
@@ -298,59 +299,59 @@ func TestADeadLeaderIsFoundThoughManyOtherKeysAreObserved(t *testing.T) {
 
 // A reply says what was when it was asked for, not what is when it comes.
 func TestALateReplyMakesNoLeaderDead(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		cfg := lab.Config()
 		cfg.PollMax = 100 * time.Millisecond
-		watching, _, wire := w.elects(cfg)
+		watching, _, wire := elects(w, cfg)
 		elected := time.Now()
 		at := func(d time.Duration) time.Duration { return time.Until(elected.Add(d)) }
 		late := 0
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if at(17300*time.Millisecond) > 0 || at(17850*time.Millisecond) <= 0 {
-				return next()
+				return r.Send()
 			}
 			late++
-			return slow(at(20200*time.Millisecond))(ctx, c, next) // of a lease of 20 s
+			return lab.Slow(at(20200 * time.Millisecond))(r) // of a lease of 20 s
 		})
 		term, err := e.Campaign(t.Context(), "a", leasehold.WithoutRenewal())
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := observe(t, watching)
-		elapse(17900 * time.Millisecond)
+		lab.Elapse(17900 * time.Millisecond)
 		if err := term.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 		o.shows(leaderOf(term, "a"))
 		if late != 1 {
 			t.Errorf("%d replies were late", late)
 		}
 		_ = o.end()
-		w.release(term)
+		w.Release(term)
 	})
 }
 
 func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, c, wire := w.elects(config())
-		wire.setFault(func(_ context.Context, sent call, next func() (*http.Response, error)) (*http.Response, error) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, wire := elects(w, lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			switch {
-			case sent.grants():
-				_, _ = next()
-				return nil, errReset
-			case sent.op == "GetItem":
-				return next()
+			case r.Grants():
+				_, _ = r.Send()
+				return nil, lab.ErrReset
+			case r.Op == "GetItem":
+				return r.Send()
 			}
-			return nil, errReset // it cannot be given back either
+			return nil, lab.ErrReset // it cannot be given back either
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		if _, err := e.Campaign(ctx, "a"); err == nil {
 			t.Fatal("elected without an answer")
 		}
-		elapse(5 * time.Second)
+		lab.Elapse(5 * time.Second)
 		o := observe(t, e)
 		o.shows(nobody)
 		_ = o.end()
@@ -359,33 +360,33 @@ func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {
 }
 
 func TestObserversWaitForDynamoDBForAsLongAsItTakes(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		watching, _, wire := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		watching, _, wire := elects(w, lab.Config())
 		o := observe(t, watching)
 		o.shows(nobody)
-		for _, fault := range []func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-			cut,
-			func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-				return nil, errReset
+		for _, fault := range []lab.Fault{
+			lab.Cut,
+			func(*lab.Request) (*http.Response, error) {
+				return nil, lab.ErrReset
 			},
-			func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-				return refusal(400, "ProvisionedThroughputExceededException"), nil
+			func(*lab.Request) (*http.Response, error) {
+				return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
 			},
 		} {
-			wire.setFault(fault)
-			term := w.campaign(e, "a")
-			wire.sent()
-			elapse(time.Minute)
+			wire.SetFault(fault)
+			term := campaign(w, e, "a")
+			wire.Sent()
+			lab.Elapse(time.Minute)
 			o.shows()
-			if n := len(wire.sent()); n > 100 {
+			if n := len(wire.Sent()); n > 100 {
 				t.Errorf("%d requests in a minute", n)
 			}
-			wire.setFault(nil)
-			elapse(5 * time.Second)
+			wire.SetFault(nil)
+			lab.Elapse(5 * time.Second)
 			o.shows(leaderOf(term, "a"))
-			w.release(term)
-			elapse(polls)
+			w.Release(term)
+			lab.Elapse(polls)
 			o.shows(nobody)
 		}
 		if err := o.end(); err != nil {
@@ -395,28 +396,28 @@ func TestObserversWaitForDynamoDBForAsLongAsItTakes(t *testing.T) {
 }
 
 func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, c, wire := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, wire := elects(w, lab.Config())
 		o := observe(t, e)
-		wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "AccessDeniedException"), nil
+		wire.SetFault(func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "AccessDeniedException"), nil
 		})
-		elapse(polls)
+		lab.Elapse(polls)
 		<-o.over
 		var op *leasehold.OpError
 		if !errors.As(o.err, &op) || op.Key.Partition != seat {
 			t.Errorf("access denied: %v", o.err)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 
-		w.put(map[string]types.AttributeValue{"key": str(seat), "ownerName": str("someone")})
+		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
 		o = observe(t, e)
 		<-o.over
 		var bad *leasehold.RecordError
 		if !errors.As(o.err, &bad) {
 			t.Errorf("a damaged record: %v", o.err)
 		}
-		w.delete(seat)
+		w.Delete(seat)
 
 		if err := observe(t, election.New(c, "")).end(); err == nil {
 			t.Error("a key without a name was observed")
@@ -441,43 +442,43 @@ func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
 
 // Whoever has seen enough leaves the loop, and leaves nothing behind.
 func TestObservingMayBeBrokenOff(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, wire := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {
 			if err != nil {
 				t.Error(err)
 			}
 			break
 		}
-		wire.sent()
-		elapse(time.Minute)
-		if n := len(wire.sent()); n != 0 {
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests after the loop", n)
 		}
 	})
 }
 
 func TestASeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		watching, _, wire := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		watching, _, wire := elects(w, lab.Config())
 		o := observe(t, watching)
 		for _, is := range []string{"empty", "taken", "dead"} {
 			var term *leasehold.Lock
 			if is == "taken" {
-				term = w.campaign(e, "a")
+				term = campaign(w, e, "a")
 			}
 			if is == "dead" {
-				w.update(seat, map[string]types.AttributeValue{"isReleased": nil, "recordVersionNumber": str("stands still")})
+				w.Update(seat, map[string]types.AttributeValue{"isReleased": nil, "recordVersionNumber": lab.Str("stands still")})
 			}
-			elapse(time.Minute)
-			wire.sent()
-			elapse(10 * time.Minute)
-			if n := len(wire.sent()); n < 1000 || n > 1500 {
+			lab.Elapse(time.Minute)
+			wire.Sent()
+			lab.Elapse(10 * time.Minute)
+			if n := len(wire.Sent()); n < 1000 || n > 1500 {
 				t.Errorf("%s: %d requests in ten minutes", is, n)
 			}
 			if term != nil {
-				w.release(term)
+				w.Release(term)
 			}
 		}
 		_ = o.end()
@@ -486,24 +487,24 @@ func TestASeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
 
 // What observers of this client learn is no news to its candidates.
 func TestAnObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		leader, _, wire := w.elects(config())
-		w.campaign(leader, "a")
-		e, _, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		leader, _, wire := elects(w, lab.Config())
+		campaign(w, leader, "a")
+		e, _, _ := elects(w, lab.Config())
 		o := observe(t, e)
-		elapse(time.Minute)
-		wire.setFault(cut)
+		lab.Elapse(time.Minute)
+		wire.SetFault(lab.Cut)
 		began := time.Now()
-		term := w.campaign(e, "b")
+		term := campaign(w, e, "b")
 		if took := time.Since(began); took > 20*time.Second+polls {
 			t.Errorf("elected after %v", took)
 		}
-		elapse(polls)
+		lab.Elapse(polls)
 		news := o.next()
 		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(term, "b") {
 			t.Errorf("yielded %v", news)
 		}
 		_ = o.end()
-		w.release(term)
+		w.Release(term)
 	})
 }

@@ -14,63 +14,62 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 // seat is the election that these tests are about.
 const seat = "scheduler"
 
 // elects returns a process that may be elected, and its wire.
-func (w *world) elects(cfg leasehold.Config) (*election.Election, *leasehold.Client, *wire) {
-	c, wire := w.client(cfg)
+func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
+	c, wire := w.Client(cfg)
 	return election.New(c, seat), c, wire
 }
 
-func (w *world) campaign(e *election.Election, value string) *leasehold.Lock {
-	w.t.Helper()
-	term, err := e.Campaign(w.t.Context(), value)
+func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock {
+	w.T.Helper()
+	term, err := e.Campaign(w.T.Context(), value)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return term
 }
 
 // breakTerm takes the seat from whoever has it.
-func (w *world) breakTerm(c *leasehold.Client) {
-	w.t.Helper()
-	r, err := c.Get(w.t.Context(), seat)
+func breakTerm(w *lab.World, c *leasehold.Client) {
+	w.T.Helper()
+	r, err := c.Get(w.T.Context(), seat)
 	if err == nil {
-		err = c.Break(w.t.Context(), r)
+		err = c.Break(w.T.Context(), r)
 	}
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 }
 
 func TestALeaderIsReadAsItIsStored(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _, _ := w.elects(config())
-		b, _, wire := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, _ := elects(w, lab.Config())
+		b, _, wire := elects(w, lab.Config())
 		if l, err := b.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) || l != (election.Leader{}) {
 			t.Errorf("before anybody was elected: %v, %v", l, err)
 		}
-		first := w.campaign(a, "10.0.0.7:8080")
-		wire.sent()
+		first := campaign(w, a, "10.0.0.7:8080")
+		wire.Sent()
 		want := election.Leader{Owner: first.Record().Owner, Value: "10.0.0.7:8080", Token: first.Token()}
 		if l, err := b.Leader(t.Context()); err != nil || l != want {
 			t.Errorf("leader: %v, %v; want %v", l, err, want)
 		}
-		if sent := wire.sent(); len(sent) != 1 || sent[0].op != "GetItem" || !strings.Contains(string(sent[0].body), `"ConsistentRead":true`) {
-			t.Errorf("%d requests to read the leader: %s", len(sent), sent[0].body)
+		if sent := wire.Sent(); len(sent) != 1 || sent[0].Op != "GetItem" || !strings.Contains(string(sent[0].Body), `"ConsistentRead":true`) {
+			t.Errorf("%d requests to read the leader: %s", len(sent), sent[0].Body)
 		}
-		w.release(first)
+		w.Release(first)
 		if _, err := b.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
 			t.Errorf("after it resigned: %v", err)
 		}
-		second := w.campaign(b, "")
-		defer w.release(second)
+		second := campaign(w, b, "")
+		defer w.Release(second)
 		if l, err := a.Leader(t.Context()); err != nil || l.Value != "" || l.Token != second.Token() {
 			t.Errorf("a leader without a value: %v, %v", l, err)
 		}
@@ -81,8 +80,8 @@ func TestALeaderIsReadAsItIsStored(t *testing.T) {
 }
 
 func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	inLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *world, cfg leasehold.Config) {
-		e, _, wire := w.elects(cfg)
+	lab.InLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		e, _, wire := elects(w, cfg)
 		if _, err := e.Campaign(t.Context(), "here"); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("campaign: %v", err)
 		}
@@ -93,7 +92,7 @@ func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.
 		if err := e.Lead(t.Context(), "here", lead); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("lead: %v", err)
 		}
-		if sent := wire.sent(); len(sent) != 0 {
+		if sent := wire.Sent(); len(sent) != 0 {
 			t.Errorf("%d requests", len(sent))
 		}
 		if err := e.Lead(t.Context(), "", lead); err != nil {
@@ -102,25 +101,9 @@ func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.
 	})
 }
 
-// inLayout is inBubble with a table of that layout.
-func inLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *world, cfg leasehold.Config)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		engine := localdynamo.New()
-		t.Cleanup(func() { _ = engine.Close() })
-		w := &world{t: t, engine: engine, db: engine.Client()}
-		if err := table.Create(t.Context(), w.db, table.Spec{Name: "locks", Layout: l}); err != nil {
-			t.Fatal(err)
-		}
-		cfg := config()
-		cfg.Layout = l
-		test(t, w, cfg)
-	})
-}
-
 func TestLeadResignsAndReturnsWhatItsFunctionDoes(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
 		for _, want := range []error{nil, done, leasehold.ErrLost} { // a lock of its own, not the term
 			var term *leasehold.Lock
@@ -147,16 +130,16 @@ func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
 		"and its function says something other": func(context.Context) error { return errors.New("broken pipe") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				e, _, _ := w.elects(config())
-				other, _ := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				e, _, _ := elects(w, lab.Config())
+				other, _ := w.Client(lab.Config())
 				var tokens []int64
 				err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
 					tokens = append(tokens, term.Token())
 					if len(tokens) == 3 {
 						return nil
 					}
-					w.breakTerm(other)
+					breakTerm(w, other)
 					<-ctx.Done()
 					if !errors.Is(context.Cause(ctx), leasehold.ErrLost) {
 						t.Errorf("the context ended with %v", context.Cause(ctx))
@@ -175,14 +158,14 @@ func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
 }
 
 func TestATermThatItsReleaseFindsBrokenIsCampaignedForAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		other, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		other, _ := w.Client(lab.Config())
 		calls := 0
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				w.breakTerm(other) // which no renewal has noticed yet
+				breakTerm(w, other) // which no renewal has noticed yet
 			}
 			return nil
 		})
@@ -193,9 +176,9 @@ func TestATermThatItsReleaseFindsBrokenIsCampaignedForAgain(t *testing.T) {
 }
 
 func TestLeadEndsWithItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _, _ := w.elects(config())
-		b, _, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, _ := elects(w, lab.Config())
+		b, _, _ := elects(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		led := make(chan error)
@@ -216,7 +199,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 				return nil
 			})
 		}()
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		cancel(stop)
 		if err := <-campaigned; err != stop { //nolint:errorlint // it is the cause itself
 			t.Errorf("the candidate: %v", err)
@@ -237,8 +220,8 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 }
 
 func TestTheEndOfTheContextIsTheAnswerOfAFunctionThatObeysIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
 			ctx, cancel := context.WithCancel(t.Context())
 			err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
@@ -254,9 +237,9 @@ func TestTheEndOfTheContextIsTheAnswerOfAFunctionThatObeysIt(t *testing.T) {
 }
 
 func TestLeadOfAClosedClientEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, leader, _ := w.elects(config())
-		b, candidate, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, leader, _ := elects(w, lab.Config())
+		b, candidate, _ := elects(w, lab.Config())
 		led, campaigned := make(chan error), make(chan error)
 		go func() {
 			led <- a.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
@@ -283,8 +266,8 @@ func TestLeadOfAClosedClientEnds(t *testing.T) {
 }
 
 func TestAFunctionThatPanicsOrExitsGivesItsTermUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
 		for name, leave := range map[string]func(){"panic": func() { panic("over") }, "exit": runtime.Goexit} {
 			gone := make(chan any)
 			go func() {
@@ -305,9 +288,9 @@ func TestAFunctionThatPanicsOrExitsGivesItsTermUp(t *testing.T) {
 }
 
 func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
-		other, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		other, _ := w.Client(lab.Config())
 		leave, led := make(chan struct{}), make(chan error)
 		var running, begun atomic.Int32
 		lead := func(context.Context, *leasehold.Lock) error {
@@ -324,8 +307,8 @@ func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 2 { // that of the one that runs on, and that of the one that waits for it
-			w.breakTerm(other)
-			elapse(time.Minute)
+			breakTerm(w, other)
+			lab.Elapse(time.Minute)
 		}
 		if l, err := e.Leader(t.Context()); err != nil || begun.Load() != 1 {
 			t.Fatalf("the second in line was not elected: %v, %v; %d functions begun", l, err, begun.Load())
@@ -343,8 +326,8 @@ func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
 }
 
 func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, _ := w.elects(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
 			err := e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil })
 			if !errors.Is(err, leasehold.ErrDeadlock) {
@@ -355,7 +338,7 @@ func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
 		if err := e.Lead(t.Context(), "", lead); err != nil {
 			t.Error(err)
 		}
-		w.put(map[string]types.AttributeValue{"key": str(seat), "ownerName": str("someone")})
+		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
 		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("over a damaged record: %v", err)
 		}
@@ -363,9 +346,9 @@ func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
 }
 
 func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
-		cfg := config()
+		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
 			if e.Kind == leasehold.EventGranted {
 				ctx, cancel := context.WithCancel(ctx)
@@ -373,7 +356,7 @@ func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
 				_ = c.Close(ctx)
 			}
 		}
-		e, client, _ := w.elects(cfg)
+		e, client, _ := elects(w, cfg)
 		c = client
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			t.Error("it was called under a lock that was given up")

@@ -10,15 +10,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func TestErrorsNameTheTableInEveryType(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.work()
-		c, wire := w.client(config())
-		other, _ := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		c, wire := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		seen := lock.Record()
 		errs := map[string]error{}
 		_, errs["held"] = other.TryAcquire(t.Context(), "job")
@@ -27,14 +28,14 @@ func TestErrorsNameTheTableInEveryType(t *testing.T) {
 		_, errs["waited"] = other.Acquire(ctx, "job")
 		_, errs["ended before"] = other.Acquire(ctx, "job")
 		_, errs["not found"] = c.Get(t.Context(), "none")
-		errs["commit"] = lock.Commit(t.Context(), writes(noteIf("a", "1")))
+		errs["commit"] = lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1")))
 		errs["broken"] = other.Break(t.Context(), seen)
 		errs["changed"] = other.Break(t.Context(), seen)
 		errs["lost"] = lock.Renew(t.Context())
 		delete(errs, "broken")
-		w.put(map[string]types.AttributeValue{"key": str("odd"), "ownerName": str("x")})
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("odd"), "ownerName": lab.Str("x")})
 		_, errs["damaged"] = c.Acquire(t.Context(), "odd")
-		wire.setFault(refuse("AccessDeniedException"))
+		wire.SetFault(refuse("AccessDeniedException"))
 		_, errs["refused"] = c.Acquire(t.Context(), "b")
 		for name, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), "table locks") || strings.Contains(err.Error(), "\n") {
@@ -71,12 +72,12 @@ func TestAnOddKeyIsQuotedSoThatAnErrorIsOneLine(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		if _, err := c.Acquire(t.Context(), ""); err == nil || !strings.Contains(err.Error(), `acquire "" in table locks`) {
 			t.Errorf("an empty key: %v", err)
 		}
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "a\nb"); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `"a\nb"`) {
@@ -87,10 +88,10 @@ func TestAnOddKeyIsQuotedSoThatAnErrorIsOneLine(t *testing.T) {
 }
 
 func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
 		read := p.read()
-		plain := w.acquire(p.c, "plain")
+		plain := w.Acquire(p.c, "plain")
 		slots, err := semaphore.New(p.c, "slots", 2)
 		if err != nil {
 			t.Fatal(err)
@@ -101,8 +102,8 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 		}
 		tries := map[string]func() error{
 			"held as a read/write lock": func() error { _, err := p.c.TryAcquire(t.Context(), "set"); return err },
-			"held as a plain lock":      func() error { _, err := w.readWriter("plain").l.AcquireRead(t.Context()); return err },
-			"held as a plain lock: ":    func() error { _, err := w.readWriter("plain").l.AcquireWrite(t.Context()); return err },
+			"held as a plain lock":      func() error { _, err := newReadWriter(w, "plain").l.AcquireRead(t.Context()); return err },
+			"held as a plain lock: ":    func() error { _, err := newReadWriter(w, "plain").l.AcquireWrite(t.Context()); return err },
 			"the key has permits":       func() error { _, err := p.c.Acquire(t.Context(), "slots"); return err },
 		}
 		tries["held as a plain lock: acquire"] = func() error {
@@ -119,21 +120,21 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 			}
 		}
 		for _, lock := range []*leasehold.Lock{read, plain, slot} {
-			w.release(lock)
+			w.Release(lock)
 		}
-		if _, err := w.readWriter("plain").l.AcquireRead(t.Context()); !errors.Is(err, leasehold.ErrBadRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
+		if _, err := newReadWriter(w, "plain").l.AcquireRead(t.Context()); !errors.Is(err, leasehold.ErrBadRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
 			t.Errorf("a plain lock that is free: %v", err)
 		}
 	})
 }
 
 func TestTheHundredAndFirstReaderHearsOfTheLimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
 		for range 100 {
 			p.read(leasehold.WithoutRenewal())
 		}
-		late := w.readWriter("set")
+		late := newReadWriter(w, "set")
 		_, tried := late.l.AcquireRead(t.Context(), leasehold.NoWait())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // eventLog collects the events of a client.
@@ -38,123 +39,123 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 }
 
 func TestEventsTellARequestAndATimeHeldOnce(t *testing.T) {
-	throttled := answer(func() *http.Response { return refusal(400, "ThrottlingException") })
+	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 	for name, tc := range map[string]struct {
 		held time.Duration
-		do   func(t *testing.T, w *world, c *leasehold.Client, wire *wire)
+		do   func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)
 	}{
-		"a grant that was throttled": {0, func(_ *testing.T, w *world, c *leasehold.Client, wire *wire) {
-			wire.setFault(once(call.grants, throttled))
-			w.release(w.acquire(c, "job"))
+		"a grant that was throttled": {0, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+			wire.SetFault(lab.Once(lab.Call.Grants, throttled))
+			w.Release(w.Acquire(c, "job"))
 		}},
-		"a renewal that was throttled": {time.Minute, func(_ *testing.T, w *world, c *leasehold.Client, wire *wire) {
-			wire.setFault(once(call.renews, throttled))
-			lock := w.acquire(c, "job")
-			elapse(time.Minute)
-			w.release(lock)
+		"a renewal that was throttled": {time.Minute, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+			wire.SetFault(lab.Once(lab.Call.Renews, throttled))
+			lock := w.Acquire(c, "job")
+			lab.Elapse(time.Minute)
+			w.Release(lock)
 		}},
-		"a commit that was throttled": {time.Second, func(t *testing.T, w *world, c *leasehold.Client, wire *wire) {
-			wire.setFault(once(call.commits, throttled))
-			lock := w.acquire(c, "job")
-			elapse(time.Second)
-			if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		"a commit that was throttled": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+			wire.SetFault(lab.Once(lab.Call.Commits, throttled))
+			lock := w.Acquire(c, "job")
+			lab.Elapse(time.Second)
+			if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 				t.Error(err)
 			}
-			wire.setFault(nil)
+			wire.SetFault(nil)
 			synctest.Wait()
-			w.release(lock)
+			w.Release(lock)
 		}},
-		"a commit that releases": {time.Second, func(t *testing.T, w *world, c *leasehold.Client, _ *wire) {
-			lock := w.acquire(c, "job")
-			elapse(time.Second)
-			if err := lock.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil {
+		"a commit that releases": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+			lock := w.Acquire(c, "job")
+			lab.Elapse(time.Second)
+			if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 				t.Error(err)
 			}
 		}},
-		"a commit that releases, and finds the lock gone": {time.Second, func(t *testing.T, w *world, c *leasehold.Client, _ *wire) {
-			lock := w.acquire(c, "job")
-			elapse(time.Second)
-			w.steal("job")
-			if err := lock.CommitAndRelease(t.Context(), writes(note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {
+		"a commit that releases, and finds the lock gone": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+			lock := w.Acquire(c, "job")
+			lab.Elapse(time.Second)
+			w.Steal("job")
+			if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {
 				t.Error(err)
 			}
 		}},
-		"a commit that releases, and whose write fails": {time.Second, func(t *testing.T, w *world, c *leasehold.Client, _ *wire) {
-			lock := w.acquire(c, "job")
-			elapse(time.Second)
+		"a commit that releases, and whose write fails": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+			lock := w.Acquire(c, "job")
+			lab.Elapse(time.Second)
 			var failed *leasehold.CommitError
-			if err := lock.CommitAndRelease(t.Context(), writes(noteIf("a", "1"))); !errors.As(err, &failed) {
+			if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, &failed) {
 				t.Error(err)
 			}
 		}},
-		"a release without an answer, called again": {time.Second, func(t *testing.T, w *world, c *leasehold.Client, wire *wire) {
-			lock := w.acquire(c, "job")
-			elapse(time.Second)
-			wire.setFault(cut)
+		"a release without an answer, called again": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+			lock := w.Acquire(c, "job")
+			lab.Elapse(time.Second)
+			wire.SetFault(lab.Cut)
 			ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 			defer cancel()
 			if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 				t.Error(err)
 			}
-			elapse(7 * time.Second)
-			wire.setFault(nil)
-			w.release(lock)
+			lab.Elapse(7 * time.Second)
+			wire.SetFault(nil)
+			w.Release(lock)
 		}},
-		"a release of a lock that has been lost": {18 * time.Second, func(t *testing.T, w *world, c *leasehold.Client, wire *wire) {
-			lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-			elapse(25 * time.Second)
+		"a release of a lock that has been lost": {18 * time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+			lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+			lab.Elapse(25 * time.Second)
 			if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 				t.Error(err)
 			}
 		}},
-		"renewals without an answer, until the record is read": {5 * time.Minute, func(_ *testing.T, w *world, c *leasehold.Client, wire *wire) {
-			lock := w.acquire(c, "job", leasehold.WithLease(10*time.Minute))
-			wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-				return nil, errReset
+		"renewals without an answer, until the record is read": {5 * time.Minute, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+			lock := w.Acquire(c, "job", leasehold.WithLease(10*time.Minute))
+			wire.SetFault(func(*lab.Request) (*http.Response, error) {
+				return nil, lab.ErrReset
 			})
-			elapse(5 * time.Minute)
-			wire.setFault(nil)
-			w.release(lock)
+			lab.Elapse(5 * time.Minute)
+			wire.SetFault(nil)
+			w.Release(lock)
 		}},
-		"a key that is handed over": {4 * time.Second, func(_ *testing.T, w *world, c *leasehold.Client, _ *wire) {
-			first := w.acquire(c, "job")
+		"a key that is handed over": {4 * time.Second, func(_ *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+			first := w.Acquire(c, "job")
 			next := make(chan *leasehold.Lock, 1)
-			go func() { next <- w.acquire(c, "job") }()
-			elapse(time.Second)
-			w.release(first)
+			go func() { next <- w.Acquire(c, "job") }()
+			lab.Elapse(time.Second)
+			w.Release(first)
 			second := <-next
-			elapse(3 * time.Second)
-			w.release(second)
+			lab.Elapse(3 * time.Second)
+			w.Release(second)
 		}},
-		"several keys": {3 * time.Second, func(t *testing.T, _ *world, c *leasehold.Client, _ *wire) {
+		"several keys": {3 * time.Second, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			g, err := c.AcquireAll(t.Context(), leasehold.Keys("x", "y", "z"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			elapse(time.Second)
+			lab.Elapse(time.Second)
 			if err := g.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}},
-		"Close": {2 * time.Second, func(t *testing.T, w *world, c *leasehold.Client, _ *wire) {
-			w.acquire(c, "x")
-			w.acquire(c, "y")
-			elapse(time.Second)
+		"Close": {2 * time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+			w.Acquire(c, "x")
+			w.Acquire(c, "y")
+			lab.Elapse(time.Second)
 			if err := c.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				var log eventLog
-				cfg := config()
+				cfg := lab.Config()
 				cfg.OnEvent = log.onEvent
-				c, wire := w.work().client(cfg)
+				c, wire := w.Work().Client(cfg)
 				tc.do(t, w, c, wire)
 				synctest.Wait()
 				requests, held := log.sums()
-				if sent := len(wire.sent()); requests != sent {
+				if sent := len(wire.Sent()); requests != sent {
 					t.Errorf("%d requests were sent, the events tell of %d", sent, requests)
 				}
 				if held.Truncate(time.Second) != tc.held { // a repeated request comes after a random pause

@@ -8,41 +8,42 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // logged returns a config whose log is kept, and how often it says something.
 func logged() (leasehold.Config, func(message string) int) {
 	var log bytes.Buffer
-	cfg := config()
+	cfg := lab.Config()
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // locks
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
 func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
-		c, wire := w.client(cfg)
-		locks := w.acquireMany(c, "job", 200)
-		elapse(10 * time.Second)
-		wire.setFault(out)
-		elapse(12 * time.Second)
+		c, wire := w.Client(cfg)
+		locks := acquireMany(w, c, "job", 200)
+		lab.Elapse(10 * time.Second)
+		wire.SetFault(out)
+		lab.Elapse(12 * time.Second)
 		if n := said("level=WARN"); n != 2 { // at once, and after ten seconds
 			t.Errorf("%d warnings in 12 s", n)
 		}
 		if said("locks=1 attempts=1 ") != 1 || said("locks=200 attempts=") != 1 || said("remaining=") != 2 {
 			t.Error("not summed up with the least trust left")
 		}
-		wire.setFault(nil)
-		elapse(5 * time.Second)
+		wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
 		if n := said("renewals succeed again"); n != 1 || lost(locks) > 0 {
 			t.Errorf("said %d times that renewals succeed again", n)
 		}
-		wire.setFault(cut)
-		elapse(20 * time.Second)
+		wire.SetFault(lab.Cut)
+		lab.Elapse(20 * time.Second)
 		if n := said("lock lost"); n != len(locks) {
 			t.Errorf("%d lines for %d lost locks", n, len(locks))
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }

@@ -14,46 +14,47 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestATransactionWhoseReplyIsLostIsRecognised(t *testing.T) {
-	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"reset after the write": loseReply,
-		"a server error after the write": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return refusal(500, "InternalServerError"), nil
+	for name, fault := range map[string]lab.Fault{
+		"reset after the write": lab.LoseReply,
+		"a server error after the write": func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Refusal(500, "InternalServerError"), nil
 		},
-		"delivered twice, the second reply arrives": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return next()
+		"delivered twice, the second reply arrives": func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return r.Send()
 		},
-		"a copy is under way": func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return refusal(400, "TransactionInProgressException"), nil
+		"a copy is under way": func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Refusal(400, "TransactionInProgressException"), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				wire.setFault(once(call.grants, fault))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				wire.SetFault(lab.Once(lab.Call.Grants, fault))
 				began := time.Now()
-				g := w.acquireAll(c, leasehold.Keys("a", "b"))
+				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("took %v", took)
 				}
 				for _, l := range g.Locks() {
-					if l.Record().Version != textOf(w.item(l.Key().Partition), "recordVersionNumber") {
+					if l.Record().Version != lab.Text(w.Item(l.Key().Partition), "recordVersionNumber") {
 						t.Errorf("%v: the holder does not hold what the record shows", l.Key())
 					}
 					if dead, took := l.TookOver(); took {
 						t.Errorf("its own attempt is reported as a dead holder: %+v", dead)
 					}
 				}
-				wire.setFault(once(call.releases, fault))
+				wire.SetFault(lab.Once(lab.Call.Releases, fault))
 				if err := g.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if held := w.held(leasehold.Keys("a", "b")); len(held) > 0 {
+				if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) > 0 {
 					t.Errorf("released, and still held: %v", held)
 				}
 			})
@@ -62,11 +63,11 @@ func TestATransactionWhoseReplyIsLostIsRecognised(t *testing.T) {
 }
 
 func TestTrustInSeveralKeysCountsFromBeforeTheirTransactionWasSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, slow(2*time.Second)))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
 		began := time.Now()
-		g := w.acquireAll(c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		for _, l := range g.Locks() {
 			if trusted := l.TrustedUntil().Sub(began); trusted > 18*time.Second || trusted < 17*time.Second {
 				t.Errorf("%v: trusted for %v after the sending", l.Key(), trusted)
@@ -79,19 +80,19 @@ func TestTrustInSeveralKeysCountsFromBeforeTheirTransactionWasSent(t *testing.T)
 }
 
 func TestATransactionThatCannotBeReadBackIsReplacedWhileHalfItsTrustIsLeft(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		until := time.Now().Add(15 * time.Second)
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "BatchGetItem" && time.Now().Before(until) {
-				return nil, errReset
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "BatchGetItem" && time.Now().Before(until) {
+				return nil, lab.ErrReset
 			}
-			return next()
+			return r.Send()
 		})
-		g := w.acquireAll(c, leasehold.Keys("a", "b"))
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		n := 0
-		for _, c := range wire.sent() {
-			if c.grants() {
+		for _, c := range wire.Sent() {
+			if c.Grants() {
 				n++
 			}
 		}
@@ -125,16 +126,16 @@ func (d *twice) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 }
 
 func TestATransactionThatIsAppliedTwiceIsOneGrant(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		db := &twice{DB: w.db}
-		c, err := leasehold.New(db, config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		db := &twice{DB: w.DB}
+		c, err := leasehold.New(db, lab.Config())
 		if err != nil {
 			t.Fatal(err)
 		}
 		leasehold.VirtualClocks(c)
 		for range 2 {
 			began := time.Now()
-			g := w.acquireAll(c, leasehold.Keys("a", "b"))
+			g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 			if took := time.Since(began); took > 0 {
 				t.Errorf("took %v", took)
 			}
@@ -154,28 +155,28 @@ func TestATransactionThatIsAppliedTwiceIsOneGrant(t *testing.T) {
 }
 
 func TestKeysThatAreBrokenBeforeTheyAreReadBackAreAskedForAgain(t *testing.T) {
-	for name, interfere := range map[string]func(w *world){
-		"deleted": func(w *world) { w.delete("a") },
-		"broken": func(w *world) {
-			w.update("b", map[string]types.AttributeValue{"isReleased": str("1"), "recordVersionNumber": str("another")})
+	for name, interfere := range map[string]func(w *lab.World){
+		"deleted": func(w *lab.World) { w.Delete("a") },
+		"broken": func(w *lab.World) {
+			w.Update("b", map[string]types.AttributeValue{"isReleased": lab.Str("1"), "recordVersionNumber": lab.Str("another")})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				wire.setFault(once(func(c call) bool { return c.op == "BatchGetItem" },
-					func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "BatchGetItem" },
+					func(r *lab.Request) (*http.Response, error) {
 						interfere(w)
-						return next()
+						return r.Send()
 					}))
 				began := time.Now()
-				g := w.acquireAll(c, leasehold.Keys("a", "b", "c"))
+				g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("took %v", took)
 				}
 				for _, l := range g.Locks() {
-					item := w.item(l.Key().Partition)
-					if l.Record().Version != textOf(item, "recordVersionNumber") || item["isReleased"] != nil {
+					item := w.Item(l.Key().Partition)
+					if l.Record().Version != lab.Text(item, "recordVersionNumber") || item["isReleased"] != nil {
 						t.Errorf("%v: the holder does not hold what the record shows: %v", l.Key(), item)
 					}
 				}
@@ -188,27 +189,27 @@ func TestKeysThatAreBrokenBeforeTheyAreReadBackAreAskedForAgain(t *testing.T) {
 }
 
 func TestAKeyLostWhileTheOthersAreSoughtIsTakenAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		other := w.acquire(a, "b")
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "TransactWriteItems" && c.grants() {
-				return refusal(400, "AccessDeniedException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "TransactWriteItems" && r.Grants() {
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
-			return next()
+			return r.Send()
 		})
 		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.acquireAll(b, leasehold.Keys("a", "b")) }()
-		elapse(time.Second)
-		w.delete("a")
-		elapse(20 * time.Second) // noticed
-		w.release(other)
+		go func() { granted <- w.AcquireAll(b, leasehold.Keys("a", "b")) }()
+		lab.Elapse(time.Second)
+		w.Delete("a")
+		lab.Elapse(20 * time.Second) // noticed
+		w.Release(other)
 		g := <-granted
 		if err := g.Err(); err != nil {
 			t.Error(err)
 		}
-		if held := w.held(leasehold.Keys("a", "b")); len(held) != 2 {
+		if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) != 2 {
 			t.Errorf("held %v", held)
 		}
 		if err := g.Release(t.Context()); err != nil {
@@ -218,16 +219,16 @@ func TestAKeyLostWhileTheOthersAreSoughtIsTakenAgain(t *testing.T) {
 }
 
 func TestNothingStaysBelievedWhenAWaitInOrderEndsInASilence(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "TransactWriteItems" && c.grants() {
-				return refusal(400, "AccessDeniedException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "TransactWriteItems" && r.Grants() {
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
-			if c.grants() && bytes.Contains(c.body, []byte(`"b"`)) {
-				return hang(ctx)
+			if r.Grants() && bytes.Contains(r.Body, []byte(`"b"`)) {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -237,10 +238,10 @@ func TestNothingStaysBelievedWhenAWaitInOrderEndsInASilence(t *testing.T) {
 		if held := c.Held(); len(held) > 0 {
 			t.Errorf("still holds %v", held[0].Key())
 		}
-		if held := w.held(leasehold.Keys("a")); len(held) > 0 {
+		if held := heldAmong(w, leasehold.Keys("a")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestAWaiterForSeveralKeysLeavesTheFreeOnesToOthersOfItsClient(t *testing.T) {
 	for name, elsewhere := range map[string]bool{"held by another goroutine": false, "held by another process": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, _ := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
 				holder := c
 				if elsewhere {
-					holder, _ = w.client(config())
+					holder, _ = w.Client(lab.Config())
 				}
-				b := w.acquire(holder, "b")
+				b := w.Acquire(holder, "b")
 				granted := make(chan *leasehold.Group)
 				go func() {
 					g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
@@ -28,26 +29,26 @@ func TestAWaiterForSeveralKeysLeavesTheFreeOnesToOthersOfItsClient(t *testing.T)
 					granted <- g
 				}()
 				for range 5 {
-					elapse(time.Minute)
+					lab.Elapse(time.Minute)
 					for _, key := range []string{"a", "c"} {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 						for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.NoWait()}} {
 							if lock, err := c.Acquire(ctx, key, opts...); err != nil {
 								t.Errorf("%s is free: %v", key, err)
 							} else {
-								w.release(lock)
+								w.Release(lock)
 							}
 						}
 						cancel()
 					}
 				}
 				// One that is taken meanwhile is waited for in its turn.
-				a := w.acquire(c, "a")
-				w.release(b)
-				elapse(time.Minute)
-				w.release(w.acquire(c, "b"))
+				a := w.Acquire(c, "a")
+				w.Release(b)
+				lab.Elapse(time.Minute)
+				w.Release(w.Acquire(c, "b"))
 				began := time.Now()
-				w.release(a)
+				w.Release(a)
 				g := <-granted
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("all free, and granted after %v", took)
@@ -61,8 +62,8 @@ func TestAWaiterForSeveralKeysLeavesTheFreeOnesToOthersOfItsClient(t *testing.T)
 }
 
 func TestAWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
 		busy := func(key string) { // always in use, mostly by turns
 			for ctx.Err() == nil {
@@ -80,7 +81,7 @@ func TestAWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
 		for _, key := range []string{"a", "a", "b", "b", "b", "c", "c"} {
 			go busy(key)
 		}
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		began := time.Now()
 		g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
 		if err != nil {
@@ -93,7 +94,7 @@ func TestAWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		if n := len(c.Held()); n > 0 {
 			t.Errorf("%d held in the end", n)
 		}
@@ -101,9 +102,9 @@ func TestAWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
 }
 
 func TestWhoGivesUpOnSeveralKeysIsToldWhichGoroutineHeldOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "b")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
@@ -111,6 +112,6 @@ func TestWhoGivesUpOnSeveralKeysIsToldWhichGoroutineHeldOne(t *testing.T) {
 		if !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Token != lock.Token() {
 			t.Errorf("gave up with %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // overJSON hands a grant to another process.
@@ -29,23 +30,23 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 }
 
 func TestAGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		lock := w.acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
+		wire.Sent()
 		g, err := lock.Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !errors.Is(lock.Err(), leasehold.ErrDetached) || len(wire.sent()) != 0 {
+		if !errors.Is(lock.Err(), leasehold.ErrDetached) || len(wire.Sent()) != 0 {
 			t.Errorf("error %v", lock.Err())
 		}
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrDetached) {
 			t.Errorf("release of a detached lock: %v", err)
 		}
-		elapse(5 * time.Minute)
+		lab.Elapse(5 * time.Minute)
 		g = overJSON(t, g)
-		b, _ := w.client(config())
+		b, _ := w.Client(lab.Config())
 		resumed, err := b.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
@@ -53,15 +54,15 @@ func TestAGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
 		if resumed.Token() != lock.Token() || string(resumed.Data()) != "x" || resumed.Record().Owner != lock.Record().Owner {
 			t.Errorf("resumed %+v", resumed.Record())
 		}
-		elapse(time.Hour) // it is renewed now
+		lab.Elapse(time.Hour) // it is renewed now
 		if err := resumed.Err(); err != nil {
 			t.Errorf("resumed: %v", err)
 		}
-		d, _ := w.client(config())
+		d, _ := w.Client(lab.Config())
 		if _, err := d.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("resumed twice: %v", err)
 		}
-		w.release(resumed)
+		w.Release(resumed)
 		if _, err := d.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("resumed after the release: %v", err)
 		}
@@ -69,14 +70,14 @@ func TestAGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
 }
 
 func TestAGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		lock := w.acquire(a, "deploy", leasehold.WithoutRenewal())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
 		g, err := lock.Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		elapse(time.Hour)
+		lab.Elapse(time.Hour)
 		lock, err = a.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatalf("nobody took it: %v", err)
@@ -85,38 +86,38 @@ func TestAGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, _ := w.client(config())
-		taken := w.acquire(b, "deploy")
+		b, _ := w.Client(lab.Config())
+		taken := w.Acquire(b, "deploy")
 		_, err = a.Resume(t.Context(), g)
 		var lost *leasehold.LostError
 		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By.Token != taken.Token() {
 			t.Errorf("taken: %v", err)
 		}
-		w.release(taken)
+		w.Release(taken)
 	})
 }
 
 func TestAResumeWhoseReplyIsLostIsRecognised(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		lock := w.acquire(a, "deploy")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "deploy")
 		g, err := lock.Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire.setFault(once(call.renews, loseReply))
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lock, err = a.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAResumedKeyHasItsLineHere(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		g, err := w.acquire(a, "deploy").Detach()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		g, err := w.Acquire(a, "deploy").Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,68 +126,68 @@ func TestAResumedKeyHasItsLineHere(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := make(chan *leasehold.Lock)
-		go func() { next <- w.acquire(a, "deploy") }()
-		wire.sent()
-		elapse(4 * time.Second)
-		for _, c := range wire.sent() {
-			if !c.renews() {
-				t.Errorf("sent %s while the key is held here", c.op)
+		go func() { next <- w.Acquire(a, "deploy") }()
+		wire.Sent()
+		lab.Elapse(4 * time.Second)
+		for _, c := range wire.Sent() {
+			if !c.Renews() {
+				t.Errorf("sent %s while the key is held here", c.Op)
 			}
 		}
-		w.release(lock)
-		w.release(<-next)
+		w.Release(lock)
+		w.Release(<-next)
 	})
 }
 
 func TestAResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		g, err := w.acquire(c, "deploy").Detach()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g, err := w.Acquire(c, "deploy").Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
 		granted := make(chan *leasehold.Lock, 2)
 		for range 2 {
-			go func() { granted <- w.acquire(c, "deploy") }()
+			go func() { granted <- w.Acquire(c, "deploy") }()
 			synctest.Wait()
 		}
 		lock, err := c.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		first := <-granted
-		wire.sent()
-		elapse(4 * time.Second)
-		for _, c := range wire.sent() {
-			if !c.renews() {
-				t.Errorf("the second seeks the key, too: %s", c.op)
+		wire.Sent()
+		lab.Elapse(4 * time.Second)
+		for _, c := range wire.Sent() {
+			if !c.Renews() {
+				t.Errorf("the second seeks the key, too: %s", c.Op)
 			}
 		}
-		w.release(first)
-		w.release(<-granted)
+		w.Release(first)
+		w.Release(<-granted)
 	})
 }
 
 func TestAResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
-	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"its reply was lost": loseReply,
-		"its reply was late": slow(time.Second),
+	for name, fault := range map[string]lab.Fault{
+		"its reply was lost": lab.LoseReply,
+		"its reply was late": lab.Slow(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				g, err := w.acquire(c, "deploy").Detach()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				g, err := w.Acquire(c, "deploy").Detach()
 				if err != nil {
 					t.Fatal(err)
 				}
-				wire.setFault(once(call.renews, fault))
+				wire.SetFault(lab.Once(lab.Call.Renews, fault))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 				defer cancel()
 				if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Fatalf("error %v", err)
 				}
-				elapse(2 * time.Second)
+				lab.Elapse(2 * time.Second)
 				if n := len(c.Held()); n != 0 {
 					t.Errorf("%d locks held that nobody has", n)
 				}
@@ -194,21 +195,21 @@ func TestAResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 				if err != nil {
 					t.Fatalf("again: %v", err)
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "deploy")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "deploy")
 		g, err := lock.Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire.sent()
+		wire.Sent()
 		for name, change := range map[string]func(*leasehold.Grant){
 			"another table": func(g *leasehold.Grant) { g.Table = "other" },
 			"no id":         func(g *leasehold.Grant) { g.ID = "" },
@@ -218,7 +219,7 @@ func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
 		} {
 			bad := g
 			change(&bad)
-			if _, err := c.Resume(t.Context(), bad); err == nil || len(wire.sent()) != 0 {
+			if _, err := c.Resume(t.Context(), bad); err == nil || len(wire.Sent()) != 0 {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -226,22 +227,22 @@ func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
 }
 
 func TestBreakFreesThatGrantOnly(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		op, _ := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		op, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		r, err := op.Get(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		elapse(12 * time.Second) // it was renewed since
+		lab.Elapse(12 * time.Second) // it was renewed since
 		if err := op.Break(t.Context(), r, leasehold.IfUnrenewed()); !errors.Is(err, leasehold.ErrChanged) {
 			t.Errorf("break of a renewed grant if unrenewed: %v", err)
 		}
 		if err := op.Break(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		elapse(6 * time.Second)
+		lab.Elapse(6 * time.Second)
 		var lost *leasehold.LostError
 		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
 			t.Errorf("the holder: %v", lock.Err())
@@ -250,12 +251,12 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || !changed.Now.Released {
 			t.Errorf("break of a free key: %v", err)
 		}
-		next := w.acquire(a, "job")
+		next := w.Acquire(a, "job")
 		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || changed.Now.Token != next.Token() {
 			t.Errorf("break of another grant: %v", err)
 		}
-		w.release(next)
-		w.delete("job")
+		w.Release(next)
+		w.Delete("job")
 		if err := op.Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("break of nothing: %v", err)
 		}
@@ -264,11 +265,11 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 }
 
 func TestABreakWhoseReplyIsLostIsRecognised(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		op, wire := w.client(config())
-		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
-		wire.setFault(once(call.releases, loseReply))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		op, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.LoseReply))
 		if err := op.Break(t.Context(), lock.Record()); err != nil {
 			t.Error(err)
 		}
@@ -277,30 +278,30 @@ func TestABreakWhoseReplyIsLostIsRecognised(t *testing.T) {
 }
 
 func TestAForeignHolderIsBrokenThoughItRenews(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		op, _ := w.client(config())
-		w.put(map[string]types.AttributeValue{"key": str("job"), "ownerName": str("java"), "leaseDuration": str("20000"), "recordVersionNumber": str("v1")})
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		op, _ := w.Client(lab.Config())
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
 		r, err := op.Get(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("v2")})
+		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")})
 		if err := op.Break(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.item("job"))
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("job"))
 		}
 	})
 }
 
 func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		for _, key := range []string{"a/1", "a/2", "b/1"} {
-			w.release(w.acquire(c, key))
+			w.Release(w.Acquire(c, key))
 		}
-		w.put(map[string]types.AttributeValue{"key": str("a/bad")})
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("a/bad")})
 		var good, bad int
 		for r, err := range c.List(t.Context(), leasehold.ListPrefix("a/")) {
 			var damaged *leasehold.RecordError
@@ -326,7 +327,7 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d records in the partition", n)
 		}
-		w.delete("a/bad")
+		w.Delete("a/bad")
 		keys := func(opts ...leasehold.ListOption) (keys []leasehold.Key) {
 			for r, err := range c.List(t.Context(), opts...) {
 				if err != nil {
@@ -344,20 +345,20 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		if _, err := c.Get(t.Context(), "job"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("none: %v", err)
 		}
-		lock := w.acquire(c, "job")
+		lock := w.Acquire(c, "job")
 		if r, err := c.Get(t.Context(), "job"); err != nil || r.Token != lock.Token() || r.Released {
 			t.Errorf("held: %+v, %v", r, err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		if r, err := c.Get(t.Context(), "job"); err != nil || !r.Released {
 			t.Errorf("released: %+v, %v", r, err)
 		}
-		w.put(map[string]types.AttributeValue{"key": str("bad")})
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("bad")})
 		if _, err := c.Get(t.Context(), "bad"); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("damaged: %v", err)
 		}
@@ -365,10 +366,10 @@ func TestGet(t *testing.T) {
 }
 
 func TestReentrant(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
 		if _, err := c.Acquire(lock.Context(), "job"); !errors.Is(err, leasehold.ErrDeadlock) {
 			t.Errorf("without Reentrant: %v", err)
 		}
@@ -381,23 +382,23 @@ func TestReentrant(t *testing.T) {
 		if err := inner.Release(t.Context()); err != nil || inner.Err() == nil || lock.Err() != nil {
 			t.Errorf("after the inner release: %v, inner %v, outer %v", err, inner.Err(), lock.Err())
 		}
-		if n := len(wire.sent()); n != 0 {
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests for a shared grant", n)
 		}
 		if err := inner.Release(t.Context()); err != nil {
 			t.Errorf("again: %v", err)
 		}
-		w.release(lock)
-		if n := len(wire.sent()); n != 1 {
+		w.Release(lock)
+		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests for the release", n)
 		}
 	})
 }
 
 func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		g, err := w.acquire(c, "job").Detach()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g, err := w.Acquire(c, "job").Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,9 +412,9 @@ func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		granted := make(chan *leasehold.Lock, 1)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		wire.setFault(once(call.grants, slow(time.Second)))
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		released := make(chan error, 1)
 		go func() { released <- lock.Release(t.Context()) }()
 		time.Sleep(500 * time.Millisecond)
@@ -422,14 +423,14 @@ func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 		if err := <-released; err != nil {
 			t.Error(err)
 		}
-		w.release(<-granted)
+		w.Release(<-granted)
 	})
 }
 
 func TestASharedGrantIsNotDetached(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
 		if err != nil {
 			t.Fatal(err)
@@ -437,20 +438,20 @@ func TestASharedGrantIsNotDetached(t *testing.T) {
 		if _, err := lock.Detach(); err == nil || inner.Err() != nil {
 			t.Errorf("detach: %v, the other handle: %v", err, inner.Err())
 		}
-		w.release(inner)
-		w.release(lock)
+		w.Release(inner)
+		w.Release(lock)
 	})
 }
 
 func TestAReleasedHandleDetachesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(inner)
+		w.Release(inner)
 		if _, err := inner.Detach(); !errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("detach of a released handle: %v", err)
 		}
@@ -463,16 +464,16 @@ func TestAReleasedHandleDetachesNothing(t *testing.T) {
 
 func TestARefusalAfterALostReplyIsAnUnknownOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fits func(call) bool
+		fits func(lab.Call) bool
 		do   func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 	}{
-		"renew": {call.renews, func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
+		"renew": {lab.Call.Renews, func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
 			return lock.Renew(ctx, leasehold.WithData([]byte("x")))
 		}},
-		"break": {call.releases, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+		"break": {lab.Call.Releases, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
 			return c.Break(ctx, lock.Record())
 		}},
-		"resume": {call.renews, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+		"resume": {lab.Call.Renews, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
 			g, err := lock.Detach()
 			if err != nil {
 				return err
@@ -482,21 +483,21 @@ func TestARefusalAfterALostReplyIsAnUnknownOutcome(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 				lost := false
-				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if tc.fits(c) && !lost {
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if tc.fits(r.Call) && !lost {
 						lost = true
-						return loseReply(ctx, c, next)
+						return lab.LoseReply(r)
 					}
-					return refusal(400, "AccessDeniedException"), nil
+					return lab.Refusal(400, "AccessDeniedException"), nil
 				})
 				if err := tc.do(t.Context(), c, lock); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("landed, then refused: %v", err)
 				}
-				wire.setFault(nil)
+				wire.SetFault(nil)
 				_ = lock.Release(t.Context())
 			})
 		})
@@ -508,24 +509,24 @@ func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
 		change map[string]types.AttributeValue
 		opts   []leasehold.BreakOption
 	}{
-		"another owner":            {map[string]types.AttributeValue{"ownerName": str("python"), "recordVersionNumber": str("v2")}, nil},
-		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": str("v2")}, []leasehold.BreakOption{leasehold.IfUnrenewed()}},
-		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": str("v2"), "isReleased": str("1")}, nil},
+		"another owner":            {map[string]types.AttributeValue{"ownerName": lab.Str("python"), "recordVersionNumber": lab.Str("v2")}, nil},
+		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")}, []leasehold.BreakOption{leasehold.IfUnrenewed()}},
+		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2"), "isReleased": lab.Str("1")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				op, _ := w.client(config())
-				w.put(map[string]types.AttributeValue{"key": str("job"), "ownerName": str("java"), "leaseDuration": str("20000"), "recordVersionNumber": str("v1")})
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				op, _ := w.Client(lab.Config())
+				w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
 				r, err := op.Get(t.Context(), "job")
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.update("job", tc.change)
+				w.Update("job", tc.change)
 				if err := op.Break(t.Context(), r, tc.opts...); !errors.Is(err, leasehold.ErrChanged) {
 					t.Errorf("error %v", err)
 				}
-				if textOf(w.item("job"), "recordVersionNumber") != "v2" {
-					t.Errorf("record %v", w.item("job"))
+				if lab.Text(w.Item("job"), "recordVersionNumber") != "v2" {
+					t.Errorf("record %v", w.Item("job"))
 				}
 			})
 		})
@@ -533,10 +534,10 @@ func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
 }
 
 func TestWhichContextsHoldAKey(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
-		outer := w.acquire(a, "outer")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		outer := w.Acquire(a, "outer")
 		inner, err := a.Acquire(outer.Context(), "inner")
 		if err != nil {
 			t.Fatal(err)
@@ -559,22 +560,22 @@ func TestWhichContextsHoldAKey(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		w.release(outer)
+		w.Release(outer)
 		again, err := a.Acquire(inner.Context(), "outer")
 		if err != nil {
 			t.Fatalf("under a lock that was released: %v", err)
 		}
-		w.release(again)
-		w.release(inner)
+		w.Release(again)
+		w.Release(inner)
 	})
 }
 
 func TestADetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, _ := w.client(config())
-		lock := w.acquire(a, "deploy", leasehold.WithoutRenewal())
-		wire.setFault(once(call.renews, slow(time.Second))) // it lands, and the caller leaves before its reply
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // it lands, and the caller leaves before its reply
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -588,7 +589,7 @@ func TestADetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatalf("resume behind a renewal that landed unseen: %v", err)
 		}
-		w.release(next)
-		elapse(3 * time.Second)
+		w.Release(next)
+		lab.Elapse(3 * time.Second)
 	})
 }

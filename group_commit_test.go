@@ -14,29 +14,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
-
-func (w *world) isReleased(key string) bool { return textOf(w.item(key), "isReleased") == "1" }
 
 func TestACommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
 	for _, broken := range []string{"", "x", "y", "z"} {
 		t.Run("broken: "+broken, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				g := w.acquireAll(c, leasehold.Keys("y", "z", "x"))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				g := w.AcquireAll(c, leasehold.Keys("y", "z", "x"))
 				if broken != "" {
-					w.steal(broken)
+					w.Steal(broken)
 				}
-				wire.sent()
-				err := g.Commit(t.Context(), writes(note("a", "1")))
-				if n := commits(wire.sent()); n != 1 {
+				wire.Sent()
+				err := g.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
+				if n := lab.Commits(wire.Sent()); n != 1 {
 					t.Errorf("%d transactions", n)
 				}
 				if broken == "" {
 					if err != nil || g.Err() != nil {
 						t.Errorf("while all are held: %v, %v", err, g.Err())
 					}
-					w.wantLog("1")
+					w.WantLog("1")
 					_ = g.Release(t.Context())
 					return
 				}
@@ -44,7 +43,7 @@ func TestACommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
 				if !errors.As(err, &lost) || lost.Key.Partition != broken || g.Err() == nil {
 					t.Errorf("error %v, the group: %v", err, g.Err())
 				}
-				w.wantLog()
+				w.WantLog()
 				for _, l := range g.Locks() {
 					if held := l.Err() == nil; held == (l.Key().Partition == broken) {
 						t.Errorf("%v: %v", l.Key(), l.Err())
@@ -57,10 +56,10 @@ func TestACommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
 }
 
 func TestAFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		g := w.acquireAll(c, leasehold.Keys("x", "y"))
-		err := g.Commit(t.Context(), writes(note("b", "1"), noteIf("a", "1")))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+		err := g.Commit(t.Context(), lab.Writes(lab.Note("b", "1"), lab.NoteIf("a", "1")))
 		var failed *leasehold.CommitError
 		if !errors.As(err, &failed) || len(failed.Reasons) != 2 || *failed.Reasons[1].Code != "ConditionalCheckFailed" || g.Err() != nil {
 			t.Errorf("error %v, the group: %v", err, g.Err())
@@ -72,72 +71,72 @@ func TestAFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
 }
 
 func TestACommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		g := w.acquireAll(c, leasehold.Keys("x", "y"))
-		wire.sent()
-		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1")), leasehold.WithData([]byte("done"))); err != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+		wire.Sent()
+		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), leasehold.WithData([]byte("done"))); err != nil {
 			t.Fatal(err)
 		}
-		if sent := wire.sent(); len(sent) != 1 || !w.isReleased("x") || !w.isReleased("y") {
-			t.Errorf("%d requests; released: %v, %v", len(sent), w.isReleased("x"), w.isReleased("y"))
+		if sent := wire.Sent(); len(sent) != 1 || !w.IsReleased("x") || !w.IsReleased("y") {
+			t.Errorf("%d requests; released: %v, %v", len(sent), w.IsReleased("x"), w.IsReleased("y"))
 		}
-		if b, ok := w.item("y")["data"].(*types.AttributeValueMemberB); !ok || string(b.Value) != "done" {
-			t.Errorf("stored %v", w.item("y")["data"])
+		if b, ok := w.Item("y")["data"].(*types.AttributeValueMemberB); !ok || string(b.Value) != "done" {
+			t.Errorf("stored %v", w.Item("y")["data"])
 		}
-		w.wantLog("1")
+		w.WantLog("1")
 		if !errors.Is(g.Err(), leasehold.ErrReleased) {
 			t.Errorf("the group: %v", g.Err())
 		}
-		w.release(w.acquire(c, "x")) // the local line goes on
+		w.Release(w.Acquire(c, "x")) // the local line goes on
 	})
 }
 
 func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
-		prepare func(w *world, wire *wire)
+		prepare func(w *lab.World, wire *lab.Wire)
 		want    error
 		free    []string
 		landed  bool
 	}{
 		"a write fails": {
-			prepare: func(*world, *wire) {}, free: []string{"x", "y"},
+			prepare: func(*lab.World, *lab.Wire) {}, free: []string{"x", "y"},
 		},
 		"one was broken": {
-			prepare: func(w *world, _ *wire) { w.open("a"); w.steal("x") }, want: leasehold.ErrLost, free: []string{"y"},
+			prepare: func(w *lab.World, _ *lab.Wire) { w.Open("a"); w.Steal("x") }, want: leasehold.ErrLost, free: []string{"y"},
 		},
 		"every reply to the commit is lost": {
-			prepare: func(w *world, wire *wire) {
-				w.open("a")
-				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if c.commits() {
-						return loseReply(ctx, c, next)
+			prepare: func(w *lab.World, wire *lab.Wire) {
+				w.Open("a")
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Commits() {
+						return lab.LoseReply(r)
 					}
-					return next()
+					return r.Send()
 				})
 			},
 			want: leasehold.ErrUnknownOutcome, free: []string{"x", "y"}, landed: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				g := w.acquireAll(c, leasehold.Keys("x", "y"))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 				tc.prepare(w, wire)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				err := g.CommitAndRelease(ctx, writes(noteIf("a", "1")))
+				err := g.CommitAndRelease(ctx, lab.Writes(lab.NoteIf("a", "1")))
 				var failed *leasehold.CommitError
 				if tc.want == nil && !errors.As(err, &failed) || tc.want != nil && !errors.Is(err, tc.want) {
 					t.Errorf("error %v", err)
 				}
-				elapse(10 * time.Second)
+				lab.Elapse(10 * time.Second)
 				for _, key := range tc.free {
-					if !w.isReleased(key) {
+					if !w.IsReleased(key) {
 						t.Errorf("%s is left held", key)
 					}
 				}
-				if landed := len(w.log("a")) == 1; landed != tc.landed {
+				if landed := len(w.Log("a")) == 1; landed != tc.landed {
 					t.Errorf("landed: %v", landed)
 				}
 			})
@@ -148,62 +147,62 @@ func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
 func TestACommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
 		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				g := w.acquireAll(c, keys)
-				w.steal("x")
-				wire.sent()
-				err := g.CommitAndRelease(t.Context(), writes(note("a", "1")))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				g := w.AcquireAll(c, keys)
+				w.Steal("x")
+				wire.Sent()
+				err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")))
 				var lost *leasehold.LostError
 				if !errors.As(err, &lost) || lost.Key.Partition != "x" || lost.By == nil || errors.Is(err, leasehold.ErrReleased) {
 					t.Errorf("error %v", err)
 				}
-				if sent := wire.sent(); len(sent) != len(keys) {
+				if sent := wire.Sent(); len(sent) != len(keys) {
 					t.Errorf("sent %v", ops(sent))
 				}
-				if len(keys) > 1 && !w.isReleased("y") {
+				if len(keys) > 1 && !w.IsReleased("y") {
 					t.Error("y is left held")
 				}
-				w.wantLog()
+				w.WantLog()
 			})
 		})
 	}
 }
 
 func TestTrustInSeveralLocksEndsBeforeTheirCommitThatReleasesIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		g := w.acquireAll(c, leasehold.Keys("x", "y"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 		var trusted bool
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.commits() {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() {
 				trusted = slices.ContainsFunc(g.Locks(), func(l *leasehold.Lock) bool { return l.Err() == nil })
 			}
-			return next()
+			return r.Send()
 		})
-		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil || trusted {
+		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil || trusted {
 			t.Errorf("trusted while the release was sent: %v; %v", trusted, err)
 		}
 	})
 }
 
 func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		g := w.acquireAll(c, leasehold.Keys("x", "y"))
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+		wire.Sent()
 		many := make([]types.TransactWriteItem, 99)
 		for i := range many {
-			many[i] = note("a", "1")
+			many[i] = lab.Note("a", "1")
 		}
 		if err := g.Commit(t.Context(), many); err == nil {
 			t.Error("99 writes beside two guards")
 		}
-		own := types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: keyItem("y")}}
-		if err := g.Commit(t.Context(), writes(own)); err == nil {
+		own := types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("y")}}
+		if err := g.Commit(t.Context(), lab.Writes(own)); err == nil {
 			t.Error("a write to the record of one of the locks")
 		}
-		if len(wire.sent()) != 0 || g.Err() != nil {
+		if len(wire.Sent()) != 0 || g.Err() != nil {
 			t.Errorf("something was sent, or lost: %v", g.Err())
 		}
 		_ = g.Release(t.Context())
@@ -211,21 +210,21 @@ func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
 }
 
 func TestSeveralLocksUnderASession(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(sharedConfig())
-		g := w.acquireAll(holder, leasehold.Keys("x", "y"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))
 		if one, err := holder.AcquireAny(t.Context(), leasehold.Keys("x", "z")); err != nil || one.Key().Partition != "z" {
 			t.Fatalf("any: %v, %v", one, err)
 		}
 		for _, key := range []string{"x", "y", "z"} {
-			if textOf(w.item(key), "session") == "" {
+			if lab.Text(w.Item(key), "session") == "" {
 				t.Errorf("%s is under no session", key)
 			}
 		}
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		began := time.Now()
-		heir, _ := w.client(sharedConfig())
-		all := w.acquireAll(heir, leasehold.Keys("x", "y"))
+		heir, _ := w.Client(lab.SharedConfig())
+		all := w.AcquireAll(heir, leasehold.Keys("x", "y"))
 		one, err := heir.AcquireAny(t.Context(), leasehold.Keys("z"))
 		if err != nil {
 			t.Fatal(err)
@@ -233,7 +232,7 @@ func TestSeveralLocksUnderASession(t *testing.T) {
 		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second || g.Err() == nil {
 			t.Errorf("taken over after %v, the dead holder: %v", took, g.Err())
 		}
-		w.release(one)
+		w.Release(one)
 		if err := all.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -242,10 +241,10 @@ func TestSeveralLocksUnderASession(t *testing.T) {
 }
 
 func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, _ := w.client(sharedConfig())
-		lock := w.acquire(holder, "y")
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.SharedConfig())
+		lock := w.Acquire(holder, "y")
+		c, _ := w.Client(lab.Config())
 		for name, try := range map[string]func(ctx context.Context) error{
 			"all": func(ctx context.Context) error { _, err := c.AcquireAll(ctx, leasehold.Keys("x", "y")); return err },
 			"any": func(ctx context.Context) error { _, err := c.AcquireAny(ctx, leasehold.Keys("y")); return err },
@@ -261,11 +260,11 @@ func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
 }
 
 func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		wire.setFault(once(call.commits, loseReply))
-		err := w.acquireAll(c, leasehold.Keys("x", "y")).Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
-			err := g.CommitAndRelease(ctx, writes(note("a", "1"))) // of a context bound to the group
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
+		err := w.AcquireAll(c, leasehold.Keys("x", "y")).Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
+			err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))) // of a context bound to the group
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
 				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
 			}
@@ -274,27 +273,27 @@ func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 		if err != nil {
 			t.Errorf("do: %v", err)
 		}
-		w.wantLog("1")
+		w.WantLog("1")
 	})
 }
 
 func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
-			return g.CommitAndRelease(ctx, writes(note("a", "1")))
+			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 		},
 		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
-			return g.Locks()[0].CommitAndRelease(ctx, writes(note("a", "1")))
+			return g.Locks()[0].CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
 				outer, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				time.AfterFunc(5*time.Second, cancel)
-				err := w.acquireAll(c, leasehold.Keys("x", "y")).Do(outer, func(ctx context.Context, g *leasehold.Group) error {
-					wire.setFault(cut)
+				err := w.AcquireAll(c, leasehold.Keys("x", "y")).Do(outer, func(ctx context.Context, g *leasehold.Group) error {
+					wire.SetFault(lab.Cut)
 					began := time.Now()
 					err := commit(ctx, g)
 					if took := time.Since(began); took != 5*time.Second {
@@ -305,8 +304,8 @@ func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testin
 				if !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("do: %v", err)
 				}
-				wire.setFault(nil)
-				elapse(time.Minute)
+				wire.SetFault(nil)
+				lab.Elapse(time.Minute)
 			})
 		})
 	}
@@ -315,10 +314,10 @@ func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testin
 func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	commits := map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
-			return g.Commit(ctx, writes(note("a", "1")))
+			return g.Commit(ctx, lab.Writes(lab.Note("a", "1")))
 		},
 		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
-			return g.Locks()[1].Commit(ctx, writes(note("a", "1")))
+			return g.Locks()[1].Commit(ctx, lab.Writes(lab.Note("a", "1")))
 		},
 	}
 	releases := map[string]func(ctx context.Context, g *leasehold.Group) error{
@@ -328,16 +327,16 @@ func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	for of, commit := range commits {
 		for by, release := range releases {
 			t.Run(by+" for that "+of, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
-					c, wire := w.work().client(config())
-					g := w.acquireAll(c, leasehold.Keys("y", "x"))
-					wire.setFault(once(call.commits, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Work().Client(lab.Config())
+					g := w.AcquireAll(c, leasehold.Keys("y", "x"))
+					wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 						time.Sleep(time.Second) // on its way
-						return next()
+						return r.Send()
 					}))
 					committed := make(chan error, 1)
 					go func() { committed <- commit(t.Context(), g) }()
-					elapse(0)
+					lab.Elapse(0)
 					began := time.Now()
 					if err := release(t.Context(), g); err != nil {
 						t.Errorf("release: %v", err)
@@ -348,7 +347,7 @@ func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 					if err := <-committed; err != nil {
 						t.Errorf("commit: %v", err)
 					}
-					w.wantLog("1")
+					w.WantLog("1")
 				})
 			})
 		}
@@ -356,39 +355,39 @@ func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 }
 
 func TestACommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
-	lost := func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-		return nil, errReset
+	lost := func(*lab.Request) (*http.Response, error) {
+		return nil, lab.ErrReset
 	}
-	for name, renewal := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"landed unseen": loseReply,
+	for name, renewal := range map[string]lab.Fault{
+		"landed unseen": lab.LoseReply,
 		"never arrived": lost,
-		"is under way":  slow(time.Second),
-		"under way, unseen": func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return hang(ctx)
+		"is under way":  lab.Slow(time.Second),
+		"under way, unseen": func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Cut(r)
 		},
 	} {
 		for _, all := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, of all %v", name, all), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
-					c, wire := w.work().client(config())
-					g := w.acquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Work().Client(lab.Config())
+					g := w.AcquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					wire.setFault(once(call.renews, renewal))
+					wire.SetFault(lab.Once(lab.Call.Renews, renewal))
 					var wg sync.WaitGroup
 					wg.Go(func() { _ = g.Locks()[0].Renew(ctx) })
-					elapse(0)
+					lab.Elapse(0)
 					cancel()
 					commit := g.CommitAndRelease
 					if !all {
 						commit = g.Locks()[0].CommitAndRelease
 					}
-					if err := commit(t.Context(), writes(note("a", "1"))); err != nil {
+					if err := commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 						t.Errorf("commit: %v", err)
 					}
-					w.wantLog("1")
-					if !w.isReleased("x") {
+					w.WantLog("1")
+					if !w.IsReleased("x") {
 						t.Error("left held")
 					}
 					wg.Wait()
@@ -400,36 +399,36 @@ func TestACommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
 }
 
 func TestACommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		outer := w.acquire(c, "x")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		outer := w.Acquire(c, "x")
 		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("x", "y"), leasehold.Reentrant())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1"))); err != nil {
+		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
-		w.wantLog("1")
-		if outer.Err() != nil || w.isReleased("x") || !w.isReleased("y") {
-			t.Errorf("the outer handle: %v; released: %v, %v", outer.Err(), w.isReleased("x"), w.isReleased("y"))
+		w.WantLog("1")
+		if outer.Err() != nil || w.IsReleased("x") || !w.IsReleased("y") {
+			t.Errorf("the outer handle: %v; released: %v, %v", outer.Err(), w.IsReleased("x"), w.IsReleased("y"))
 		}
-		if err := g.CommitAndRelease(t.Context(), writes(note("a", "2"))); !errors.Is(err, leasehold.ErrReleased) {
+		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); !errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("committed again: %v", err)
 		}
-		w.release(outer)
-		w.wantLog("1")
+		w.Release(outer)
+		w.WantLog("1")
 	})
 }
 
 func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
-	for name, write := range map[string]types.TransactWriteItem{"landed": note("a", "1"), "failed": noteIf("a", "1")} {
+	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		for _, shared := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					var mu sync.Mutex
 					var events []string
-					cfg := config()
+					cfg := lab.Config()
 					cfg.SharedLease = shared
 					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 						if e.Kind != leasehold.EventGranted {
@@ -438,9 +437,9 @@ func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 							events = append(events, string(e.Kind)+" "+e.Key.Partition)
 						}
 					}
-					c, _ := w.work().client(cfg)
-					g := w.acquireAll(c, leasehold.Keys("x", "y"))
-					_ = g.CommitAndRelease(t.Context(), writes(write))
+					c, _ := w.Work().Client(cfg)
+					g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+					_ = g.CommitAndRelease(t.Context(), lab.Writes(write))
 					_ = g.Release(t.Context())
 					_ = c.Close(t.Context())
 					slices.Sort(events)
@@ -454,29 +453,29 @@ func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 }
 
 func TestASessionLostWhileKeysAreTakenInOrderBeginsThemAnew(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		plain, _ := w.client(config())
-		other := w.acquire(plain, "y")
-		c, wire := w.client(sharedConfig())
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "TransactWriteItems" && c.grants() { // not allowed: in order
-				return refusal(400, "AccessDeniedException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		plain, _ := w.Client(lab.Config())
+		other := w.Acquire(plain, "y")
+		c, wire := w.Client(lab.SharedConfig())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "TransactWriteItems" && r.Grants() { // not allowed: in order
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
-			return next()
+			return r.Send()
 		})
 		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.acquireAll(c, leasehold.Keys("x", "y", "z")) }()
-		elapse(2 * time.Second)
-		first := textOf(w.item("x"), "session")
-		w.delete(w.sessions()[0])
-		elapse(10 * time.Second)
-		w.release(other)
+		go func() { granted <- w.AcquireAll(c, leasehold.Keys("x", "y", "z")) }()
+		lab.Elapse(2 * time.Second)
+		first := lab.Text(w.Item("x"), "session")
+		w.Delete(w.Sessions()[0])
+		lab.Elapse(10 * time.Second)
+		w.Release(other)
 		g := <-granted
 		if err := g.Err(); err != nil {
 			t.Errorf("the group: %v", err)
 		}
 		for _, key := range []string{"x", "y", "z"} {
-			if id := textOf(w.item(key), "session"); id == "" || id == first {
+			if id := lab.Text(w.Item(key), "session"); id == "" || id == first {
 				t.Errorf("%s is held under session %q, the first was %q", key, id, first)
 			}
 		}
@@ -488,22 +487,22 @@ func TestASessionLostWhileKeysAreTakenInOrderBeginsThemAnew(t *testing.T) {
 }
 
 func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(sharedConfig())
-		held := w.acquireAll(holder, leasehold.Keys("x", "y"))
-		for _, cfg := range []leasehold.Config{config(), sharedConfig()} {
-			c, _ := w.client(cfg)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
+		for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
+			c, _ := w.Client(cfg)
 			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 				t.Errorf("while the session lives: %v", err)
 			}
 			_ = c.Close(t.Context())
 		}
-		c, _ := w.client(sharedConfig())
+		c, _ := w.Client(lab.SharedConfig())
 		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
-		wire.setFault(cut)
-		elapse(5 * time.Second)
+		wire.SetFault(lab.Cut)
+		lab.Elapse(5 * time.Second)
 		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
-		elapse(20 * time.Second)
+		lab.Elapse(20 * time.Second)
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
 		if err != nil {
 			t.Fatal(err)
@@ -511,14 +510,14 @@ func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
 		if held.Err() == nil {
 			t.Error("the dead holder believes")
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}
 		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
@@ -535,13 +534,13 @@ func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testi
 				return mono, mono
 			}
 		})
-		g := w.acquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
 		xEnds, yEnds = g.Locks()[0].Context().Done(), g.Locks()[1].Context().Done()
-		if err := g.CommitAndRelease(t.Context(), writes(note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {
+		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog()
-		if !w.isReleased("x") {
+		w.WantLog()
+		if !w.IsReleased("x") {
 			t.Error("x is left held")
 		}
 	})

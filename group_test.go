@@ -12,21 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func (w *world) acquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Group {
-	w.t.Helper()
-	g, err := c.AcquireAll(w.t.Context(), keys, opts...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return g
-}
-
-func ops(calls []call) []string {
+func ops(calls []lab.Call) []string {
 	var out []string
 	for _, c := range calls {
-		out = append(out, c.op)
+		out = append(out, c.Op)
 	}
 	return out
 }
@@ -40,10 +32,10 @@ func manyKeys(n int) []leasehold.Key {
 }
 
 // held lists the keys that the table shows held.
-func (w *world) held(keys []leasehold.Key) []string {
+func heldAmong(w *lab.World, keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {
-		if item := w.item(key.Partition); item != nil && textOf(item, "isReleased") == "" {
+		if item := w.Item(key.Partition); item != nil && lab.Text(item, "isReleased") == "" {
 			held = append(held, key.Partition)
 		}
 	}
@@ -51,13 +43,13 @@ func (w *world) held(keys []leasehold.Key) []string {
 }
 
 func TestALocksGroupIsInOrderOfFirstMentionAndDuplicatesCountOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("b", "a", "b", "c", "a"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("b", "a", "b", "c", "a"))
 		var got []string
 		for _, l := range g.Locks() {
 			got = append(got, l.Key().Partition)
-			if item := w.item(l.Key().Partition); l.Token() == 0 || l.Record().Grant != textOf(item, "grantId") {
+			if item := w.Item(l.Key().Partition); l.Token() == 0 || l.Record().Grant != lab.Text(item, "grantId") {
 				t.Errorf("%v: what is held, %+v, is not what the record shows, %v", l.Key(), l.Record(), item)
 			}
 		}
@@ -71,8 +63,8 @@ func TestALocksGroupIsInOrderOfFirstMentionAndDuplicatesCountOnce(t *testing.T) 
 }
 
 func TestAGroupsContextEndsWithTheFirstOfItsLocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		type value struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), value{}, "kept"))
 		g, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
@@ -87,7 +79,7 @@ func TestAGroupsContextEndsWithTheFirstOfItsLocks(t *testing.T) {
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
 		defer cancel()
-		w.delete("b") // broken
+		w.Delete("b") // broken
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {
@@ -102,27 +94,27 @@ func TestAGroupsContextEndsWithTheFirstOfItsLocks(t *testing.T) {
 		if err := g.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
-		if held := w.held(leasehold.Keys("a", "b")); len(held) > 0 {
+		if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
 }
 
 func TestDoReleasesEveryLockAndReportsALostOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
 		failed := errors.New("failed")
-		g := w.acquireAll(c, keys)
+		g := w.AcquireAll(c, keys)
 		if err := g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error { return errors.Join(ctx.Err(), failed) }); !errors.Is(err, failed) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
 		if !errors.Is(g.Err(), leasehold.ErrReleased) {
 			t.Errorf("after Do: %v", g.Err())
 		}
-		g = w.acquireAll(c, keys)
+		g = w.AcquireAll(c, keys)
 		err := g.Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
-			w.delete("a")
+			w.Delete("a")
 			_ = g.Locks()[0].Renew(t.Context())
 			<-ctx.Done()
 			return nil
@@ -130,29 +122,29 @@ func TestDoReleasesEveryLockAndReportsALostOne(t *testing.T) {
 		if !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("with a lock lost on the way: %v", err)
 		}
-		g = w.acquireAll(c, keys)
-		w.release(g.Locks()[1])
+		g = w.AcquireAll(c, keys)
+		w.Release(g.Locks()[1])
 		err = g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
 		if !errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("with a lock released before: %v", err)
 		}
-		if held := w.held(keys); len(held) > 0 {
+		if held := heldAmong(w, keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
 }
 
 func TestCloseWaitsForAGroupsFunction(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("a", "b"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		running, done := make(chan struct{}), make(chan error)
 		go func() {
 			done <- g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error {
 				close(running)
 				<-ctx.Done()
-				elapse(time.Second)
-				if held := w.held(leasehold.Keys("a", "b")); len(held) != 2 {
+				lab.Elapse(time.Second)
+				if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) != 2 {
 					t.Errorf("while the function runs, held are %v", held)
 				}
 				return context.Cause(ctx)
@@ -169,33 +161,33 @@ func TestCloseWaitsForAGroupsFunction(t *testing.T) {
 }
 
 func TestAReleaseThatIsRefusedTogetherIsDoneOneByOne(t *testing.T) {
-	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"not allowed": func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "AccessDeniedException"), nil
+	for name, fault := range map[string]lab.Fault{
+		"not allowed": func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "AccessDeniedException"), nil
 		},
-		"in conflict": func(_ context.Context, c call, _ func() (*http.Response, error)) (*http.Response, error) {
-			return conflict(c), nil
+		"in conflict": func(r *lab.Request) (*http.Response, error) {
+			return lab.Conflict(r.Call), nil
 		},
-		"never answered": func(ctx context.Context, _ call, _ func() (*http.Response, error)) (*http.Response, error) {
-			return hang(ctx)
+		"never answered": func(r *lab.Request) (*http.Response, error) {
+			return lab.Cut(r)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				g := w.acquireAll(c, leasehold.Keys("a", "b", "c"))
-				wire.sent()
-				wire.setFault(once(call.releases, fault))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
+				wire.Sent()
+				wire.SetFault(lab.Once(lab.Call.Releases, fault))
 				if err := g.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if n := len(wire.sent()); n != 4 {
+				if n := len(wire.Sent()); n != 4 {
 					t.Errorf("%d requests", n)
 				}
 				if err := g.Release(t.Context()); err != nil {
 					t.Errorf("again: %v", err)
 				}
-				if n := len(wire.sent()); n != 0 {
+				if n := len(wire.Sent()); n != 0 {
 					t.Errorf("again: %d requests", n)
 				}
 			})
@@ -204,16 +196,16 @@ func TestAReleaseThatIsRefusedTogetherIsDoneOneByOne(t *testing.T) {
 }
 
 func TestTrustInAllEndsBeforeTheirReleaseIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("a", "b"))
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			for _, l := range g.Locks() {
-				if c.releases() && l.Err() == nil {
+				if r.Releases() && l.Err() == nil {
 					t.Errorf("%v is trusted while it is released", l.Key())
 				}
 			}
-			return next()
+			return r.Send()
 		})
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
@@ -222,34 +214,34 @@ func TestTrustInAllEndsBeforeTheirReleaseIsSent(t *testing.T) {
 }
 
 func TestAReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("a", "b", "c"))
-		w.delete("b")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
+		w.Delete("b")
 		err := g.Release(t.Context())
 		var lost *leasehold.LostError
 		if !errors.As(err, &lost) || lost.Key.Partition != "b" {
 			t.Errorf("error %v", err)
 		}
-		if held := w.held(leasehold.Keys("a", "c")); len(held) > 0 {
+		if held := heldAmong(w, leasehold.Keys("a", "c")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
 }
 
 func TestAGuardPerLockStandsWhileItsGrantDoes(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("a", "b"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		check := func() error {
-			_, err := w.db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: g.Guards()})
+			_, err := w.DB.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: g.Guards()})
 			return err
 		}
-		elapse(12 * time.Second) // renewed
+		lab.Elapse(12 * time.Second) // renewed
 		if err := check(); err != nil {
 			t.Error(err)
 		}
-		w.release(g.Locks()[1])
+		w.Release(g.Locks()[1])
 		if err := check(); err == nil {
 			t.Error("the guard of a released lock stands")
 		}
@@ -260,15 +252,15 @@ func TestAGuardPerLockStandsWhileItsGrantDoes(t *testing.T) {
 }
 
 func TestKeysReleasedUnseenMayBeAnothersByNow(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, _ := w.client(config())
-		g := w.acquireAll(a, leasehold.Keys("a", "b"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		g := w.AcquireAll(a, leasehold.Keys("a", "b"))
 		var others *leasehold.Group
-		wire.setFault(once(call.releases, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			others = w.acquireAll(b, leasehold.Keys("a", "b"))
-			return nil, errReset
+		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			others = w.AcquireAll(b, leasehold.Keys("a", "b"))
+			return nil, lab.ErrReset
 		}))
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
@@ -280,44 +272,44 @@ func TestKeysReleasedUnseenMayBeAnothersByNow(t *testing.T) {
 }
 
 func TestAKeyThatCouldNotBeReleasedTogetherIsHandedOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		g := w.acquireAll(c, leasehold.Keys("a", "b"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.acquire(c, "a") }()
-		elapse(0)
-		wire.sent()
-		wire.setFault(once(call.releases, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "AccessDeniedException"), nil
+		go func() { next <- w.Acquire(c, "a") }()
+		lab.Elapse(0)
+		wire.Sent()
+		wire.SetFault(lab.Once(lab.Call.Releases, func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "AccessDeniedException"), nil
 		}))
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		heir := <-next
-		sent := wire.sent()
-		if len(sent) != 3 || !slices.ContainsFunc(sent, call.handsOver) {
+		sent := wire.Sent()
+		if len(sent) != 3 || !slices.ContainsFunc(sent, lab.Call.HandsOver) {
 			t.Errorf("sent %v", ops(sent))
 		}
-		w.release(heir)
+		w.Release(heir)
 	})
 }
 
 func TestDoOfAGroupReleasesTheOthersOfALockThatHasEnded(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
-		g := w.acquireAll(c, keys)
-		w.delete("b")
+		g := w.AcquireAll(c, keys)
+		w.Delete("b")
 		_ = g.Locks()[1].Renew(t.Context())
-		wire.sent()
+		wire.Sent()
 		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
 		if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		if sent := ops(wire.sent()); !slices.Equal(sent, []string{"TransactWriteItems"}) {
+		if sent := ops(wire.Sent()); !slices.Equal(sent, []string{"TransactWriteItems"}) {
 			t.Errorf("sent %v", sent)
 		}
-		if held := w.held(keys); len(held) > 0 {
+		if held := heldAmong(w, keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		if err := c.Close(t.Context()); err != nil { // waits for functions in Do

@@ -12,49 +12,44 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// transact is a transaction of the caller's own.
-func (w *world) transact(items ...types.TransactWriteItem) error {
-	_, err := w.db.TransactWriteItems(w.t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
-	return err
-}
-
 func TestAGuardHoldsWhileItsGrantStands(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		guard := lock.Guard()
-		if err := w.transact(note("a", "1"), guard); err != nil {
+		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
 			t.Fatal(err)
 		}
-		elapse(time.Minute) // of renewals
-		if err := w.transact(note("a", "2"), guard); err != nil {
+		lab.Elapse(time.Minute) // of renewals
+		if err := w.Transact(lab.Note("a", "2"), guard); err != nil {
 			t.Fatal(err)
 		}
-		w.release(lock)
-		next := w.acquire(c, "job")
-		err := w.transact(guard, note("a", "stale"))
+		w.Release(lock)
+		next := w.Acquire(c, "job")
+		err := w.Transact(guard, lab.Note("a", "stale"))
 		var lost *leasehold.LostError
 		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || !errors.Is(told, leasehold.ErrReleased) {
 			t.Errorf("guard: %v", told)
 		}
-		if err := w.transact(note("a", "3"), next.Guard()); err != nil {
+		if err := w.Transact(lab.Note("a", "3"), next.Guard()); err != nil {
 			t.Fatal(err)
 		}
-		w.wantLog("1", "2", "3")
-		w.release(next)
+		w.WantLog("1", "2", "3")
+		w.Release(next)
 	})
 }
 
 func TestAGuardThatFailedEndsTheLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		lock := w.acquire(c, "job")
-		w.steal("job")
-		failed := w.transact(note("a", "stale"), lock.Guard())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		w.Steal("job")
+		failed := w.Transact(lab.Note("a", "stale"), lock.Guard())
 		err := lock.GuardError(failed, 1)
 		var lost *leasehold.LostError
 		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
@@ -67,10 +62,10 @@ func TestAGuardThatFailedEndsTheLock(t *testing.T) {
 }
 
 func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(config())
-		lock := w.acquire(c, "job")
-		cancelled := w.transact(noteIf("a", "1"), lock.Guard())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guard())
 		code := aws.String("TransactionConflict")
 		conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}, {Code: code}}}
 		for name, tc := range map[string]struct {
@@ -90,79 +85,79 @@ func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
 				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
 			}
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 // commitsIn runs commits and guards in a table of layout l.
 func commitsIn(t *testing.T, l layout.Layout) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.work()
-		if err := table.Create(t.Context(), w.db, table.Spec{Name: "layout", Layout: l}); err != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		if err := table.Create(t.Context(), w.DB, table.Spec{Name: "layout", Layout: l}); err != nil {
 			t.Fatal(err)
 		}
-		cfg := config()
+		cfg := lab.Config()
 		cfg.Table, cfg.Layout = "layout", l
-		a, _ := w.client(cfg)
-		b, wire := w.client(cfg)
-		lock := w.acquire(a, "job")
+		a, _ := w.Client(cfg)
+		b, wire := w.Client(cfg)
+		lock := w.Acquire(a, "job")
 		guard := lock.Guard()
-		elapse(time.Minute) // of renewals
-		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		lab.Elapse(time.Minute) // of renewals
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatalf("commit: %v", err)
 		}
 		if _, err := lock.Read(t.Context(), nil); err != nil {
 			t.Errorf("read: %v", err)
 		}
-		if err := lock.CommitAndRelease(t.Context(), writes(note("a", "2"))); err != nil {
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
 			t.Fatalf("commit and release: %v", err)
 		}
-		lock = w.acquire(b, "job")
-		if err := w.transact(guard, note("a", "stale")); err == nil {
+		lock = w.Acquire(b, "job")
+		if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
 			t.Error("a guard holds beyond its grant")
 		}
-		wire.setFault(script(delayed(time.Minute), hangs, hangs)) // arrives when the key is another's
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), hangs, hangs)) // arrives when the key is another's
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := lock.Commit(ctx, writes(note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
-		w.release(lock)
-		lock = w.acquire(a, "job")
-		elapse(2 * time.Minute)
-		w.wantLog("1", "2")
+		w.Release(lock)
+		lock = w.Acquire(a, "job")
+		lab.Elapse(2 * time.Minute)
+		w.WantLog("1", "2")
 		// Broken, as an operator does it: the next commit finds out.
 		if err := b.Break(t.Context(), lock.Record()); err != nil {
 			t.Fatal(err)
 		}
-		if err := lock.Commit(t.Context(), writes(note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("commit after a break: %v", err)
 		}
-		w.wantLog("1", "2")
+		w.WantLog("1", "2")
 	})
 }
 
 func get(id string) types.TransactGetItem {
-	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: workKey(id)}}
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: lab.WorkKey(id)}}
 }
 
 func TestAReadSeesTheGrantStanding(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		if err := lock.Commit(t.Context(), writes(note("a", "1"), note("c", "2"))); err != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))); err != nil {
 			t.Fatal(err)
 		}
-		wire.sent()
-		wire.meter = &meter{}
+		wire.Sent()
+		wire.Meter = &lab.Meter{}
 		items, err := lock.Read(t.Context(), []types.TransactGetItem{get("c"), get("b"), get("a")})
-		if err != nil || len(items) != 3 || logOf(items[0])[0] != "2" || items[1] != nil || logOf(items[2])[0] != "1" {
+		if err != nil || len(items) != 3 || lab.Log(items[0])[0] != "2" || items[1] != nil || lab.Log(items[2])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}
-		if used := wire.meter.reset(); len(wire.sent()) != 1 || used != (units{read: 8}) { // two for each item
+		if used := wire.Meter.Reset(); len(wire.Sent()) != 1 || used != (lab.Units{Read: 8}) { // two for each item
 			t.Errorf("used %+v", used)
 		}
-		w.steal("job")
+		w.Steal("job")
 		if _, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")}); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("read: %v", err)
 		}
@@ -173,36 +168,36 @@ func TestAReadSeesTheGrantStanding(t *testing.T) {
 }
 
 func TestAReadIsRepeatedUntilItIsAnswered(t *testing.T) {
-	for name, fault := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"conflict":  answer(func() *http.Response { return cancellation("None", "TransactionConflict") }),
-		"throttled": answer(func() *http.Response { return refusal(400, "ThrottlingException") }),
-		"reset":     loseReply,
+	for name, fault := range map[string]lab.Fault{
+		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
+		"throttled": lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }),
+		"reset":     lab.LoseReply,
 		"silence":   hangs,
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(config())
-				lock := w.acquire(c, "job")
-				wire.setFault(once(call.reads, fault))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Once(lab.Call.Reads, fault))
 				if items, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")}); err != nil || len(items) != 1 {
 					t.Errorf("read %v: %v", items, err)
 				}
-				wire.setFault(respond(call.reads, func() *http.Response { return refusal(400, "AccessDeniedException") }))
+				wire.SetFault(lab.Respond(lab.Call.Reads, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
 				var op *leasehold.OpError
 				if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
 					t.Errorf("refused: %v", err)
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestAReadEndsWithItsContextOrTheTrust(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -219,10 +214,10 @@ func TestAReadEndsWithItsContextOrTheTrust(t *testing.T) {
 }
 
 func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(config())
-		lock := w.acquire(c, "job")
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
 		hundred := make([]types.TransactGetItem, 100)
 		for i := range hundred {
 			hundred[i] = get("a")
@@ -230,7 +225,7 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		for name, gets := range map[string][]types.TransactGetItem{
 			"a hundred items": hundred,
 			"nothing to get":  {{}},
-			"the own record":  {{Get: &types.Get{TableName: aws.String("locks"), Key: keyItem("job")}}},
+			"the own record":  {{Get: &types.Get{TableName: aws.String("locks"), Key: lab.Key("job")}}},
 		} {
 			if _, err := lock.Read(t.Context(), gets); err == nil || lock.Err() != nil {
 				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
@@ -241,10 +236,10 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
-		if sent := wire.sent(); len(sent) != 0 {
+		if sent := wire.Sent(); len(sent) != 0 {
 			t.Errorf("sent %v", sent)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
@@ -257,26 +252,26 @@ func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 }
 
 func TestACommitGoesThroughAWrapperThatDropsItsOptions(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.work()
-		slowly := &wire{engine: w.engine}
-		slowly.setFault(script(nil, slow(2*time.Second)))
-		c, err := leasehold.New(plain{w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slowly })}, config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		slowly := w.Wire()
+		slowly.SetFault(lab.Script(nil, lab.Slow(2*time.Second)))
+		c, err := leasehold.New(plain{w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
 		if err != nil {
 			t.Fatal(err)
 		}
 		leasehold.VirtualClocks(c)
-		lock := w.acquire(c, "job")
-		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		lock := w.Acquire(c, "job")
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Error(err)
 		}
 		// When its values have been read cannot be known: the caller waits for the request.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := lock.Commit(ctx, writes(note("a", "2"))); err != nil {
+		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "2"))); err != nil {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog("1", "2")
-		w.release(lock)
+		w.WantLog("1", "2")
+		w.Release(lock)
 	})
 }

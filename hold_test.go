@@ -19,63 +19,64 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestOneLostReplyOfARenewalLosesNothing(t *testing.T) { // dynamolock, awslabs, python: heartbeats stop for good
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(once(call.renews, loseReply))
-		elapse(2 * time.Minute)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		lab.Elapse(2 * time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Fatalf("lost: %v", err)
 		}
-		if lock.Record().Version != textOf(w.item("job"), "recordVersionNumber") {
+		if lock.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
 			t.Error("the client does not know its own version")
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestARetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock: the same version, extending only its own belief
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		seen := map[string]bool{}
 		var mu sync.Mutex
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renews() {
-				_, err := next()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() {
+				_, err := r.Send()
 				mu.Lock()
 				defer mu.Unlock()
-				v := textOf(w.item("job"), "recordVersionNumber")
+				v := lab.Text(w.Item("job"), "recordVersionNumber")
 				if seen[v] {
 					t.Errorf("version %s was sent twice", v)
 				}
 				seen[v] = true
-				return nil, errors.Join(err, errReset)
+				return nil, errors.Join(err, lab.ErrReset)
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(16 * time.Second)
+		lab.Elapse(16 * time.Second)
 		if len(seen) < 5 {
 			t.Errorf("%d attempts", len(seen))
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = lock.Release(t.Context())
 	})
 }
 
 func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamodb_lock stamps after the call
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, slow(2*time.Second)))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
 		sent := time.Now()
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
 			t.Errorf("after a slow grant trusted until %v, want %v", lock.TrustedUntil(), want)
 		}
-		wire.setFault(once(call.renews, slow(time.Second)))
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second)))
 		sent = time.Now()
 		if err := lock.Renew(t.Context()); err != nil {
 			t.Fatal(err)
@@ -83,37 +84,37 @@ func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamo
 		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
 			t.Errorf("after a slow renewal trusted until %v, want %v", lock.TrustedUntil(), want)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestRenewalsGoOnAfterTrouble(t *testing.T) { // python_dynamodb_lock never heartbeats again after "in danger"
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		for range 5 {
-			wire.setFault(cut)
-			elapse(11 * time.Second)
-			wire.setFault(nil)
-			elapse(6 * time.Second)
+			wire.SetFault(lab.Cut)
+			lab.Elapse(11 * time.Second)
+			wire.SetFault(nil)
+			lab.Elapse(6 * time.Second)
 			if err := lock.Err(); err != nil {
 				t.Fatalf("lost: %v", err)
 			}
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, _ := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		began := time.Now()
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		ended := make(chan time.Time, 1)
 		context.AfterFunc(lock.Context(), func() { ended <- time.Now() })
-		next := w.acquire(b, "job")
+		next := w.Acquire(b, "job")
 		if took := (<-ended).Sub(began); took != 18*time.Second {
 			t.Errorf("trust ended after %v", took)
 		}
@@ -121,7 +122,7 @@ func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
 		if err := context.Cause(lock.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Token != lock.Token() {
 			t.Errorf("cause %v", err)
 		}
-		w.release(next)
+		w.Release(next)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -158,10 +159,10 @@ func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 		"Bind.Cause": func(_ *leasehold.Lock, bound context.Context) error { return context.Cause(bound) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, _ := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
 				k := newClocks(c)
-				lock := w.acquire(c, "job")
+				lock := w.Acquire(c, "job")
 				bound, cancel := lock.Bind(t.Context())
 				defer cancel()
 				if err := look(lock, bound); err != nil {
@@ -185,20 +186,20 @@ func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 }
 
 func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		k := newClocks(c)
 		var lost *leasehold.LostError
 
-		left := w.acquire(c, "left alone", leasehold.WithoutRenewal())
-		elapse(20 * time.Second)
+		left := w.Acquire(c, "left alone", leasehold.WithoutRenewal())
+		lab.Elapse(20 * time.Second)
 		if !errors.As(left.Err(), &lost) || lost.Reason != leasehold.LostExpired {
 			t.Errorf("without renewal: %v", left.Err())
 		}
 
-		renewed := w.acquire(c, "renewed")
-		wire.setFault(once(call.renews, loseReply))
-		elapse(20 * time.Second) // one renewal fails, others succeed
+		renewed := w.Acquire(c, "renewed")
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		lab.Elapse(20 * time.Second) // one renewal fails, others succeed
 		k.boot.Store(int64(time.Hour))
 		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
 			t.Errorf("paused after renewals: %v", renewed.Err())
@@ -209,17 +210,17 @@ func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
 }
 
 func TestALookAfterAPauseBringsTheEndForward(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		k := newClocks(c)
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		derived, cancel := context.WithCancel(lock.Context())
 		defer cancel()
 		k.boot.Store(int64(10 * time.Second)) // suspended, not past the lease
 		if err := lock.Err(); err != nil {
 			t.Fatal(err)
 		}
-		elapse(8 * time.Second)
+		lab.Elapse(8 * time.Second)
 		if derived.Err() == nil {
 			t.Error("a derived context outlives the trust")
 		}
@@ -228,33 +229,33 @@ func TestALookAfterAPauseBringsTheEndForward(t *testing.T) {
 }
 
 func TestAnExpiryWarningIsGivenOnceEachTimeTrustRunsShort(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		var warned atomic.Int64
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal(),
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(),
 			leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned.Add(1) }))
 		for want := range int64(3) {
 			if got := warned.Load(); got != want {
 				t.Errorf("warned %d times, want %d", got, want)
 			}
-			elapse(15 * time.Second)
+			lab.Elapse(15 * time.Second)
 			if err := lock.Renew(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAnEndedTrustDoesNotReviveByALateReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		k := newClocks(c)
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-		elapse(17500 * time.Millisecond)
-		wire.setFault(once(call.renews, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		lab.Elapse(17500 * time.Millisecond)
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
 			k.boot.Store(int64(time.Second)) // suspended while the reply was under way: no timer has run
-			return next()
+			return r.Send()
 		}))
 		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("renew: %v", err)
@@ -267,11 +268,11 @@ func TestAnEndedTrustDoesNotReviveByALateReply(t *testing.T) {
 }
 
 func TestAWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
 		k := newClocks(b)
-		lock := w.acquire(a, "job")
+		lock := w.Acquire(a, "job")
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
@@ -279,53 +280,53 @@ func TestAWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("after a step of an hour: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestALostLockSaysWhoHasIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		happens func(w *world)
+		happens func(w *lab.World)
 		reason  leasehold.LostReason
 	}{
-		"replaced": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "grantId": str("x"), "ownerName": str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
+		"replaced": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
 		}, leasehold.LostReplaced},
-		"resumed elsewhere": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x")})
+		"resumed elsewhere": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x")})
 		}, leasehold.LostReplaced},
-		"broken": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "isReleased": str("1")})
+		"broken": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
 		// By hand, with the version left as it was.
-		"marked released": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"isReleased": str("1")})
+		"marked released": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
-		"given to another": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"ownerName": str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
+		"given to another": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
 		}, leasehold.LostReplaced},
-		"another grant": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"grantId": str("x")})
+		"another grant": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("x")})
 		}, leasehold.LostReplaced},
-		"deleted": {func(w *world) { w.delete("job") }, leasehold.LostBroken},
-		"damaged": {func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": nil})
+		"deleted": {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
+		"damaged": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": nil})
 		}, leasehold.LostBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				var events []leasehold.Event
-				cfg := config()
+				cfg := lab.Config()
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 					if e.Kind == leasehold.EventLost {
 						events = append(events, e)
 					}
 				}
-				c, wire := w.client(cfg)
-				lock := w.acquire(c, "job")
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job")
 				tc.happens(w)
-				before := w.item("job")
-				elapse(6 * time.Second)
+				before := w.Item("job")
+				lab.Elapse(6 * time.Second)
 				var lost *leasehold.LostError
 				if !errors.As(lock.Err(), &lost) || lost.Reason != tc.reason {
 					t.Fatalf("error %v", lock.Err())
@@ -333,14 +334,14 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 				if len(events) != 1 {
 					t.Errorf("%d events", len(events))
 				}
-				wire.sent()
+				wire.Sent()
 				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 					t.Errorf("release: %v", err)
 				}
-				if n := len(wire.sent()); n != 0 {
+				if n := len(wire.Sent()); n != 0 {
 					t.Errorf("%d requests to release what is gone", n)
 				}
-				if after := w.item("job"); len(after) != len(before) || textOf(after, "recordVersionNumber") != textOf(before, "recordVersionNumber") {
+				if after := w.Item("job"); len(after) != len(before) || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
 					t.Errorf("the loser changed the record to %v", after)
 				}
 			})
@@ -349,30 +350,30 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 }
 
 func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		var warned []time.Time
 		began := time.Now()
 		warning := leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned = append(warned, time.Now()) })
-		lock := w.acquire(c, "job", warning)
-		elapse(time.Minute)
+		lock := w.Acquire(c, "job", warning)
+		lab.Elapse(time.Minute)
 		if len(warned) != 0 {
 			t.Fatalf("warned without need after %v", warned[0].Sub(began))
 		}
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		until := lock.TrustedUntil()
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if len(warned) != 1 || !warned[0].Equal(until.Add(-5*time.Second)) {
 			t.Errorf("warned %d times, trust ended at %v", len(warned), until)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = lock.Release(t.Context())
 
 		warned = nil
 		k := newClocks(c)
-		paused := w.acquire(c, "other", warning)
+		paused := w.Acquire(c, "other", warning)
 		k.boot.Store(int64(time.Hour)) // past the warning and the lease at once
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 		if len(warned) != 1 {
 			t.Errorf("after a pause warned %d times", len(warned))
 		}
@@ -381,42 +382,42 @@ func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing
 }
 
 func TestNoRenewalIsSentAfterTrustHasEnded(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		ended := make(chan struct{})
 		context.AfterFunc(lock.Context(), func() { close(ended) })
-		wire.setFault(func(ctx context.Context, c call, _ func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			select {
 			case <-ended:
-				if c.renews() {
+				if r.Renews() {
 					t.Errorf("renewed after the end")
 				}
 			default:
 			}
-			return refusal(500, "InternalServerError"), nil
+			return lab.Refusal(500, "InternalServerError"), nil
 		})
-		elapse(5 * time.Minute)
+		lab.Elapse(5 * time.Minute)
 		_ = lock.Release(t.Context())
 	})
 }
 
 func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial, half of them expire
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const n = 2000
-		c, wire := w.client(config())
+		c, wire := w.Client(lab.Config())
 		var locks []*leasehold.Lock
 		for i := range n {
-			locks = append(locks, w.acquire(c, fmt.Sprintf("job/%d", i)))
+			locks = append(locks, w.Acquire(c, fmt.Sprintf("job/%d", i)))
 		}
 		var now, most atomic.Int64
-		wire.setFault(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			defer now.Add(-1)
 			time.Sleep(5 * time.Millisecond)
-			return next()
+			return r.Send()
 		})
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		for _, l := range locks {
 			if l.Err() != nil {
 				t.Fatalf("%v: %v", l.Key(), l.Err())
@@ -435,32 +436,32 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial,
 }
 
 func TestAHungRenewalDelaysNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		a, b := w.acquire(c, "a"), w.acquire(c, "b")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renews() && bytes.Contains(c.body, []byte(`"S":"a"`)) {
-				return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"a"`)) {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if a.Err() == nil || b.Err() != nil {
 			t.Errorf("a: %v, b: %v", a.Err(), b.Err())
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = a.Release(t.Context())
-		w.release(b)
+		w.Release(b)
 	})
 }
 
 func TestAShorterLeaseEndsTrustBeforeItIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
-		wire.setFault(once(call.renews, func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Cut(r)
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -470,7 +471,7 @@ func TestAShorterLeaseEndsTrustBeforeItIsSent(t *testing.T) {
 		if left := time.Until(lock.TrustedUntil()); left > 9*time.Second {
 			t.Errorf("%v of trust left under a lease of 10s", left)
 		}
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 		if lock.Err() == nil {
 			t.Error("believed in past the shorter lease")
 		}
@@ -479,8 +480,8 @@ func TestAShorterLeaseEndsTrustBeforeItIsSent(t *testing.T) {
 }
 
 func TestEndsOfContexts(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		lock, err := c.Acquire(ctx, "job")
@@ -501,7 +502,7 @@ func TestEndsOfContexts(t *testing.T) {
 		if bound.Value(key{}) != "bound" {
 			t.Error("Bind lost the values")
 		}
-		w.release(lock)
+		w.Release(lock)
 		for name, ctx := range map[string]context.Context{"Context": lock.Context(), "derived": derived, "Bind": bound} {
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -512,27 +513,27 @@ func TestEndsOfContexts(t *testing.T) {
 }
 
 func TestTrustEndsBeforeTheReleaseIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.releases() && lock.Err() == nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() && lock.Err() == nil {
 				t.Error("the release was sent while the lock was believed in")
 			}
-			return next()
+			return r.Send()
 		})
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestDo(t *testing.T) {
 	failed := errors.New("failed")
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		free := func(name string) {
 			t.Helper()
 			synctest.Wait()
-			if textOf(w.item("job"), "isReleased") != "1" {
+			if lab.Text(w.Item("job"), "isReleased") != "1" {
 				t.Errorf("%s: not released", name)
 			}
 		}
@@ -564,7 +565,7 @@ func TestDo(t *testing.T) {
 		free("Goexit")
 
 		err := do(func(ctx context.Context, l *leasehold.Lock) error {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "isReleased": str("1")})
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
 			<-ctx.Done()
 			return failed
 		})
@@ -572,26 +573,26 @@ func TestDo(t *testing.T) {
 			t.Errorf("lost: %v", err)
 		}
 
-		other, _ := w.client(config())
-		lock := w.acquire(other, "job")
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(other, "job")
 		ran := false
 		err = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { ran = true; return nil }, leasehold.NoWait())
 		if ran || !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("held: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 
-		err = do(func(context.Context, *leasehold.Lock) error { wire.setFault(cut); return nil })
+		err = do(func(context.Context, *leasehold.Lock) error { wire.SetFault(lab.Cut); return nil })
 		if err != nil {
 			t.Errorf("a release that cannot reach DynamoDB: %v", err)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 	})
 }
 
 func TestAnEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
 		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
 			cancel()
@@ -602,30 +603,30 @@ func TestAnEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("error %v, record %v", err, w.item("job"))
+		if err != nil || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("error %v, record %v", err, w.Item("job"))
 		}
 	})
 }
 
 func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 		n := 0
 		var late func() (*http.Response, error)
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if !c.renews() {
-				return next()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !r.Renews() {
+				return r.Send()
 			}
 			n++
 			switch n {
 			case 1:
-				_, _ = next()
+				_, _ = r.Send()
 			case 50:
-				late = next
+				late = r.Send
 			}
-			return nil, errReset
+			return nil, lab.ErrReset
 		})
 		renew := func(opts ...leasehold.RenewOption) {
 			before := n
@@ -647,7 +648,7 @@ func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
 		renew(leasehold.WithLease(time.Hour))
 		left := time.Until(lock.TrustedUntil())
 		_, _ = late() // the shorter lease lands
-		if got := textOf(w.item("job"), "leaseDuration"); got != "2000" {
+		if got := lab.Text(w.Item("job"), "leaseDuration"); got != "2000" {
 			t.Fatalf("lease %s", got)
 		}
 		if left > 2*time.Second {
@@ -658,14 +659,14 @@ func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
 }
 
 func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "job")
-		elapse(6 * time.Second)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		lab.Elapse(6 * time.Second)
 		if err := lock.Renew(t.Context(), leasehold.WithLease(2*time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Errorf("lost: %v", err)
 		}
@@ -674,15 +675,15 @@ func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 }
 
 func TestAShorterLeaseThatMayHaveLandedIsRenewedInItsOwnTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		elapse(6 * time.Second)
-		wire.setFault(once(call.renews, loseReply))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		lab.Elapse(6 * time.Second)
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 		defer cancel()
 		_ = lock.Renew(ctx, leasehold.WithLease(2*time.Second))
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Errorf("lost: %v", err)
 		}
@@ -691,14 +692,14 @@ func TestAShorterLeaseThatMayHaveLandedIsRenewedInItsOwnTime(t *testing.T) {
 }
 
 func TestAnExpiryWarningComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		var warned int
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour), leasehold.WithExpiryWarning(time.Minute, func(*leasehold.Lock) { warned++ }))
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour), leasehold.WithExpiryWarning(time.Minute, func(*leasehold.Lock) { warned++ }))
 		if err := lock.Renew(t.Context(), leasehold.WithLease(30*time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		if warned != 1 {
 			t.Errorf("warned %d times", warned)
 		}
@@ -707,49 +708,49 @@ func TestAnExpiryWarningComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 }
 
 func TestALeaseMayBeForEver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))
 		if err != nil {
-			t.Fatalf("%v: %v", err, textOf(w.item("job"), "leaseDuration"))
+			t.Fatalf("%v: %v", err, lab.Text(w.Item("job"), "leaseDuration"))
 		}
 		if lock.Err() != nil {
 			t.Error(lock.Err())
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestEventsOfAHeldLockCarryItsCallersValuesWithoutTheirEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
 			if ctx.Err() != nil {
 				t.Errorf("%s: the context has ended: %v", e.Kind, ctx.Err())
 			}
 		}
-		c, _ := w.client(cfg)
-		lock := w.acquire(c, "job")
-		elapse(10 * time.Second)
-		w.release(lock)
+		c, _ := w.Client(cfg)
+		lock := w.Acquire(c, "job")
+		lab.Elapse(10 * time.Second)
+		w.Release(lock)
 	})
 }
 
 func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
 	for name, landed := range map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 				n := 0
-				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if !c.renews() {
-						return next()
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if !r.Renews() {
+						return r.Send()
 					}
 					if n++; n == landed {
-						_, _ = next()
+						_, _ = r.Send()
 					}
-					return nil, errReset
+					return nil, lab.ErrReset
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
@@ -760,21 +761,21 @@ func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
 				if n < 110 {
 					t.Fatalf("%d attempts", n)
 				}
-				wire.setFault(nil)
+				wire.SetFault(nil)
 				if err := lock.Renew(t.Context()); err != nil {
 					t.Errorf("answered: %v", err)
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestALockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-		w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "grantId": str("x"), "isReleased": str("1")})
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "isReleased": lab.Str("1")})
 		var lost *leasehold.LostError
 		if err := lock.Renew(t.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced {
 			t.Errorf("error %v", err)
@@ -784,31 +785,31 @@ func TestALockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
 }
 
 func TestAThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		var sent []time.Time
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renews() {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() {
 				if sent = append(sent, time.Now()); len(sent) == 1 {
-					return refusal(400, "TransactionConflictException"), nil
+					return lab.Refusal(400, "TransactionConflictException"), nil
 				}
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(6 * time.Second)
+		lab.Elapse(6 * time.Second)
 		if len(sent) < 2 || !sent[1].Equal(sent[0]) {
 			t.Errorf("sent at %v", sent)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestARenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-		wire.setFault(once(call.renews, cut))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Cut))
 		began := time.Now()
 		if err := lock.Renew(t.Context()); err != nil {
 			t.Error(err)
@@ -816,14 +817,14 @@ func TestARenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 		if took := time.Since(began); took < 2*time.Second || took > 2100*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 // showNothing takes the old item out of a refusal, as an engine does that does
 // not know ReturnValuesOnConditionCheckFailure.
-func showNothing(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-	res, err := next()
+func showNothing(r *lab.Request) (*http.Response, error) {
+	res, err := r.Send()
 	if err != nil || res.StatusCode != http.StatusBadRequest {
 		return res, err
 	}
@@ -832,33 +833,33 @@ func showNothing(_ context.Context, _ call, next func() (*http.Response, error))
 		res.Body = io.NopCloser(bytes.NewReader(body))
 		return res, err
 	}
-	return refusal(400, "ConditionalCheckFailedException"), nil
+	return lab.Refusal(400, "ConditionalCheckFailedException"), nil
 }
 
 func TestAnEngineThatShowsNoOldItemIsAsked(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, wire := w.client(config())
-		wire.setFault(showNothing)
-		lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		wire.SetFault(showNothing)
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
 		var held *leasehold.HeldError
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Holder.Token != lock.Token() {
 			t.Errorf("held: %v", err)
 		}
-		if sent := wire.sent(); len(sent) != 2 || sent[1].op != "GetItem" {
+		if sent := wire.Sent(); len(sent) != 2 || sent[1].Op != "GetItem" {
 			t.Errorf("sent %v", sent)
 		}
-		w.release(lock)
+		w.Release(lock)
 
-		lost := w.acquire(b, "job", leasehold.WithoutRenewal())
-		w.delete("job")
-		next := w.acquire(a, "job")
+		lost := w.Acquire(b, "job", leasehold.WithoutRenewal())
+		w.Delete("job")
+		next := w.Acquire(a, "job")
 		var gone *leasehold.LostError
 		if err := lost.Renew(t.Context()); !errors.As(err, &gone) || gone.Reason != leasehold.LostReplaced || gone.By.Token != next.Token() {
 			t.Errorf("lost: %v", err)
 		}
 		_ = lost.Release(t.Context())
-		w.release(next)
+		w.Release(next)
 
 		if _, err := b.Acquire(t.Context(), "none", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("none: %v", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testing.T) {
@@ -21,14 +22,14 @@ func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *test
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
 				var asked atomic.Int32
-				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if c.grants() && asked.Add(1) <= 250 {
-						return nil, errReset
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Grants() && asked.Add(1) <= 250 {
+						return nil, lab.ErrReset
 					}
-					return next()
+					return r.Send()
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -29,7 +30,7 @@ import (
 type stage []leasehold.Config
 
 func locksOf(tableName string, l layout.Layout) leasehold.Config {
-	cfg := config()
+	cfg := lab.Config()
 	cfg.Table, cfg.Layout = tableName, l
 	return cfg
 }
@@ -84,15 +85,15 @@ const (
 
 // sideBySide runs processes of several stages at once, one of which loses its
 // network in the midst of its work, and returns what they did.
-func sideBySide(t *testing.T, w *world, stages ...stage) *section {
+func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}
 	var all sync.WaitGroup
 	process := func(st stage, dies bool) {
 		var locks []*leasehold.Client
-		var wires []*wire
+		var wires []*lab.Wire
 		for _, cfg := range st {
-			c, wire := w.client(cfg)
+			c, wire := w.Client(cfg)
 			locks, wires = append(locks, c), append(wires, wire)
 		}
 		all.Go(func() {
@@ -100,7 +101,7 @@ func sideBySide(t *testing.T, w *world, stages ...stage) *section {
 				err := nested(t.Context(), st, locks, nil, func(ctx context.Context, held []grantIn) error {
 					if dies {
 						for _, wire := range wires {
-							wire.setFault(cut)
+							wire.SetFault(lab.Cut)
 						}
 					}
 					return s.work(ctx, held)
@@ -160,7 +161,7 @@ func (s *section) mustExclude(t *testing.T) {
 func testMovingInPlace(t *testing.T, old func(release bool) stage) {
 	for _, deletes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delete on release %v", deletes), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				sideBySide(t, w, old(deletes), stage{locksOf("locks", layout.Native{})}).mustExclude(t)
 			})
 		})
@@ -189,9 +190,9 @@ func others() []layout.Layout {
 }
 
 // threeStages are those of a move to another table.
-func threeStages(t *testing.T, w *world, l layout.Layout) (onlyOld, both, onlyNative stage) {
+func threeStages(t *testing.T, w *lab.World, l layout.Layout) (onlyOld, both, onlyNative stage) {
 	t.Helper()
-	if err := table.Create(t.Context(), w.db, table.Spec{Name: "old", Layout: l}); err != nil {
+	if err := table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}); err != nil {
 		t.Fatal(err)
 	}
 	old, native := locksOf("old", l), locksOf("locks", layout.Native{})
@@ -202,13 +203,13 @@ func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
 			t.Run("old beside both", func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					onlyOld, both, _ := threeStages(t, w, l)
 					sideBySide(t, w, onlyOld, both).mustExclude(t)
 				})
 			})
 			t.Run("both beside native", func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					_, both, onlyNative := threeStages(t, w, l)
 					sideBySide(t, w, both, onlyNative).mustExclude(t)
 				})
@@ -218,7 +219,7 @@ func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
 }
 
 func TestMovingToAnotherTableNeedsTheStageInBetween(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		onlyOld, _, onlyNative := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, onlyOld, onlyNative); s.overlaps.Load() == 0 {
 			t.Error("nobody met anybody: these tests would not see two holders")
@@ -227,9 +228,9 @@ func TestMovingToAnotherTableNeedsTheStageInBetween(t *testing.T) {
 }
 
 // ttlOn turns TTL on as table.Create does for native.
-func ttlOn(t *testing.T, w *world) {
+func ttlOn(t *testing.T, w *lab.World) {
 	t.Helper()
-	_, err := w.db.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+	_, err := w.DB.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String("locks"),
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
 	})
@@ -244,23 +245,23 @@ func ttlOn(t *testing.T, w *world) {
 func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				ttlOn(t, w)
-				native, _ := w.client(locksOf("locks", layout.Native{}))
+				native, _ := w.Client(locksOf("locks", layout.Native{}))
 				defer native.Close(t.Context())
-				shared, _ := w.client(locksOf("locks", l))
+				shared, _ := w.Client(locksOf("locks", l))
 				defer shared.Close(t.Context())
-				first := w.acquire(native, "job")
-				w.release(first)
-				if w.item("job")["expiresAt"] == nil {
+				first := w.Acquire(native, "job")
+				w.Release(first)
+				if w.Item("job")["expiresAt"] == nil {
 					t.Fatal("a native release leaves no expiry")
 				}
-				lock := w.acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // renewed every 15 days
-				elapse(30 * 24 * time.Hour)
+				lock := w.Acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // renewed every 15 days
+				lab.Elapse(30 * 24 * time.Hour)
 				if err := lock.Err(); err != nil || lock.Token() <= first.Token() {
 					t.Errorf("error %v, token %d after %d", err, lock.Token(), first.Token())
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}

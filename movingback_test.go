@@ -13,13 +13,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // dynamolock does what a client of cirello.io/dynamolock v2 to v5 does of a
 // grant and a release: it fails where that fails.
 type dynamolock struct {
-	w       *world
+	w       *lab.World
 	owner   string
 	version string // of its grant
 	n       int
@@ -29,8 +30,8 @@ var errDynamolockHeld = errors.New("dynamolock: held")
 
 func (d *dynamolock) acquire(key string) error {
 	item := map[string]types.AttributeValue{}
-	if old := d.w.item(key); old != nil {
-		if lease := textOf(old, "leaseDuration"); lease != "" {
+	if old := d.w.Item(key); old != nil {
+		if lease := lab.Text(old, "leaseDuration"); lease != "" {
 			if _, err := time.ParseDuration(lease); err != nil {
 				return fmt.Errorf("cannot parse lease duration: %w", err)
 			}
@@ -44,32 +45,32 @@ func (d *dynamolock) acquire(key string) error {
 	d.n++
 	d.version = fmt.Sprintf("%d:%s%d", time.Now().UnixNano(), strings.Repeat("A", 51), d.n)
 	maps.Copy(item, map[string]types.AttributeValue{
-		"key": str(key), "ownerName": str(d.owner), "leaseDuration": str("20s"), "recordVersionNumber": str(d.version),
+		"key": lab.Str(key), "ownerName": lab.Str(d.owner), "leaseDuration": lab.Str("20s"), "recordVersionNumber": lab.Str(d.version),
 	})
-	_, err := d.w.db.PutItem(d.w.t.Context(), &dynamodb.PutItemInput{
+	_, err := d.w.DB.PutItem(d.w.T.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("locks"), Item: item,
 		ConditionExpression:       aws.String("attribute_not_exists(#k) OR isReleased = :one"),
 		ExpressionAttributeNames:  map[string]string{"#k": "key"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":one": str("1")},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": lab.Str("1")},
 	})
 	return err
 }
 
 func (d *dynamolock) release(key string) error {
-	_, err := d.w.db.UpdateItem(d.w.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": str(key)},
+	_, err := d.w.DB.UpdateItem(d.w.T.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": lab.Str(key)},
 		UpdateExpression:          aws.String("SET isReleased = :one"),
 		ConditionExpression:       aws.String("recordVersionNumber = :v AND ownerName = :o"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":one": str("1"), ":v": str(d.version), ":o": str(d.owner)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": lab.Str("1"), ":v": lab.Str(d.version), ":o": lab.Str(d.owner)},
 	})
 	return err
 }
 
 func TestMovingBackDynamolockFailsOnEachKeyThatNativeWroteLast(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		native, _ := w.client(locksOf("locks", layout.Native{}))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		native, _ := w.Client(locksOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
-		w.release(w.acquire(native, "job"))
+		w.Release(w.Acquire(native, "job"))
 		peer := &dynamolock{w: w, owner: "go-1"}
 		if err := peer.acquire("job"); err == nil || !strings.Contains(err.Error(), "missing unit") {
 			t.Errorf("error %v: the rewriting of docs/migrating is not needed", err)
@@ -78,20 +79,20 @@ func TestMovingBackDynamolockFailsOnEachKeyThatNativeWroteLast(t *testing.T) {
 }
 
 func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		native, _ := w.client(locksOf("locks", layout.Native{}))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		native, _ := w.Client(locksOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
-		w.release(w.acquire(native, "job", leasehold.WithData([]byte("state"))))
-		shared, _ := w.client(locksOf("locks", layout.Dynamolock{}))
+		w.Release(w.Acquire(native, "job", leasehold.WithData([]byte("state"))))
+		shared, _ := w.Client(locksOf("locks", layout.Dynamolock{}))
 		defer shared.Close(t.Context())
-		rewritten := w.acquire(shared, "job", leasehold.IfExists())
-		w.release(rewritten)
+		rewritten := w.Acquire(shared, "job", leasehold.IfExists())
+		w.Release(rewritten)
 
 		peer := &dynamolock{w: w, owner: "go-1"}
 		if err := peer.acquire("job"); err != nil {
 			t.Fatal(err)
 		}
-		if item := w.item("job"); item["data"] == nil || item["expiresAt"] != nil {
+		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
 			t.Errorf("it carried %v", item)
 		}
 		if _, err := shared.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
@@ -100,14 +101,14 @@ func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 		if err := peer.release("job"); err != nil {
 			t.Fatal(err)
 		}
-		lock := w.acquire(shared, "job")
+		lock := w.Acquire(shared, "job")
 		if lock.Token() <= rewritten.Token() || string(lock.Data()) != "state" {
 			t.Errorf("token %d after %d, data %q", lock.Token(), rewritten.Token(), lock.Data())
 		}
 		if err := peer.acquire("job"); !errors.Is(err, errDynamolockHeld) {
 			t.Errorf("dynamolock tried: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
@@ -117,9 +118,9 @@ func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 // read, but native also breaks what dynamolock held. That is why TTL stays off
 // until none of them is left.
 func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
-		native, _ := w.client(locksOf("locks", layout.Native{}))
+		native, _ := w.Client(locksOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
 		peer := &dynamolock{w: w, owner: "go-1"}
 		if err := peer.acquire("job"); err != nil {
@@ -135,8 +136,8 @@ func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
 		if err := peer.acquire("job"); err != nil {
 			t.Fatal(err)
 		}
-		elapse(30 * 24 * time.Hour)
-		if w.item("job") != nil {
+		lab.Elapse(30 * 24 * time.Hour)
+		if w.Item("job") != nil {
 			t.Error("the record is there: TTL could be on beside dynamolock, and docs/migrating says that it must not")
 		}
 	})

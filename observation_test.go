@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
@@ -26,25 +27,25 @@ func carried(t *testing.T, o leasehold.Observation) leasehold.Observation {
 }
 
 func TestWhatAHeldErrorObservedIsWorthALeaseWhoeverHolds(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"its own lease": config(), "a shared lease": sharedConfig()} {
+	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				a, wire := w.client(cfg)
-				lock := w.acquire(a, "job")
-				wire.setFault(cut)
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, wire := w.Client(cfg)
+				lock := w.Acquire(a, "job")
+				wire.SetFault(lab.Cut)
 				_, try := a.TryAcquire(t.Context(), "job")
 				_, one := a.AcquireAny(t.Context(), leasehold.Keys("job"), leasehold.NoWait())
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
 				_, wait := a.Acquire(ctx, "job")
-				elapse(20 * time.Second)
+				lab.Elapse(20 * time.Second)
 				for call, err := range map[string]error{"try": try, "one of several": one, "wait": wait} {
 					var held *leasehold.HeldError
 					if !errors.As(err, &held) || held.Observation == (leasehold.Observation{}) {
 						t.Errorf("%s: %v, observed %+v", call, err, held)
 						continue
 					}
-					b, _ := w.client(config())
+					b, _ := w.Client(lab.Config())
 					if err := b.ImportObservations(0, leasehold.BootObservation(b, carried(t, held.Observation), 20*time.Second)); err != nil {
 						t.Error(err)
 					}
@@ -55,7 +56,7 @@ func TestWhatAHeldErrorObservedIsWorthALeaseWhoeverHolds(t *testing.T) {
 					if err != nil {
 						t.Fatalf("a lease after the error: %v", err)
 					}
-					w.release(next)
+					w.Release(next)
 				}
 				_ = lock.Release(t.Context())
 				_ = a.Close(t.Context())
@@ -65,8 +66,8 @@ func TestWhatAHeldErrorObservedIsWorthALeaseWhoeverHolds(t *testing.T) {
 }
 
 func TestAnObservationOfNothingIsCarriedAndImportedAsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
 		locks, err := rwlock.New(a, "job")
 		if err != nil {
 			t.Fatal(err)
@@ -80,23 +81,23 @@ func TestAnObservationOfNothingIsCarriedAndImportedAsNothing(t *testing.T) {
 		if !errors.As(err, &held) || held.Observation != (leasehold.Observation{}) {
 			t.Fatalf("%v, observed %+v", err, held)
 		}
-		b, _ := w.client(config())
+		b, _ := w.Client(lab.Config())
 		if err := b.ImportObservations(time.Second, carried(t, held.Observation)); err != nil {
 			t.Error(err)
 		}
 		if all := b.Observations(); len(all) > 0 {
 			t.Errorf("imported: %v", all)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
 func TestAnObservationByAClockThatIsNotKnownHereCountsFromItsArrival(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		dead := w.acquire(a, "job")
-		wire.setFault(cut)
-		b, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		b, _ := w.Client(lab.Config())
 		var o leasehold.Observation
 		if err := json.Unmarshal([]byte(`{"key":"job","version":"`+dead.Record().Version+
 			`","leaseMs":20000,"since":"2000-01-01T00:00:00Z","boot":"another","bootMs":1}`), &o); err != nil {
@@ -105,46 +106,46 @@ func TestAnObservationByAClockThatIsNotKnownHereCountsFromItsArrival(t *testing.
 		if err := b.ImportObservations(0, o); err != nil {
 			t.Fatal(err)
 		}
-		elapse(20*time.Second - time.Millisecond)
+		lab.Elapse(20*time.Second - time.Millisecond)
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("before a lease has passed here: %v", err)
 		}
-		elapse(time.Millisecond)
+		lab.Elapse(time.Millisecond)
 		lock, err := b.TryAcquire(t.Context(), "job")
 		if err != nil {
 			t.Fatalf("a lease after its arrival: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestAnObservationIsNeverOlderForBeingCarried(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, _ := w.client(config())
-		b, _ := w.client(config())
-		dead := w.acquire(a, "job", leasehold.WithoutRenewal())
-		elapse(time.Nanosecond)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		dead := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		lab.Elapse(time.Nanosecond)
 		_, err := b.TryAcquire(t.Context(), "job")
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) {
 			t.Fatal(err)
 		}
-		c, _ := w.client(config())
+		c, _ := w.Client(lab.Config())
 		leasehold.SameClocks(c, b)
 		if err := c.ImportObservations(0, carried(t, held.Observation)); err != nil {
 			t.Fatal(err)
 		}
-		elapse(20*time.Second - time.Nanosecond)
+		lab.Elapse(20*time.Second - time.Nanosecond)
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("before a lease has passed: %v", err)
 		}
-		elapse(time.Millisecond)
+		lab.Elapse(time.Millisecond)
 		lock, err := c.TryAcquire(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = dead.Release(t.Context())
 	})
 }

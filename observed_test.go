@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
@@ -47,20 +48,20 @@ func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
 	}
 	const keys = 20
 	for name, acquire := range ways {
-		for kind, cfg := range map[string]leasehold.Config{"own lease": config(), "shared lease": sharedConfig()} {
+		for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
-					holder, wire := w.client(cfg)
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					holder, wire := w.Client(cfg)
 					each("key", keys, func(key string) {
 						if lock, err := acquire(t.Context(), holder, key); err != nil || lock == nil {
 							t.Error(err)
 						}
 						if name == "AcquireAny" {
-							w.acquire(holder, key+"/second")
+							w.Acquire(holder, key+"/second")
 						}
 					})
-					wire.setFault(cut)
-					c, wire := w.client(config())
+					wire.SetFault(lab.Cut)
+					c, wire := w.Client(lab.Config())
 					leasehold.RememberAtMost(c, 5)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
@@ -73,7 +74,7 @@ func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
 						}
 					})
 					// A waiter of one key looks about 25 times in a lease.
-					if sent := len(wire.sent()); sent > 40*2*keys {
+					if sent := len(wire.Sent()); sent > 40*2*keys {
 						t.Errorf("%d requests for %d keys", sent, keys)
 					}
 					_, _ = c.Close(t.Context()), holder.Close(t.Context())
@@ -85,11 +86,11 @@ func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
 
 func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 	const keys = 20
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(config())
-		each("key", keys, func(key string) { w.acquire(holder, key) })
-		wire.setFault(cut)
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.Config())
+		each("key", keys, func(key string) { w.Acquire(holder, key) })
+		wire.SetFault(lab.Cut)
+		c, _ := w.Client(lab.Config())
 		leasehold.RememberAtMost(c, 5)
 		began := time.Now()
 		each("key", keys, func(key string) {
@@ -112,17 +113,17 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 }
 
 func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, _ := w.client(config())
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		c, _ := w.Client(lab.Config())
 		leasehold.RememberAtMost(c, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		w.acquire(holder, "watched")
+		w.Acquire(holder, "watched")
 		go func() { _, err := c.Acquire(ctx, "watched"); done <- err }()
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		for _, key := range []string{"a", "b", "c"} {
-			w.acquire(holder, key)
+			w.Acquire(holder, key)
 			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
 				t.Fatal(err)
 			}
@@ -136,13 +137,13 @@ func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
 		if got := fmt.Sprint(observed()); got != "[b c]" {
 			t.Errorf("the newest two are %v", got)
 		}
-		elapse(5 * time.Second)
+		lab.Elapse(5 * time.Second)
 		if got := fmt.Sprint(observed()); got != "[c watched]" {
 			t.Errorf("looked at since, the newest two are %v", got)
 		}
 		cancel()
 		<-done
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		for _, key := range []string{"a", "b"} {
 			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
 				t.Fatal(err)

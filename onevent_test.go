@@ -8,37 +8,40 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestALockCanBeUsedWhereItsOwnEventIsTold(t *testing.T) {
-	refuse := func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-		if c.renews() {
-			return refusal(500, "InternalServerError"), nil
+	refuse := func(r *lab.Request) (*http.Response, error) {
+		if r.Renews() {
+			return lab.Refusal(500, "InternalServerError"), nil
 		}
-		return next()
+		return r.Send()
 	}
 	for _, kind := range []leasehold.EventKind{leasehold.EventRenewed, leasehold.EventRenewError, leasehold.EventCommitted} {
 		for name, use := range map[string]func(context.Context, *leasehold.Lock) error{
 			"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
-			"Commit":  func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, writes(note("a", "1"))) },
+			"Commit": func(ctx context.Context, l *leasehold.Lock) error {
+				return l.Commit(ctx, lab.Writes(lab.Note("a", "1")))
+			},
 		} {
 			t.Run(string(kind)+", "+name, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					var held atomic.Pointer[leasehold.Lock]
 					var told atomic.Bool
 					used := make(chan error, 1)
-					cfg := config()
+					cfg := lab.Config()
 					cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
 						if lock := held.Load(); e.Kind == kind && lock != nil && !told.Swap(true) {
 							used <- use(ctx, lock)
 						}
 					}
-					c, wire := w.work().client(cfg)
-					lock := w.acquire(c, "job")
+					c, wire := w.Work().Client(cfg)
+					lock := w.Acquire(c, "job")
 					held.Store(lock)
 					switch kind {
 					case leasehold.EventRenewError:
-						wire.setFault(refuse)
+						wire.SetFault(refuse)
 					case leasehold.EventCommitted:
 						go func() { _ = lock.Commit(t.Context(), nil) }()
 					}
@@ -50,8 +53,8 @@ func TestALockCanBeUsedWhereItsOwnEventIsTold(t *testing.T) {
 					case <-time.After(12 * time.Second): // of 18 that it is trusted
 						t.Error("it waits for the event that it was called from")
 					}
-					wire.setFault(nil)
-					elapse(time.Minute)
+					wire.SetFault(nil)
+					lab.Elapse(time.Minute)
 					_ = lock.Release(t.Context())
 				})
 			})

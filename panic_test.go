@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // panicOf returns what a function panics with.
@@ -34,19 +35,19 @@ func TestAnOnEventThatPanicsLeavesNoLockWithoutAHandle(t *testing.T) {
 				continue // told on a goroutine of its own, whose panic ends the process
 			}
 			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					var on atomic.Value
 					on.Store(leasehold.EventKind(""))
-					cfg := config()
+					cfg := lab.Config()
 					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 						if e.Kind == on.Load() {
 							panic("on event")
 						}
 					}
-					c, _ := w.client(cfg)
+					c, _ := w.Client(cfg)
 					var held *leasehold.Lock
 					if kind == leasehold.EventWaiting {
-						held = w.acquire(c, "job")
+						held = w.Acquire(c, "job")
 					}
 					on.Store(kind)
 					if p := panicOf(func() { _ = acquire(t.Context(), c) }); p != "on event" {
@@ -54,9 +55,9 @@ func TestAnOnEventThatPanicsLeavesNoLockWithoutAHandle(t *testing.T) {
 					}
 					on.Store(leasehold.EventKind(""))
 					if held != nil {
-						w.release(held)
+						w.Release(held)
 					}
-					elapse(time.Second)
+					lab.Elapse(time.Second)
 					if n := len(c.Held()); n != 0 {
 						t.Errorf("%d locks held that nobody has", n)
 					}
@@ -64,7 +65,7 @@ func TestAnOnEventThatPanicsLeavesNoLockWithoutAHandle(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					w.release(lock)
+					w.Release(lock)
 					if err := c.Close(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -88,12 +89,12 @@ func TestAPanicInDoIsNotHeldUpByANetworkThatHangs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
 				var panicked time.Time
 				p := panicOf(func() {
 					_ = do(t.Context(), c, func() {
-						wire.setFault(cut)
+						wire.SetFault(lab.Cut)
 						panicked = time.Now()
 						panic("work")
 					})
@@ -101,20 +102,20 @@ func TestAPanicInDoIsNotHeldUpByANetworkThatHangs(t *testing.T) {
 				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // Config.ReleaseGrace
 					t.Errorf("panic %v after %v", p, took)
 				}
-				elapse(5 * time.Second)
+				lab.Elapse(5 * time.Second)
 			})
 		})
 	}
 }
 
 func TestAPanicInDoReleases(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		p := panicOf(func() {
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("work") })
 		})
-		if p != "work" || !w.released("job") {
-			t.Errorf("panic %v, record %v", p, w.item("job"))
+		if p != "work" || !w.IsReleased("job") {
+			t.Errorf("panic %v, record %v", p, w.Item("job"))
 		}
 	})
 }

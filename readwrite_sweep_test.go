@@ -2,38 +2,38 @@ package leasehold_test
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // deadReaders leaves n readers in a row whose process has died.
-func (w *world) deadReaders(key string, n int) {
-	w.t.Helper()
-	p := w.readWriter(key)
+func deadReaders(w *lab.World, key string, n int) {
+	w.T.Helper()
+	p := newReadWriter(w, key)
 	for range n {
 		p.read()
 	}
-	p.wire.setFault(cut)
+	p.wire.SetFault(lab.Cut)
 }
 
-func (w *world) readersOf(key string) int {
-	w.t.Helper()
-	records, err := w.getAll(key)
+func readersOf(w *lab.World, key string) int {
+	w.T.Helper()
+	records, err := holdersOf(w, key)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return len(records)
 }
 
 // getAll lists who holds a key.
-func (w *world) getAll(key string) (held []leasehold.Record, err error) {
-	c, _ := w.client(config())
-	for r, err := range c.List(w.t.Context(), leasehold.ListPrefix(key)) {
+func holdersOf(w *lab.World, key string) (held []leasehold.Record, err error) {
+	c, _ := w.Client(lab.Config())
+	for r, err := range c.List(w.T.Context(), leasehold.ListPrefix(key)) {
 		if err != nil {
 			return nil, err
 		}
@@ -48,39 +48,39 @@ func TestDeadReadersAreRemovedByThoseWhoPass(t *testing.T) {
 	for name, pass := range map[string]func(p *readWriter){
 		"one that reads on and on": func(p *readWriter) {
 			lock := p.read()
-			elapse(2 * time.Minute)
-			p.w.release(lock)
+			lab.Elapse(2 * time.Minute)
+			p.w.Release(lock)
 		},
 		"one that comes and goes": func(p *readWriter) {
 			for range 120 {
-				p.w.release(p.read())
-				elapse(time.Second)
+				p.w.Release(p.read())
+				lab.Elapse(time.Second)
 			}
 		},
 		"one that does nothing in the background": func(p *readWriter) {
 			for range 120 {
-				p.w.release(p.read(leasehold.WithoutRenewal()))
-				elapse(time.Second)
+				p.w.Release(p.read(leasehold.WithoutRenewal()))
+				lab.Elapse(time.Second)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				w.deadReaders("set", 90)
-				p := w.readWriter("set")
-				p.wire.meter = &meter{}
-				w.release(p.read())
-				if used := p.wire.meter.reset(); used.write < 40 {
-					t.Fatalf("%v units beside 90 readers: they are not there", used.write)
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				deadReaders(w, "set", 90)
+				p := newReadWriter(w, "set")
+				p.wire.Meter = &lab.Meter{}
+				w.Release(p.read())
+				if used := p.wire.Meter.Reset(); used.Write < 40 {
+					t.Fatalf("%v units beside 90 readers: they are not there", used.Write)
 				}
 				pass(p)
-				if n := w.readersOf("set"); n != 0 {
+				if n := readersOf(w, "set"); n != 0 {
 					t.Errorf("%d of 90 dead readers are left", n)
 				}
-				p.wire.meter.reset()
-				w.release(p.read())
-				if used := p.wire.meter.reset(); used.write > 2 {
-					t.Errorf("%v units", used.write)
+				p.wire.Meter.Reset()
+				w.Release(p.read())
+				if used := p.wire.Meter.Reset(); used.Write > 2 {
+					t.Errorf("%v units", used.Write)
 				}
 			})
 		})
@@ -88,63 +88,63 @@ func TestDeadReadersAreRemovedByThoseWhoPass(t *testing.T) {
 }
 
 func TestAReaderThatRenewsIsNeverRemovedByThoseWhoPass(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		slow, p := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		slow, p := newReadWriter(w, "set"), newReadWriter(w, "set")
 		lock := slow.read()
 		// Its renewals land, but for those of more than half of each minute.
 		var until atomic.Int64
-		slow.wire.setFault(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+		slow.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if time.Now().UnixNano() < until.Load() {
-				return hang(ctx)
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		passing := p.read()
 		for range 20 {
 			until.Store(time.Now().Add(12 * time.Second).UnixNano())
-			elapse(25 * time.Second)
+			lab.Elapse(25 * time.Second)
 		}
 		if err := lock.Err(); err != nil {
 			t.Error(err)
 		}
-		w.release(passing)
-		w.release(lock)
+		w.Release(passing)
+		w.Release(lock)
 	})
 }
 
 func TestAReaderWhoseRenewalArrivesBeforeItsRemovalStays(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		late, p := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		late, p := newReadWriter(w, "set"), newReadWriter(w, "set")
 		lock, passing := late.read(leasehold.WithoutRenewal()), p.read()
-		elapse(17 * time.Second)
+		lab.Elapse(17 * time.Second)
 		// Sent while it was trusted, and long on its way.
 		var arrive func() (*http.Response, error)
-		late.wire.setFault(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+		late.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if arrive == nil {
-				arrive = next
+				arrive = r.Send
 			}
-			return hang(ctx)
+			return lab.Cut(r)
 		})
 		if err := lock.Renew(t.Context()); err == nil {
 			t.Fatal("it was renewed")
 		}
-		p.wire.setFault(once(call.sweeps, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+		p.wire.SetFault(lab.Once(sweeps, func(r *lab.Request) (*http.Response, error) {
 			_, _ = arrive()
 			arrive = nil
-			return next()
+			return r.Send()
 		}))
-		elapse(30 * time.Second)
+		lab.Elapse(30 * time.Second)
 		if arrive != nil {
 			t.Fatal("nothing was to be removed")
 		}
-		if n := w.readersOf("set"); n != 2 {
+		if n := readersOf(w, "set"); n != 2 {
 			t.Errorf("%d readers, want the one renewed and the one that passes", n)
 		}
-		w.release(passing)
+		w.Release(passing)
 	})
 }
 
 // sweeps reports whether the request removes dead readers and nothing else.
-func (c call) sweeps() bool {
-	return c.op == "UpdateItem" && bytes.Contains(c.body, []byte(`"UpdateExpression":"REMOVE `)) && bytes.Contains(c.body, []byte("attribute_type("))
+func sweeps(c lab.Call) bool {
+	return c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte(`"UpdateExpression":"REMOVE `)) && bytes.Contains(c.Body, []byte("attribute_type("))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/table"
@@ -22,41 +23,41 @@ import (
 
 // readWriter is one process that reads and writes under a key.
 type readWriter struct {
-	w    *world
+	w    *lab.World
 	c    *leasehold.Client
-	wire *wire
+	wire *lab.Wire
 	l    *rwlock.RWLock
 }
 
-func (w *world) readWriter(key string, change ...func(*leasehold.Config)) *readWriter {
-	w.t.Helper()
-	cfg := config()
+func newReadWriter(w *lab.World, key string, change ...func(*leasehold.Config)) *readWriter {
+	w.T.Helper()
+	cfg := lab.Config()
 	for _, f := range change {
 		f(&cfg)
 	}
-	c, wire := w.client(cfg)
-	w.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c, wire := w.Client(cfg)
+	w.T.Cleanup(func() { _ = c.Close(context.Background()) })
 	l, err := rwlock.New(c, key)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return &readWriter{w, c, wire, l}
 }
 
 func (p *readWriter) read(opts ...leasehold.AcquireOption) *leasehold.Lock {
-	p.w.t.Helper()
-	lock, err := p.l.AcquireRead(p.w.t.Context(), opts...)
+	p.w.T.Helper()
+	lock, err := p.l.AcquireRead(p.w.T.Context(), opts...)
 	if err != nil {
-		p.w.t.Fatal(err)
+		p.w.T.Fatal(err)
 	}
 	return lock
 }
 
 func (p *readWriter) write(opts ...leasehold.AcquireOption) *leasehold.Lock {
-	p.w.t.Helper()
-	lock, err := p.l.AcquireWrite(p.w.t.Context(), opts...)
+	p.w.T.Helper()
+	lock, err := p.l.AcquireWrite(p.w.T.Context(), opts...)
 	if err != nil {
-		p.w.t.Fatal(err)
+		p.w.T.Fatal(err)
 	}
 	return lock
 }
@@ -103,8 +104,8 @@ func (b *begun) within(t *testing.T, d time.Duration) *leasehold.Lock {
 }
 
 func TestReadersShareAKeyAndAWriterExcludesAll(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		r1, r2, r3 := a.read(), b.read(), a.read()
 		if r1.Token() >= r2.Token() || r2.Token() >= r3.Token() {
 			t.Errorf("tokens %d, %d, %d do not grow", r1.Token(), r2.Token(), r3.Token())
@@ -113,7 +114,7 @@ func TestReadersShareAKeyAndAWriterExcludesAll(t *testing.T) {
 			t.Errorf("a writer beside readers: %v", err)
 		}
 		for _, r := range []*leasehold.Lock{r1, r2, r3} {
-			w.release(r)
+			w.Release(r)
 		}
 		wr := b.write(leasehold.NoWait())
 		if wr.Token() <= r3.Token() {
@@ -125,74 +126,74 @@ func TestReadersShareAKeyAndAWriterExcludesAll(t *testing.T) {
 				t.Errorf("beside a writer: %v", err)
 			}
 		}
-		w.release(wr)
-		w.release(a.read(leasehold.NoWait()))
+		w.Release(wr)
+		w.Release(a.read(leasehold.NoWait()))
 	})
 }
 
 func TestAReadOrWriteLockIsGrantedInOneWriteButForTheFirstReaderEver(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
-		w.release(p.write())
-		if ops := opsOf(p.wire.sent()); ops != "UpdateItem UpdateItem" {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
+		w.Release(p.write())
+		if ops := opsOf(p.wire.Sent()); ops != "UpdateItem UpdateItem" {
 			t.Errorf("a writer's grant and release on a new row: %s", ops)
 		}
-		elapse(time.Second) // readers first
-		w.release(p.write())
-		w.release(p.read())
-		if ops := opsOf(p.wire.sent()); ops != "UpdateItem UpdateItem UpdateItem UpdateItem" {
+		lab.Elapse(time.Second) // readers first
+		w.Release(p.write())
+		w.Release(p.read())
+		if ops := opsOf(p.wire.Sent()); ops != "UpdateItem UpdateItem UpdateItem UpdateItem" {
 			t.Errorf("two grants and releases: %s", ops)
 		}
-		p = w.readWriter("new")
-		w.release(p.read())
-		if ops := opsOf(p.wire.sent()); ops != "UpdateItem GetItem UpdateItem UpdateItem" {
+		p = newReadWriter(w, "new")
+		w.Release(p.read())
+		if ops := opsOf(p.wire.Sent()); ops != "UpdateItem GetItem UpdateItem UpdateItem" {
 			t.Errorf("the first reader of a new row: %s", ops)
 		}
 	})
 }
 
-func opsOf(calls []call) string {
+func opsOf(calls []lab.Call) string {
 	s := ""
 	for i, c := range calls {
 		if i > 0 {
 			s += " "
 		}
-		s += c.op
+		s += c.Op
 	}
 	return s
 }
 
 func TestAWaitingWriterKeepsNewReadersOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b, c := newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set")
 		r := a.read()
 		writer := begin(t.Context(), b.l.AcquireWrite)
-		elapse(time.Minute) // its intent is renewed
+		lab.Elapse(time.Minute) // its intent is renewed
 		reader := begin(t.Context(), c.l.AcquireRead)
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if reader.granted() != nil || writer.granted() != nil {
 			t.Fatal("granted beside a reader and a writer that waits")
 		}
 		if _, err := a.l.AcquireRead(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("a try to read while a writer waits: %v", err)
 		}
-		w.release(r)
+		w.Release(r)
 		wr := writer.within(t, 2*time.Second)
-		if w.item("set")["intent"] != nil {
+		if w.Item("set")["intent"] != nil {
 			t.Error("a writer that was granted intends still")
 		}
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if reader.granted() != nil {
 			t.Fatal("a reader was granted beside the writer")
 		}
-		w.release(wr)
-		w.release(reader.within(t, 2*time.Second))
+		w.Release(wr)
+		w.Release(reader.within(t, 2*time.Second))
 	})
 }
 
 func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		r := a.read()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -200,56 +201,56 @@ func TestAWriterThatGivesUpLetsReadersIn(t *testing.T) {
 		if _, err := b.l.AcquireWrite(ctx); !errors.As(err, &held) || held.Holder.Grant != r.Record().Grant {
 			t.Errorf("a writer whose wait has ended: %v", err)
 		}
-		elapse(time.Second)
-		if w.item("set")["intent"] != nil {
+		lab.Elapse(time.Second)
+		if w.Item("set")["intent"] != nil {
 			t.Error("the intent of a writer that gave up is there still")
 		}
-		w.release(b.read(leasehold.NoWait()))
-		w.release(r)
+		w.Release(b.read(leasehold.NoWait()))
+		w.Release(r)
 	})
 }
 
 func TestADeadWritersIntentKeepsReadersOutForOneLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b, c := newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set")
 		r := a.read()
 		begin(t.Context(), b.l.AcquireWrite)
-		elapse(10 * time.Second)
-		b.wire.setFault(cut)
-		elapse(4 * time.Second)
+		lab.Elapse(10 * time.Second)
+		b.wire.SetFault(lab.Cut)
+		lab.Elapse(4 * time.Second)
 		began := time.Now()
 		second := begin(t.Context(), c.l.AcquireRead).within(t, time.Minute)
 		if waited := time.Since(began); waited < 20*time.Second-6*time.Second || waited > 22*time.Second {
 			t.Errorf("granted %v after a writer that died while it waited, lease 20s", waited)
 		}
-		w.release(r)
-		w.release(second)
+		w.Release(r)
+		w.Release(second)
 	})
 }
 
 func TestADeadReaderIsTakenOverAfterItsLeaseAndALiveOneNever(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b, c := newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set")
 		dead, alive := a.read(), b.read()
 		writer := begin(t.Context(), c.l.AcquireWrite)
-		elapse(time.Second)
-		a.wire.setFault(cut)
-		elapse(2 * time.Minute)
+		lab.Elapse(time.Second)
+		a.wire.SetFault(lab.Cut)
+		lab.Elapse(2 * time.Minute)
 		if writer.granted() != nil || alive.Err() != nil {
 			t.Fatalf("a writer was granted beside a reader that renews: %v", alive.Err())
 		}
 		if dead.Err() == nil {
 			t.Error("a reader that has not renewed for two minutes is trusted")
 		}
-		w.release(alive)
+		w.Release(alive)
 		wr := writer.within(t, 2*time.Second) // it has watched the dead one for long
 		if r, ok := wr.TookOver(); !ok || r.Grant != dead.Record().Grant {
 			t.Errorf("took over %+v, %v", r, ok)
 		}
-		w.release(wr)
+		w.Release(wr)
 
 		dead2 := b.write()
-		b.wire.setFault(cut)
+		b.wire.SetFault(lab.Cut)
 		died := time.Now()
 		reader := begin(t.Context(), c.l.AcquireRead).within(t, time.Minute)
 		if waited := time.Since(died); waited < 20*time.Second || waited > 22*time.Second {
@@ -258,29 +259,29 @@ func TestADeadReaderIsTakenOverAfterItsLeaseAndALiveOneNever(t *testing.T) {
 		if r, ok := reader.TookOver(); !ok || r.Grant != dead2.Record().Grant {
 			t.Errorf("took over %+v, %v", r, ok)
 		}
-		w.release(reader)
+		w.Release(reader)
 	})
 }
 
 func TestATryTakesOverADeadReaderThatItHasWatched(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		a.read()
-		a.wire.setFault(cut)
+		a.wire.SetFault(lab.Cut)
 		if _, err := b.l.AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
-		elapse(20 * time.Second)
-		w.release(b.write(leasehold.NoWait()))
+		lab.Elapse(20 * time.Second)
+		w.Release(b.write(leasehold.NoWait()))
 	})
 }
 
 func TestReadersGoFirstAfterAWriter(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		stop := make(chan struct{})
 		var written atomic.Int64
 		for range 3 { // writers that never pause
-			p := w.readWriter("set")
+			p := newReadWriter(w, "set")
 			go func() {
 				for {
 					select {
@@ -300,43 +301,43 @@ func TestReadersGoFirstAfterAWriter(t *testing.T) {
 		}
 		defer func() {
 			close(stop)
-			elapse(time.Minute)
+			lab.Elapse(time.Minute)
 		}()
-		reader := w.readWriter("set")
+		reader := newReadWriter(w, "set")
 		for range 10 {
-			elapse(500 * time.Millisecond)
+			lab.Elapse(500 * time.Millisecond)
 			before := written.Load()
 			r := begin(t.Context(), reader.l.AcquireRead).within(t, 10*time.Second)
 			if after := written.Load(); after > before+2 { // the one under way, and one that was about to be granted
 				t.Errorf("%d writers passed a reader", after-before)
 			}
-			w.release(r)
+			w.Release(r)
 		}
 	})
 }
 
 func TestAReadLockFencesItsCommits(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.work()
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		r := a.read()
 		other := b.read()
-		if err := r.Commit(t.Context(), writes(note("log", "r"))); err != nil {
+		if err := r.Commit(t.Context(), lab.Writes(lab.Note("log", "r"))); err != nil {
 			t.Fatal(err)
 		}
 		guard := r.Guard()
-		w.release(r)
-		if err := w.transact(guard, note("log", "late")); err == nil {
+		w.Release(r)
+		if err := w.Transact(guard, lab.Note("log", "late")); err == nil {
 			t.Error("a guard held after its reader had left")
 		}
-		w.release(other)
+		w.Release(other)
 		wr := b.write()
 		guard = wr.Guard()
-		if err := w.transact(guard, note("log", "w")); err != nil {
+		if err := w.Transact(guard, lab.Note("log", "w")); err != nil {
 			t.Fatal(err)
 		}
-		w.release(wr)
-		if err := w.transact(guard, note("log", "late")); err == nil {
+		w.Release(wr)
+		if err := w.Transact(guard, lab.Note("log", "late")); err == nil {
 			t.Error("a guard held after its writer had left")
 		}
 	})
@@ -345,14 +346,14 @@ func TestAReadLockFencesItsCommits(t *testing.T) {
 func TestALateCopyOfAGrantDoesNotBringItsGuardBack(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		t.Run(fmt.Sprintf("write %v", write), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				w.work()
-				a, b := w.readWriter("set"), w.readWriter("set")
-				w.release(b.read()) // the row is there
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				w.Work()
+				a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
+				w.Release(b.read()) // the row is there
 				var again func() (*http.Response, error)
-				a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-					again = next
-					return next()
+				a.wire.SetFault(lab.Once(updates, func(r *lab.Request) (*http.Response, error) {
+					again = r.Send
+					return r.Send()
 				}))
 				acquire := a.read
 				if write {
@@ -360,14 +361,14 @@ func TestALateCopyOfAGrantDoesNotBringItsGuardBack(t *testing.T) {
 				}
 				lock := acquire(leasehold.NoWait()) // which is not held back for readers
 				guard := lock.Guard()
-				w.release(lock)
-				elapse(time.Second)
-				w.release(b.write()) // another was last
-				elapse(time.Second)
+				w.Release(lock)
+				lab.Elapse(time.Second)
+				w.Release(b.write()) // another was last
+				lab.Elapse(time.Second)
 				if res, err := again(); err != nil || res.StatusCode != http.StatusOK {
 					t.Fatalf("the copy did not land: %v %v", res, err)
 				}
-				if err := w.transact(guard, note("log", "late")); err == nil {
+				if err := w.Transact(guard, lab.Note("log", "late")); err == nil {
 					t.Error("the guard holds again")
 				}
 			})
@@ -375,20 +376,20 @@ func TestALateCopyOfAGrantDoesNotBringItsGuardBack(t *testing.T) {
 	}
 }
 
-func (c call) updates() bool { return c.op == "UpdateItem" }
+func updates(c lab.Call) bool { return c.Op == "UpdateItem" }
 
 func TestALateCopyOfTheLastWritersGrantMeetsItsEnd(t *testing.T) {
 	// One that waited lets readers go first, by its own clock then, and is refused
 	// for that. Nothing but the name of the last writer keeps the others out.
-	broken := func(w *world, p *readWriter, lock *leasehold.Lock) {
-		if err := p.c.Break(w.t.Context(), lock.Record()); err != nil {
-			w.t.Fatal(err)
+	broken := func(w *lab.World, p *readWriter, lock *leasehold.Lock) {
+		if err := p.c.Break(w.T.Context(), lock.Record()); err != nil {
+			w.T.Fatal(err)
 		}
 	}
-	released := func(w *world, _ *readWriter, lock *leasehold.Lock) { w.release(lock) }
+	released := func(w *lab.World, _ *readWriter, lock *leasehold.Lock) { w.Release(lock) }
 	for name, tc := range map[string]struct {
 		opts []leasehold.AcquireOption
-		end  func(*world, *readWriter, *leasehold.Lock)
+		end  func(*lab.World, *readWriter, *leasehold.Lock)
 	}{
 		"that waited":           {nil, released},
 		"that tried":            {[]leasehold.AcquireOption{leasehold.NoWait()}, released},
@@ -396,16 +397,16 @@ func TestALateCopyOfTheLastWritersGrantMeetsItsEnd(t *testing.T) {
 		"that tried and broken": {[]leasehold.AcquireOption{leasehold.NoWait()}, broken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				a := w.readWriter("set")
-				w.release(a.read())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a := newReadWriter(w, "set")
+				w.Release(a.read())
 				var again func() (*http.Response, error)
-				a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-					again = next
-					return next()
+				a.wire.SetFault(lab.Once(updates, func(r *lab.Request) (*http.Response, error) {
+					again = r.Send
+					return r.Send()
 				}))
 				tc.end(w, a, a.write(tc.opts...))
-				elapse(time.Second)
+				lab.Elapse(time.Second)
 				if res, err := again(); err != nil || res.StatusCode == http.StatusOK {
 					t.Errorf("the copy landed: %v %v", res, err)
 				}
@@ -417,30 +418,30 @@ func TestALateCopyOfTheLastWritersGrantMeetsItsEnd(t *testing.T) {
 func TestALostReplyOfAReadWriteLockLosesNothing(t *testing.T) {
 	for _, mode := range []string{"read", "write"} {
 		t.Run(mode, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				a, b := w.readWriter("set"), w.readWriter("set")
-				w.release(b.read())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
+				w.Release(b.read())
 				acquire := a.read
 				if mode == "write" {
 					acquire = a.write
 				}
-				a.wire.setFault(once(call.updates, loseReply))
+				a.wire.SetFault(lab.Once(updates, lab.LoseReply))
 				began := time.Now()
 				lock := acquire()
 				if waited := time.Since(began); waited > time.Second {
 					t.Errorf("a grant whose reply was lost took %v", waited)
 				}
-				if n := len(w.entries("set")); n != 1 {
-					t.Errorf("%d entries: %v", n, w.item("set"))
+				if n := len(entriesOf(w, "set")); n != 1 {
+					t.Errorf("%d entries: %v", n, w.Item("set"))
 				}
-				a.wire.setFault(once(call.updates, loseReply))
+				a.wire.SetFault(lab.Once(updates, lab.LoseReply))
 				if err := lock.Renew(t.Context()); err != nil || lock.Err() != nil {
 					t.Errorf("a renewal whose reply was lost: %v, %v", err, lock.Err())
 				}
-				a.wire.setFault(once(call.updates, loseReply))
-				w.release(lock)
-				if n := len(w.entries("set")); n != 0 {
-					t.Errorf("%d entries after the release: %v", n, w.item("set"))
+				a.wire.SetFault(lab.Once(updates, lab.LoseReply))
+				w.Release(lock)
+				if n := len(entriesOf(w, "set")); n != 0 {
+					t.Errorf("%d entries after the release: %v", n, w.Item("set"))
 				}
 			})
 		})
@@ -448,13 +449,13 @@ func TestALostReplyOfAReadWriteLockLosesNothing(t *testing.T) {
 }
 
 // entries returns who holds a read/write lock.
-func (w *world) entries(key string) []leasehold.Record {
-	w.t.Helper()
-	c, _ := w.client(config())
+func entriesOf(w *lab.World, key string) []leasehold.Record {
+	w.T.Helper()
+	c, _ := w.Client(lab.Config())
 	var held []leasehold.Record
-	for r, err := range c.List(w.t.Context(), leasehold.ListPrefix(key)) {
+	for r, err := range c.List(w.T.Context(), leasehold.ListPrefix(key)) {
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		if !r.Released {
 			held = append(held, r)
@@ -464,53 +465,53 @@ func (w *world) entries(key string) []leasehold.Record {
 }
 
 func TestAReleaseOfAWriterWhoseReplyWasLostIsKnownThoughReadersCame(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		lock := a.write()
 		var r *leasehold.Lock
-		a.wire.setFault(once(call.updates, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
+		a.wire.SetFault(lab.Once(updates, func(req *lab.Request) (*http.Response, error) {
+			_, _ = req.Send()
 			r = b.read()
-			return nil, errReset
+			return nil, lab.ErrReset
 		}))
-		w.release(lock)
-		w.release(r)
+		w.Release(lock)
+		w.Release(r)
 	})
 }
 
 func TestTheHundredAndFirstReaderWaitsForOneToGo(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b, c := newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set")
 		dead := c.read()
 		var readers []*leasehold.Lock
 		for range 99 {
 			readers = append(readers, a.read())
 		}
 		one := begin(t.Context(), b.l.AcquireRead)
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 		if one.granted() != nil {
 			t.Fatal("101 readers")
 		}
-		w.release(readers[0])
+		w.Release(readers[0])
 		first := one.within(t, 2*time.Second)
-		c.wire.setFault(cut)
+		c.wire.SetFault(lab.Cut)
 		second := begin(t.Context(), b.l.AcquireRead).within(t, 25*time.Second)
 		if r, ok := second.TookOver(); !ok || r.Grant != dead.Record().Grant {
 			t.Errorf("took over %v, %v", r.Grant, ok)
 		}
 		for _, r := range append(readers[1:], first, second) {
-			w.release(r)
+			w.Release(r)
 		}
 	})
 }
 
 func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		r1 := a.read()
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		r2 := b.read()
-		held := w.entries("set")
+		held := entriesOf(w, "set")
 		if len(held) != 2 || held[0].Grant != r1.Record().Grant || held[0].Token != r1.Token() || held[1].Owner != r2.Record().Owner || held[1].Lease != 20*time.Second {
 			t.Fatalf("the list shows %+v", held)
 		}
@@ -533,9 +534,9 @@ func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
 		if err := a.c.Break(t.Context(), held[0]); !errors.As(err, &changed) {
 			t.Errorf("broken again: %v", err)
 		}
-		w.release(r2)
+		w.Release(r2)
 		wr := a.write()
-		held = w.entries("set")
+		held = entriesOf(w, "set")
 		if err := b.c.Break(t.Context(), held[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -549,14 +550,14 @@ func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
 }
 
 func TestAKeyIsAPlainLockOrAReadWriteLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
-		w.release(p.read())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
+		w.Release(p.read())
 		if _, err := p.c.TryAcquire(t.Context(), "set"); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("a plain lock on it: %v", err)
 		}
-		w.release(w.acquire(p.c, "plain"))
-		plain := w.readWriter("plain")
+		w.Release(w.Acquire(p.c, "plain"))
+		plain := newReadWriter(w, "plain")
 		for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){plain.l.AcquireRead, plain.l.AcquireWrite} {
 			if _, err := acquire(t.Context()); !errors.Is(err, leasehold.ErrBadRecord) {
 				t.Errorf("a read/write lock on a plain one: %v", err)
@@ -566,21 +567,21 @@ func TestAKeyIsAPlainLockOrAReadWriteLock(t *testing.T) {
 }
 
 func TestWhatAReadWriteLockCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
 		for name, opt := range map[string]leasehold.AcquireOption{
 			"data": leasehold.WithData([]byte("x")), "initial data": leasehold.WithInitialData([]byte("x")),
-			"attributes": leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("b")}), "delete": leasehold.DeleteOnRelease(),
+			"attributes": leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")}), "delete": leasehold.DeleteOnRelease(),
 		} {
 			if _, err := p.l.AcquireRead(t.Context(), opt); !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if n := len(p.wire.sent()); n != 0 {
+		if n := len(p.wire.Sent()); n != 0 {
 			t.Errorf("%d requests", n)
 		}
 		lock := p.read()
-		p.wire.sent()
+		p.wire.Sent()
 		if err := lock.Renew(t.Context(), leasehold.WithData(nil)); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("renew with data: %v", err)
 		}
@@ -590,14 +591,14 @@ func TestWhatAReadWriteLockCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		if err := lock.Release(t.Context(), leasehold.DeleteOnRelease()); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("delete: %v", err)
 		}
-		if n := len(p.wire.sent()); n != 0 {
+		if n := len(p.wire.Sent()); n != 0 {
 			t.Errorf("%d requests", n)
 		}
-		w.release(lock)
+		w.Release(lock)
 
-		cfg := config()
+		cfg := lab.Config()
 		cfg.Layout = layout.AWSLabs{}
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		if _, err := rwlock.New(c, "set"); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("another layout: %v", err)
 		}
@@ -608,8 +609,8 @@ func TestWhatAReadWriteLockCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestAReadLockDoesNotBecomeAWriteLock(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
 		r := p.read()
 		for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.Reentrant()}} {
 			if _, err := p.l.AcquireWrite(r.Context(), opts...); !errors.Is(err, leasehold.ErrDeadlock) {
@@ -626,57 +627,57 @@ func TestAReadLockDoesNotBecomeAWriteLock(t *testing.T) {
 		if err != nil || again.Token() != r.Token() {
 			t.Fatalf("a shared reader: %v", err)
 		}
-		w.release(again)
-		w.release(r)
+		w.Release(again)
+		w.Release(r)
 		wr := p.write()
 		inner, err := p.l.AcquireRead(wr.Context(), leasehold.Reentrant())
 		if err != nil || inner.Token() != wr.Token() {
 			t.Fatalf("a reader that shares the writer's grant: %v", err)
 		}
-		w.release(inner)
-		w.release(wr)
+		w.Release(inner)
+		w.Release(wr)
 	})
 }
 
 func TestAFreeReadWriteRowMayBeCollectedAfterAWriterAndAHeldOneNever(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
 		lock := p.write()
-		if w.item("set")["expiresAt"] != nil {
+		if w.Item("set")["expiresAt"] != nil {
 			t.Error("a held row may be collected")
 		}
-		w.release(lock)
-		if w.item("set")["expiresAt"] == nil {
+		w.Release(lock)
+		if w.Item("set")["expiresAt"] == nil {
 			t.Error("a row that a writer left is never collected")
 		}
 		r := p.read()
-		if w.item("set")["expiresAt"] != nil {
+		if w.Item("set")["expiresAt"] != nil {
 			t.Error("a row that is read may be collected")
 		}
-		w.release(r)
+		w.Release(r)
 	})
 }
 
 func TestReadWriteLocksUnderASharedLeaseAreRenewedOneByOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set", func(c *leasehold.Config) { c.SharedLease = true })
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set", func(c *leasehold.Config) { c.SharedLease = true })
 		r := p.read()
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if r.Err() != nil {
 			t.Fatal(r.Err())
 		}
-		if got := w.entries("set")[0].Lease; got != 20*time.Second {
+		if got := entriesOf(w, "set")[0].Lease; got != 20*time.Second {
 			t.Errorf("lease %v", got)
 		}
-		w.release(r)
+		w.Release(r)
 	})
 }
 
 func TestARenewalThatLandsBeforeATakeoverDefeatsIt(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		t.Run(fmt.Sprintf("of a writer %v", write), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				a, b := w.readWriter("set"), w.readWriter("set")
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 				hold, seek := a.read, b.l.AcquireWrite
 				if write {
 					hold, seek = a.write, b.l.AcquireRead
@@ -684,20 +685,20 @@ func TestARenewalThatLandsBeforeATakeoverDefeatsIt(t *testing.T) {
 				hold()
 				began := time.Now()
 				renewal := make(chan func() (*http.Response, error), 1)
-				a.wire.setFault(func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+				a.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					select {
-					case renewal <- next:
+					case renewal <- r.Send:
 					default:
 					}
-					return hang(ctx)
+					return lab.Cut(r)
 				})
 				landed := time.Time{}
-				b.wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if c.op == "UpdateItem" && c.grants() && landed.IsZero() && time.Since(began) > 19*time.Second {
+				b.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Op == "UpdateItem" && r.Grants() && landed.IsZero() && time.Since(began) > 19*time.Second {
 						_, _ = (<-renewal)()
 						landed = time.Now()
 					}
-					return next()
+					return r.Send()
 				})
 				begin(t.Context(), seek).within(t, time.Minute)
 				if waited := time.Since(landed); waited < 20*time.Second || waited > 22*time.Second {
@@ -709,13 +710,13 @@ func TestARenewalThatLandsBeforeATakeoverDefeatsIt(t *testing.T) {
 }
 
 func TestAWriterLetsReadersGoFirstByLookingNotByWriting(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		lock := a.write()
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 		writer := begin(t.Context(), b.l.AcquireWrite)
-		elapse(10 * time.Second)
-		w.release(lock)
+		lab.Elapse(10 * time.Second)
+		w.Release(lock)
 		released := time.Now()
 		next := writer.within(t, 5*time.Second)
 		// Twice PollMax is the longest pause of a reader.
@@ -723,37 +724,37 @@ func TestAWriterLetsReadersGoFirstByLookingNotByWriting(t *testing.T) {
 			t.Errorf("granted %v after the writer before, readers may pause for 1s", waited)
 		}
 		writes := 0
-		for _, c := range b.wire.sent() {
-			if c.op == "UpdateItem" {
+		for _, c := range b.wire.Sent() {
+			if c.Op == "UpdateItem" {
 				writes++
 			}
 		}
 		if writes > 3 { // the first, perhaps one that met what had just changed, and the grant
 			t.Errorf("%d writes to be granted", writes)
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }
 
 func TestAnUnsettledAttemptForAReadWriteLockIsNoObstacleToItsOwnClient(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.readWriter("set")
-		w.release(a.read())
-		a.wire.setFault(once(call.updates, func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			time.AfterFunc(10*time.Second, func() { _, _ = next() })
-			return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a := newReadWriter(w, "set")
+		w.Release(a.read())
+		a.wire.SetFault(lab.Once(updates, func(r *lab.Request) (*http.Response, error) {
+			time.AfterFunc(10*time.Second, func() { _, _ = r.Send() })
+			return lab.Cut(r)
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := a.l.AcquireWrite(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		elapse(15 * time.Second)
-		if n := len(w.entries("set")); n != 1 {
+		lab.Elapse(15 * time.Second)
+		if n := len(entriesOf(w, "set")); n != 1 {
 			t.Fatalf("%d entries: the request has not landed late", n)
 		}
 		began := time.Now()
-		w.release(a.write())
+		w.Release(a.write())
 		if waited := time.Since(began); waited > time.Second {
 			t.Errorf("granted after %v", waited)
 		}
@@ -761,35 +762,35 @@ func TestAnUnsettledAttemptForAReadWriteLockIsNoObstacleToItsOwnClient(t *testin
 }
 
 func TestAnEarlierAttemptToReadThatIsHeldIsNotReplacedByALaterOneThatArrivesLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
-		w.release(b.read()) // the row is there
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
+		w.Release(b.read()) // the row is there
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var writer *begun
 		var late func() (*http.Response, error)
 		n := 0
-		a.wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		a.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if n++; n > 2 {
-				return next()
+				return r.Send()
 			}
 			if n == 1 {
-				_, _ = next()
-				return nil, errReset
+				_, _ = r.Send()
+				return nil, lab.ErrReset
 			}
-			late = next
+			late = r.Send
 			writer = begin(ctx, b.l.AcquireWrite)
 			time.Sleep(time.Second) // its intent is there
-			return nil, errReset
+			return nil, lab.ErrReset
 		})
 		r := a.read()
 		if writer == nil || writer.granted() != nil {
 			t.Fatal("not what this test is about")
 		}
 		cancel()
-		elapse(2 * time.Second)
+		lab.Elapse(2 * time.Second)
 		_, _ = late()
-		if got := w.entries("set"); len(got) != 1 || got[0].Grant != r.Record().Grant {
+		if got := entriesOf(w, "set"); len(got) != 1 || got[0].Grant != r.Record().Grant {
 			t.Errorf("the row shows %+v", got)
 		}
 		if wr, err := a.l.AcquireWrite(t.Context(), leasehold.NoWait()); err == nil && r.Err() == nil {
@@ -802,40 +803,40 @@ func TestAnEarlierAttemptToReadThatIsHeldIsNotReplacedByALaterOneThatArrivesLate
 }
 
 func TestAnEarlierAttemptToWriteThatIsHeldIsNotReplacedByALaterOneThatArrivesLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
-		w.release(b.read()) // the row is there
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
+		w.Release(b.read()) // the row is there
 		var kept []func() (*http.Response, error)
 		var r *leasehold.Lock
 		n := 0
-		a.wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op != "UpdateItem" {
-				return next()
+		a.wire.SetFault(func(req *lab.Request) (*http.Response, error) {
+			if req.Op != "UpdateItem" {
+				return req.Send()
 			}
-			if !c.grants() { // the intent does not arrive
-				return nil, errReset
+			if !req.Grants() { // the intent does not arrive
+				return nil, lab.ErrReset
 			}
 			switch n++; n {
 			case 1:
-				kept = append(kept, next)
-				return nil, errReset
+				kept = append(kept, req.Send)
+				return nil, lab.ErrReset
 			case 2:
-				kept = append(kept, next)
+				kept = append(kept, req.Send)
 				r = b.read(leasehold.WithLease(time.Second), leasehold.WithoutRenewal())
-				return nil, errReset
+				return nil, lab.ErrReset
 			case 4: // that names the dead reader
 				_ = r.Release(t.Context())
 				_, _ = kept[0]()
 			}
-			return next()
+			return req.Send()
 		})
 		wr := a.write()
 		if n < 4 {
 			t.Fatal("not what this test is about")
 		}
-		a.wire.setFault(nil)
+		a.wire.SetFault(nil)
 		_, _ = kept[1]()
-		if got := w.entries("set"); len(got) != 1 || got[0].Grant != wr.Record().Grant {
+		if got := entriesOf(w, "set"); len(got) != 1 || got[0].Grant != wr.Record().Grant {
 			t.Errorf("the row shows %+v", got)
 		}
 		if r, err := a.l.AcquireRead(t.Context(), leasehold.NoWait()); err == nil && wr.Err() == nil {
@@ -849,21 +850,21 @@ func TestAnEarlierAttemptToWriteThatIsHeldIsNotReplacedByALaterOneThatArrivesLat
 
 func TestAnAttemptToReadThatLandedTooLongAgoIsReplaced(t *testing.T) {
 	for _, others := range []int{0, 99} { // none, and a full house
-		inBubble(t, func(t *testing.T, w *world) {
-			a, b := w.readWriter("set"), w.readWriter("set")
-			w.release(b.read()) // the row is there
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
+			w.Release(b.read()) // the row is there
 			for range others {
 				b.read()
 			}
 			began := time.Now()
-			a.wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			a.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 				if time.Since(began) > 12*time.Second {
-					return next()
+					return r.Send()
 				}
-				if c.op == "UpdateItem" && time.Since(began) < time.Second {
-					_, _ = next()
+				if r.Op == "UpdateItem" && time.Since(began) < time.Second {
+					_, _ = r.Send()
 				}
-				return hang(ctx)
+				return lab.Cut(r)
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -874,7 +875,7 @@ func TestAnAttemptToReadThatLandedTooLongAgoIsReplaced(t *testing.T) {
 			if waited := time.Since(began); waited > 20*time.Second {
 				t.Errorf("granted after %v", waited)
 			}
-			if n := len(w.entries("set")); n != others+1 {
+			if n := len(entriesOf(w, "set")); n != others+1 {
 				t.Errorf("%d entries", n)
 			}
 			if err := r.Renew(t.Context()); err != nil {
@@ -885,11 +886,11 @@ func TestAnAttemptToReadThatLandedTooLongAgoIsReplaced(t *testing.T) {
 }
 
 func TestTheOnlyReaderThatIsBrokenAfterAWriterIsToldSo(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
-		w.release(a.write())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
+		w.Release(a.write())
 		r := a.read()
-		b.wire.setFault(once(call.updates, loseReply))
+		b.wire.SetFault(lab.Once(updates, lab.LoseReply))
 		if err := b.c.Break(t.Context(), r.Record()); err != nil {
 			t.Errorf("Break whose reply was lost: %v", err)
 		}
@@ -913,8 +914,8 @@ func TestTheOnlyReaderThatIsBrokenAfterAWriterIsToldSo(t *testing.T) {
 }
 
 func TestAReaderMakesNoRowIfItIsToExist(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){a.l.AcquireRead, a.l.AcquireWrite} {
 			if _, err := acquire(t.Context(), leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
 				t.Errorf("no row: %v", err)
@@ -923,28 +924,28 @@ func TestAReaderMakesNoRowIfItIsToExist(t *testing.T) {
 			waiter := begin(t.Context(), func(ctx context.Context, _ ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 				return acquire(ctx, leasehold.IfExists())
 			})
-			elapse(time.Minute)
-			w.delete("set")
-			elapse(2 * time.Second)
+			lab.Elapse(time.Minute)
+			w.Delete("set")
+			lab.Elapse(2 * time.Second)
 			select {
 			case err := <-waiter.err:
 				if !errors.Is(err, leasehold.ErrNotFound) {
 					t.Error(err)
 				}
 			default:
-				t.Errorf("a waiter whose row was deleted made one: %v", w.item("set"))
+				t.Errorf("a waiter whose row was deleted made one: %v", w.Item("set"))
 			}
-			w.delete("set")
+			w.Delete("set")
 		}
 	})
 }
 
 func TestADamagedReadWriteRowIsNeverGranted(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.readWriter("set")
-		w.release(p.write())
-		w.release(p.read(leasehold.NoWait()))
-		row := w.item("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newReadWriter(w, "set")
+		w.Release(p.write())
+		w.Release(p.read(leasehold.NoWait()))
+		row := w.Item("set")
 		entry := func(m map[string]types.AttributeValue) types.AttributeValue {
 			return &types.AttributeValueMemberM{Value: m}
 		}
@@ -952,28 +953,28 @@ func TestADamagedReadWriteRowIsNeverGranted(t *testing.T) {
 			"no readers":        {"readers": nil},
 			"readers a list":    {"readers": &types.AttributeValueMemberL{}},
 			"no tokens":         {"tokens": nil},
-			"tokens a string":   {"tokens": str("x")},
+			"tokens a string":   {"tokens": lab.Str("x")},
 			"no token":          {"fencingToken": nil},
-			"a token too large": {"fencingToken": num("9007199254740991")},
-			"a reader a string": {"readers": entry(map[string]types.AttributeValue{"g": str("x")})},
+			"a token too large": {"fencingToken": lab.Num("9007199254740991")},
+			"a reader a string": {"readers": entry(map[string]types.AttributeValue{"g": lab.Str("x")})},
 			"a reader of none":  {"readers": entry(map[string]types.AttributeValue{"g": entry(nil)})},
-			"a writer a string": {"writer": str("x")},
+			"a writer a string": {"writer": lab.Str("x")},
 			"a nameless intent": {"intent": entry(map[string]types.AttributeValue{})},
 		} {
 			item := map[string]types.AttributeValue{}
 			for n, v := range row {
 				item[n] = v
 			}
-			w.put(item)
-			w.update("set", damage)
-			before := w.item("set")
+			w.Put(item)
+			w.Update("set", damage)
+			before := w.Item("set")
 			for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){p.l.AcquireRead, p.l.AcquireWrite} {
 				if _, err := acquire(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrBadRecord) {
 					t.Errorf("%s: %v", name, err)
 				}
-				elapse(time.Second) // what has landed is undone
+				lab.Elapse(time.Second) // what has landed is undone
 				for attribute := range damage {
-					if now := w.item("set"); !reflect.DeepEqual(now[attribute], before[attribute]) {
+					if now := w.Item("set"); !reflect.DeepEqual(now[attribute], before[attribute]) {
 						t.Errorf("%s: overwritten with %v", name, now[attribute])
 					}
 				}
@@ -983,12 +984,12 @@ func TestADamagedReadWriteRowIsNeverGranted(t *testing.T) {
 }
 
 func TestTheSortKeyTellsTwoReadWriteLocksApart(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
-		if err := table.Create(t.Context(), w.db, spec); err != nil {
+		if err := table.Create(t.Context(), w.DB, spec); err != nil {
 			t.Fatal(err)
 		}
-		p := w.readWriter("set", func(c *leasehold.Config) { c.Table, c.Layout = spec.Name, spec.Layout })
+		p := newReadWriter(w, "set", func(c *leasehold.Config) { c.Table, c.Layout = spec.Name, spec.Layout })
 		one, other := p.write(leasehold.WithSortKey("1")), p.write(leasehold.WithSortKey("2"))
 		if _, err := p.l.AcquireRead(t.Context(), leasehold.WithSortKey("1"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("held: %v", err)
@@ -996,16 +997,16 @@ func TestTheSortKeyTellsTwoReadWriteLocksApart(t *testing.T) {
 		if _, err := p.l.AcquireRead(t.Context()); err == nil {
 			t.Error("a key without its sort key was acquired")
 		}
-		w.release(one)
-		w.release(p.read(leasehold.WithSortKey("1")))
-		w.release(other)
+		w.Release(one)
+		w.Release(p.read(leasehold.WithSortKey("1")))
+		w.Release(other)
 	})
 }
 
 func TestAReaderBehindAWaitingWriterLooksNoMoreOftenThanBehindAHolder(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var waiting []leasehold.Event
-		a, b, c := w.readWriter("set"), w.readWriter("set"), w.readWriter("set", func(cfg *leasehold.Config) {
+		a, b, c := newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set", func(cfg *leasehold.Config) {
 			cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 				if e.Kind == leasehold.EventWaiting {
 					waiting = append(waiting, e)
@@ -1014,32 +1015,32 @@ func TestAReaderBehindAWaitingWriterLooksNoMoreOftenThanBehindAHolder(t *testing
 		})
 		r := a.read()
 		writer := begin(t.Context(), b.l.AcquireWrite)
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		reader := begin(t.Context(), c.l.AcquireRead)
-		elapse(5 * time.Second)
-		c.wire.sent()
-		elapse(5 * time.Minute)
-		if n := len(c.wire.sent()); n > 5*60*2*5/4 { // a look in half a second, and a quarter for chance
+		lab.Elapse(5 * time.Second)
+		c.wire.Sent()
+		lab.Elapse(5 * time.Minute)
+		if n := len(c.wire.Sent()); n > 5*60*2*5/4 { // a look in half a second, and a quarter for chance
 			t.Errorf("%d looks in 5 minutes", n)
 		}
 		if len(waiting) != 1 {
 			t.Errorf("%d events say that it waits for the intent", len(waiting))
 		}
-		w.release(r)
+		w.Release(r)
 		wr := writer.within(t, 2*time.Second)
-		elapse(5 * time.Second)
+		lab.Elapse(5 * time.Second)
 		if n := len(waiting); n != 2 || waiting[1].Holder.Grant != wr.Record().Grant {
 			t.Errorf("%d events, the last %+v: the writer holds now", n, waiting[n-1].Holder)
 		}
-		w.release(wr)
-		w.release(reader.within(t, 2*time.Second))
+		w.Release(wr)
+		w.Release(reader.within(t, 2*time.Second))
 	})
 }
 
 func TestAReaderThatWatchedAnIntentForLongComesBeforeASecondWriter(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		inside, waiting := w.readWriter("set"), w.readWriter("set")
-		writers := []*readWriter{w.readWriter("set"), w.readWriter("set"), w.readWriter("set")}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		inside, waiting := newReadWriter(w, "set"), newReadWriter(w, "set")
+		writers := []*readWriter{newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set")}
 		for range 20 {
 			r := inside.read()
 			var written atomic.Int64
@@ -1047,59 +1048,59 @@ func TestAReaderThatWatchedAnIntentForLongComesBeforeASecondWriter(t *testing.T)
 			for _, p := range writers {
 				all = append(all, begin(t.Context(), p.l.AcquireWrite))
 			}
-			elapse(5 * time.Second)
+			lab.Elapse(5 * time.Second)
 			reader := begin(t.Context(), waiting.l.AcquireRead)
-			elapse(5 * time.Second)
-			w.release(r)
+			lab.Elapse(5 * time.Second)
+			w.Release(r)
 			for _, b := range all {
 				go func() {
 					lock := <-b.lock
 					written.Add(1)
 					time.Sleep(10 * time.Millisecond)
-					w.release(lock)
+					w.Release(lock)
 				}()
 			}
 			got := reader.within(t, 10*time.Second)
 			if before := written.Load(); before > 1 {
 				t.Errorf("%d writers came before a reader that had waited behind an intent", before)
 			}
-			w.release(got)
-			elapse(10 * time.Second)
+			w.Release(got)
+			lab.Elapse(10 * time.Second)
 		}
 	})
 }
 
 func TestAnIntentWhoseReplyWasLostIsWithdrawnByAWriterThatGivesUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		r := a.read()
-		b.wire.setFault(once(func(c call) bool { return c.updates() && !c.grants() }, loseReply))
+		b.wire.SetFault(lab.Once(func(c lab.Call) bool { return updates(c) && !c.Grants() }, lab.LoseReply))
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		_, _ = b.l.AcquireWrite(ctx)
-		elapse(100 * time.Millisecond)
-		if w.item("set")["intent"] != nil {
+		lab.Elapse(100 * time.Millisecond)
+		if w.Item("set")["intent"] != nil {
 			t.Error("the intent is there still")
 		}
-		w.release(r)
+		w.Release(r)
 	})
 }
 
 func TestAnIntentThatLandsAfterItsWriterKeepsItsClientOutNotAtAll(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.readWriter("set"), w.readWriter("set")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
 		r := a.read()
 		var late func() (*http.Response, error)
-		b.wire.setFault(once(func(c call) bool { return c.updates() && !c.grants() }, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			late = next
-			w.release(r)
-			return nil, errReset
+		b.wire.SetFault(lab.Once(func(c lab.Call) bool { return updates(c) && !c.Grants() }, func(req *lab.Request) (*http.Response, error) {
+			late = req.Send
+			w.Release(r)
+			return nil, lab.ErrReset
 		}))
-		w.release(b.write())
+		w.Release(b.write())
 		_, _ = late()
-		if w.item("set")["intent"] == nil {
+		if w.Item("set")["intent"] == nil {
 			t.Fatal("not what this test is about")
 		}
-		w.release(b.read(leasehold.NoWait()))
+		w.Release(b.read(leasehold.NoWait()))
 	})
 }

@@ -10,17 +10,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // everyAttribute is one value of each of DynamoDB's types.
 func everyAttribute() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
-		"s": str("text"), "n": num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
+		"s": lab.Str("text"), "n": lab.Num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
 		"bool": &types.AttributeValueMemberBOOL{Value: true}, "null": &types.AttributeValueMemberNULL{Value: true},
 		"ss": &types.AttributeValueMemberSS{Value: []string{"one"}}, "ns": &types.AttributeValueMemberNS{Value: []string{"1"}},
 		"bs": &types.AttributeValueMemberBS{Value: [][]byte{[]byte("bytes")}},
-		"l":  &types.AttributeValueMemberL{Value: []types.AttributeValue{str("text")}},
-		"m":  &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"s": str("text")}},
+		"l":  &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("text")}},
+		"m":  &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"s": lab.Str("text")}},
 	}
 }
 
@@ -59,14 +60,14 @@ func spoilAttributes(attributes map[string]types.AttributeValue) {
 }
 
 func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 			if e.Holder != nil {
 				spoil(*e.Holder)
 			}
 		}
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		is := func(what string, r leasehold.Record) {
 			t.Helper()
 			if !bytes.Equal(r.Data, []byte("data")) || !reflect.DeepEqual(r.Attributes, everyAttribute()) {
@@ -74,7 +75,7 @@ func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
 			}
 		}
 		given := everyAttribute()
-		lock := w.acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(given), leasehold.WithoutRenewal())
+		lock := w.Acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(given), leasehold.WithoutRenewal())
 		spoilAttributes(given)
 		is("the record", lock.Record())
 		spoil(lock.Record())
@@ -92,8 +93,8 @@ func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
 		is("the record, spoiled by who did not get it,", lock.Record())
 
 		// It is not renewed, and another client takes it over.
-		heir, _ := w.client(cfg)
-		next := w.acquire(heir, "job")
+		heir, _ := w.Client(cfg)
+		next := w.Acquire(heir, "job")
 		for range 2 {
 			dead, ok := next.TookOver()
 			if !ok {

@@ -12,12 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 	attributes := func(name, value string) leasehold.AcquireOption {
-		return leasehold.WithAttributes(map[string]types.AttributeValue{name: str(value)})
+		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
 	none := leasehold.WithAttributes(map[string]types.AttributeValue{"none": nil})
 	for name, tc := range map[string]struct {
@@ -44,11 +45,11 @@ func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		"deletion":                {leasehold.DeleteOnRelease(), "what becomes of its record is settled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				lock := w.acquire(c, "job", leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
 				ctx := lock.Context()
-				wire.sent()
+				wire.Sent()
 				opts := []leasehold.AcquireOption{leasehold.Reentrant(), tc.opt}
 				_, one := c.Acquire(ctx, "job", opts...)
 				_, all := c.AcquireAll(ctx, leasehold.Keys("job"), opts...)
@@ -59,7 +60,7 @@ func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 						t.Errorf("%s: error %v, want %q", call, err, tc.want)
 					}
 				}
-				if n := len(wire.sent()); n > 0 || lock.Err() != nil {
+				if n := len(wire.Sent()); n > 0 || lock.Err() != nil {
 					t.Errorf("%d requests, the lock: %v", n, lock.Err())
 				}
 				_ = c.Close(t.Context())
@@ -69,8 +70,8 @@ func TestASharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 }
 
 func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		var mu sync.Mutex
 		warned := map[string][]*leasehold.Lock{}
 		warning := func(name string) leasehold.AcquireOption {
@@ -80,7 +81,7 @@ func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 				warned[name] = append(warned[name], l)
 			})
 		}
-		outer := w.acquire(c, "job", warning("outer"))
+		outer := w.Acquire(c, "job", warning("outer"))
 		share := func(name string) *leasehold.Lock {
 			inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant(), warning(name))
 			if err != nil {
@@ -93,11 +94,11 @@ func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.release(closed)
-		wire.setFault(cut)
-		elapse(16 * time.Second)
+		w.Release(closed)
+		wire.SetFault(lab.Cut)
+		lab.Elapse(16 * time.Second)
 		late := share("late") // less is left than it wants to be told of
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
 		for name, locks := range want {
@@ -109,7 +110,7 @@ func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 			t.Errorf("a handle that was released has had %d warnings", n)
 		}
 		mu.Unlock()
-		elapse(5 * time.Second)
+		lab.Elapse(5 * time.Second)
 		if err := inner.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("cut off: %v", err)
 		}
@@ -125,8 +126,8 @@ func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 }
 
 func TestASharedPermitHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		permits, err := semaphore.New(c, "jobs", 2)
 		if err != nil {
 			t.Fatal(err)
@@ -144,12 +145,12 @@ func TestASharedPermitHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		if l := <-warned; l != inner {
 			t.Errorf("warned %v, want the handle that asked for it", l)
 		}
-		wire.sent()
+		wire.Sent()
 		_, err = permits.Acquire(permit.Context(), leasehold.Reentrant(), leasehold.WithLease(time.Minute))
 		if err == nil || !strings.Contains(err.Error(), "its lease is 20s, not 1m0s") {
 			t.Errorf("a longer lease: %v", err)
 		}
-		if n := len(wire.sent()); n > 0 {
+		if n := len(wire.Sent()); n > 0 {
 			t.Errorf("%d requests", n)
 		}
 		_ = c.Close(t.Context())

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // refuseReleases answers every release with an error of the request.
-func refuseReleases(code string) func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-	return func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-		if c.releases() {
-			return refusal(400, code), nil
+func refuseReleases(code string) lab.Fault {
+	return func(r *lab.Request) (*http.Response, error) {
+		if r.Releases() {
+			return lab.Refusal(400, code), nil
 		}
-		return next()
+		return r.Send()
 	}
 }
 
@@ -32,34 +33,34 @@ func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 		}
 		return g
 	}
-	ways := map[string]func(*testing.T, *world, *leasehold.Client) (held, func() error){
-		"a lock": func(t *testing.T, w *world, c *leasehold.Client) (held, func() error) {
-			l := w.acquire(c, "job")
+	ways := map[string]func(*testing.T, *lab.World, *leasehold.Client) (held, func() error){
+		"a lock": func(t *testing.T, w *lab.World, c *leasehold.Client) (held, func() error) {
+			l := w.Acquire(c, "job")
 			return l, func() error { return l.Release(t.Context()) }
 		},
-		"a group": func(t *testing.T, _ *world, c *leasehold.Client) (held, func() error) {
+		"a group": func(t *testing.T, _ *lab.World, c *leasehold.Client) (held, func() error) {
 			g := all(t, c)
 			return g, func() error { return g.Release(t.Context()) }
 		},
-		"a commit that releases": func(t *testing.T, w *world, c *leasehold.Client) (held, func() error) {
-			l := w.acquire(c, "job")
-			return l, func() error { return l.CommitAndRelease(t.Context(), writes(note("a", "1"))) }
+		"a commit that releases": func(t *testing.T, w *lab.World, c *leasehold.Client) (held, func() error) {
+			l := w.Acquire(c, "job")
+			return l, func() error { return l.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))) }
 		},
-		"a group's commit that releases": func(t *testing.T, _ *world, c *leasehold.Client) (held, func() error) {
+		"a group's commit that releases": func(t *testing.T, _ *lab.World, c *leasehold.Client) (held, func() error) {
 			g := all(t, c)
-			return g, func() error { return g.CommitAndRelease(t.Context(), writes(note("a", "1"))) }
+			return g, func() error { return g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))) }
 		},
 	}
 	for _, shared := range []bool{false, true} {
 		for _, code := range []string{"AccessDeniedException", "ExpiredTokenException", "ValidationException"} {
 			for name, way := range ways {
 				t.Run(fmt.Sprintf("%s, %s, shared lease %v", name, code, shared), func(t *testing.T) {
-					inBubble(t, func(t *testing.T, w *world) {
-						cfg := config()
+					lab.InBubble(t, func(t *testing.T, w *lab.World) {
+						cfg := lab.Config()
 						cfg.SharedLease = shared
-						c, wire := w.work().client(cfg)
+						c, wire := w.Work().Client(cfg)
 						lock, release := way(t, w, c)
-						wire.setFault(refuseReleases(code))
+						wire.SetFault(refuseReleases(code))
 						var op *leasehold.OpError
 						if err := release(); !errors.As(err, &op) {
 							t.Errorf("refused: %v", err)
@@ -67,15 +68,15 @@ func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 						if err := lock.Release(t.Context()); !errors.As(err, &op) {
 							t.Errorf("refused again: %v", err)
 						}
-						wire.setFault(nil)
+						wire.SetFault(nil)
 						if err := lock.Release(t.Context()); err != nil {
 							t.Errorf("allowed: %v", err)
 						}
-						if textOf(w.item("job"), "isReleased") != "1" {
-							t.Errorf("record %v", w.item("job"))
+						if lab.Text(w.Item("job"), "isReleased") != "1" {
+							t.Errorf("record %v", w.Item("job"))
 						}
-						wire.sent()
-						if err := lock.Release(t.Context()); err != nil || len(wire.sent()) != 0 {
+						wire.Sent()
+						if err := lock.Release(t.Context()); err != nil || len(wire.Sent()) != 0 {
 							t.Errorf("once more: %v", err)
 						}
 						if err := c.Close(t.Context()); err != nil {
@@ -89,31 +90,31 @@ func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 }
 
 func TestAReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-		elapse(time.Minute)
-		wire.setFault(refuseReleases("AccessDeniedException"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		lab.Elapse(time.Minute)
+		wire.SetFault(refuseReleases("AccessDeniedException"))
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("refused: %v", err)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("allowed: %v", err)
 		}
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.item("job"))
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("job"))
 		}
 	})
 }
 
 func TestAReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
-	for name, acquire := range map[string]func(*testing.T, *world, *leasehold.Client) func(context.Context) error{
-		"a lock": func(_ *testing.T, w *world, c *leasehold.Client) func(context.Context) error {
-			l := w.acquire(c, "job")
+	for name, acquire := range map[string]func(*testing.T, *lab.World, *leasehold.Client) func(context.Context) error{
+		"a lock": func(_ *testing.T, w *lab.World, c *leasehold.Client) func(context.Context) error {
+			l := w.Acquire(c, "job")
 			return func(ctx context.Context) error { return l.Release(ctx) }
 		},
-		"a group": func(t *testing.T, _ *world, c *leasehold.Client) func(context.Context) error {
+		"a group": func(t *testing.T, _ *lab.World, c *leasehold.Client) func(context.Context) error {
 			g, err := c.AcquireAll(t.Context(), leasehold.Keys("job", "other"))
 			if err != nil {
 				t.Fatal(err)
@@ -122,24 +123,24 @@ func TestAReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				cfg.ReleaseGrace = 500 * time.Millisecond
-				c, wire := w.client(cfg)
+				c, wire := w.Client(cfg)
 				release := acquire(t, w, c)
-				wire.setFault(cut)
+				wire.SetFault(lab.Cut)
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
 				if err := release(ended); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("without a network: %v", err)
 				}
-				wire.setFault(nil) // the request that had no answer goes on without one
+				wire.SetFault(nil) // the request that had no answer goes on without one
 				began := time.Now()
 				if err := release(ended); err != nil || time.Since(began) > 100*time.Millisecond {
 					t.Errorf("again: %v after %v", err, time.Since(began))
 				}
-				if textOf(w.item("job"), "isReleased") != "1" {
-					t.Errorf("record %v", w.item("job"))
+				if lab.Text(w.Item("job"), "isReleased") != "1" {
+					t.Errorf("record %v", w.Item("job"))
 				}
 			})
 		})
@@ -147,23 +148,23 @@ func TestAReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
 }
 
 func TestTwoReleasesAtOnceAreOneEffort(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.sent()
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			return slow(time.Second)(ctx, c, next)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			return lab.Slow(time.Second)(r)
 		})
 		first := make(chan error)
 		go func() { first <- lock.Release(t.Context()) }()
-		elapse(100 * time.Millisecond)
+		lab.Elapse(100 * time.Millisecond)
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("second: %v", err)
 		}
 		if err := <-first; err != nil {
 			t.Errorf("first: %v", err)
 		}
-		if n := len(wire.sent()); n != 1 {
+		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
 	})
@@ -172,21 +173,21 @@ func TestTwoReleasesAtOnceAreOneEffort(t *testing.T) {
 func TestAKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				cfg.SharedLease = shared
-				c, wire := w.client(cfg)
-				lock := w.acquire(c, "job")
-				wire.setFault(refuseReleases("AccessDeniedException"))
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job")
+				wire.SetFault(refuseReleases("AccessDeniedException"))
 				if err := lock.Release(t.Context()); err == nil {
 					t.Error("released")
 				}
-				wire.setFault(nil)
+				wire.SetFault(nil)
 				next, err := c.TryAcquire(t.Context(), "job")
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.release(next)
+				w.Release(next)
 				if err := c.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -196,18 +197,18 @@ func TestAKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
 }
 
 func TestReleasesWithoutAnAnswerDoNotAddUp(t *testing.T) { // a condition names 100 versions at most
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.Lease = time.Hour
-		c, wire := w.client(cfg)
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-		lost := func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.op == "UpdateItem" {
-				return nil, errReset // before it arrived
+		c, wire := w.Client(cfg)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		lost := func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" {
+				return nil, lab.ErrReset // before it arrived
 			}
-			return next()
+			return r.Send()
 		}
-		wire.setFault(lost)
+		wire.SetFault(lost)
 		for range 150 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -215,12 +216,12 @@ func TestReleasesWithoutAnAnswerDoNotAddUp(t *testing.T) { // a condition names 
 			}
 			cancel()
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("in the end: %v", err)
 		}
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.item("job"))
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("job"))
 		}
 	})
 }
@@ -228,23 +229,23 @@ func TestReleasesWithoutAnAnswerDoNotAddUp(t *testing.T) { // a condition names 
 func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "InternalServerError"} {
 		t.Run(code, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				var failed error
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 					if e.Kind == leasehold.EventReleased {
 						failed = e.Err
 					}
 				}
-				c, wire := w.client(cfg)
-				wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+				c, wire := w.Client(cfg)
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					switch {
-					case !c.releases():
-						return next()
+					case !r.Releases():
+						return r.Send()
 					case code == "InternalServerError":
-						return refusal(500, code), nil
+						return lab.Refusal(500, code), nil
 					}
-					return refusal(400, code), nil
+					return lab.Refusal(400, code), nil
 				})
 				work := errors.New("work")
 				for _, want := range []error{nil, work} {
@@ -262,32 +263,32 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 }
 
 func TestAReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.SharedLease = true
-		c, wire := w.client(cfg)
-		other, _ := w.client(config())
-		wire.setFault(refuseReleases("AccessDeniedException"))
+		c, wire := w.Client(cfg)
+		other, _ := w.Client(lab.Config())
+		wire.SetFault(refuseReleases("AccessDeniedException"))
 		if err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
 			t.Error(err)
 		}
-		elapse(10 * time.Minute)
-		if n := countCalls(wire.sent(), call.releases); n < 2 || n > 7 {
+		lab.Elapse(10 * time.Minute)
+		if n := lab.Count(wire.Sent(), lab.Call.Releases); n < 2 || n > 7 {
 			t.Errorf("%d releases sent in ten minutes", n)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		began := time.Now()
-		lock := w.acquire(other, "job")
+		lock := w.Acquire(other, "job")
 		if took := time.Since(began); took > touchingSoon {
 			t.Errorf("the session's other locks were renewed, and this key was held by nobody for %v", took)
 		}
-		w.release(lock)
+		w.Release(lock)
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wire.sent()
-		elapse(time.Hour)
-		if n := len(wire.sent()); n != 0 {
+		wire.Sent()
+		lab.Elapse(time.Hour)
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests after Close", n)
 		}
 	})
@@ -298,21 +299,21 @@ func TestAReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) 
 const touchingSoon = 20 * time.Minute
 
 func TestAReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(refuseReleases("AccessDeniedException"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(refuseReleases("AccessDeniedException"))
 		if err := lock.Release(t.Context()); err == nil {
 			t.Error("released")
 		}
-		wire.setFault(nil)
-		next := w.acquire(c, "job")
+		wire.SetFault(nil)
+		next := w.Acquire(c, "job")
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		if err := next.Renew(t.Context()); err != nil {
 			t.Errorf("the next holder: %v", err)
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }

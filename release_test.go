@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,15 +15,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestAReleaseWhoseReplyIsLostIsRecognised(t *testing.T) {
 	for name, policy := range map[string]leasehold.ReleasePolicy{"kept": leasehold.KeepOnRelease(), "deleted": leasehold.DeleteOnRelease()} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				lock := w.acquire(c, "job")
-				wire.setFault(once(call.releases, loseReply))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Once(lab.Call.Releases, lab.LoseReply))
 				if err := lock.Release(t.Context(), policy); err != nil {
 					t.Errorf("error %v", err)
 				}
@@ -35,15 +37,15 @@ func TestAReleaseWhoseReplyIsLostIsRecognised(t *testing.T) {
 }
 
 func TestAReleaseThatLandedUnseenIsNotTakenForALoss(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, wire := w.client(config())
-		b, _ := w.client(config())
-		lock := w.acquire(a, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
 		var next *leasehold.Lock
-		wire.setFault(once(call.releases, func(_ context.Context, _ call, deliver func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = deliver()
-			next = w.acquire(b, "job") // in between somebody else is granted
-			return nil, errReset
+		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			next = w.Acquire(b, "job") // in between somebody else is granted
+			return nil, lab.ErrReset
 		}))
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("error %v", err)
@@ -51,15 +53,15 @@ func TestAReleaseThatLandedUnseenIsNotTakenForALoss(t *testing.T) {
 		if next.Err() != nil {
 			t.Errorf("the next holder: %v", next.Err())
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }
 
 func TestAReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
@@ -69,53 +71,53 @@ func TestAReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("took %v with an ended context", took)
 		}
-		wire.setFault(nil)
-		elapse(5 * time.Second)
+		wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("repeated: %v", err)
 		}
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.item("job"))
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("job"))
 		}
 	})
 }
 
 func TestALockThatExpiredIsStillFreedByItsRelease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(cut)
-		elapse(time.Hour)
-		wire.setFault(nil)
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Hour)
+		wire.SetFault(nil)
+		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.sent()); n != 1 || textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("%d requests, record %v", n, w.item("job"))
+		if n := len(wire.Sent()); n != 1 || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("%d requests, record %v", n, w.Item("job"))
 		}
 	})
 }
 
 func TestAStaleHandleTouchesNoLaterGrant(t *testing.T) { // dynamolock, awslabs: it stops the newer grant's heartbeats
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		stale := w.acquire(c, "job")
-		wire.setFault(cut)
-		elapse(30 * time.Second)
-		wire.setFault(nil)
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		stale := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(30 * time.Second)
+		wire.SetFault(nil)
+		lock := w.Acquire(c, "job")
 		if err := stale.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("stale release: %v", err)
 		}
 		if err := stale.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("stale renewal: %v", err)
 		}
-		elapse(2 * time.Minute)
+		lab.Elapse(2 * time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Errorf("the later grant: %v", err)
 		}
-		w.release(lock)
+		w.Release(lock)
 	})
 }
 
@@ -130,34 +132,34 @@ func TestWhatTTLMayCollect(t *testing.T) {
 	}{
 		{"a bare record", 0, nil, nil, week},
 		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},
-		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("x")})}, nil, 0},
-		{"one whose attributes are removed", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": str("x")})},
+		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})}, nil, 0},
+		{"one whose attributes are removed", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})},
 			[]leasehold.ReleaseOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil})}, week},
 		{"retention set", day, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, day},
 		{"for ever", leasehold.Forever, nil, nil, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				cfg.Retention = tc.retention
-				c, _ := w.client(cfg)
-				lock := w.acquire(c, "job", tc.option...)
-				if w.item("job")["expiresAt"] != nil {
+				c, _ := w.Client(cfg)
+				lock := w.Acquire(c, "job", tc.option...)
+				if w.Item("job")["expiresAt"] != nil {
 					t.Error("a held record may be collected")
 				}
-				w.release(lock, tc.end...)
+				w.Release(lock, tc.end...)
 				var want types.AttributeValue
 				if tc.want != 0 {
-					want = num(fmt.Sprint(time.Now().Add(tc.want).Unix()))
+					want = lab.Num(fmt.Sprint(time.Now().Add(tc.want).Unix()))
 				}
-				if got := w.item("job")["expiresAt"]; fmt.Sprint(deref(got)) != fmt.Sprint(deref(want)) {
+				if got := w.Item("job")["expiresAt"]; fmt.Sprint(deref(got)) != fmt.Sprint(deref(want)) {
 					t.Errorf("expires %v, want %v", deref(got), deref(want))
 				}
-				lock = w.acquire(c, "job")
-				if w.item("job")["expiresAt"] != nil {
+				lock = w.Acquire(c, "job")
+				if w.Item("job")["expiresAt"] != nil {
 					t.Error("a granted record may be collected")
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
@@ -171,32 +173,32 @@ func deref(v types.AttributeValue) string {
 }
 
 func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		var mu sync.Mutex
 		var order []int
 		var tokens []int64
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
-				l := w.acquire(c, "job")
+				l := w.Acquire(c, "job")
 				mu.Lock()
 				order, tokens = append(order, i), append(tokens, l.Token())
 				mu.Unlock()
 				time.Sleep(time.Second)
-				w.release(l)
+				w.Release(l)
 			})
 			synctest.Wait()
 		}
-		wire.sent()
-		elapse(time.Minute) // nobody polls while the key is held here
-		for _, c := range wire.sent() {
-			if !c.renews() {
-				t.Errorf("sent %s while the key was held", c.op)
+		wire.Sent()
+		lab.Elapse(time.Minute) // nobody polls while the key is held here
+		for _, c := range wire.Sent() {
+			if !c.Renews() {
+				t.Errorf("sent %s while the key was held", c.Op)
 			}
 		}
-		w.release(lock)
+		w.Release(lock)
 		wg.Wait()
 		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
 			t.Errorf("order %v", order)
@@ -204,7 +206,7 @@ func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
 		if want := lock.Token() + 5; tokens[4] != want {
 			t.Errorf("tokens %v, want the last %d", tokens, want)
 		}
-		sent := wire.sent()
+		sent := wire.Sent()
 		if len(sent) != 6 { // five hand-overs and a release
 			t.Errorf("%d requests", len(sent))
 		}
@@ -212,9 +214,9 @@ func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
 }
 
 func TestOtherProcessesGetTheirTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		other, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 4 {
@@ -222,15 +224,15 @@ func TestOtherProcessesGetTheirTurn(t *testing.T) {
 				for ctx.Err() == nil {
 					if l, err := c.Acquire(ctx, "job"); err == nil {
 						time.Sleep(20 * time.Millisecond)
-						w.release(l)
+						w.Release(l)
 					}
 				}
 			})
 		}
-		elapse(time.Second)
+		lab.Elapse(time.Second)
 		for range 10 {
 			began := time.Now()
-			w.release(w.acquire(other, "job"))
+			w.Release(w.Acquire(other, "job"))
 			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("the other process waited %v", took)
 			}
@@ -241,21 +243,21 @@ func TestOtherProcessesGetTheirTurn(t *testing.T) {
 }
 
 func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
 		synctest.Wait()
 		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		wire.setFault(once(call.grants, func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			leave() // while the hand-over to it is under way
-			return slow(100*time.Millisecond)(ctx, c, next)
+			return lab.Slow(100 * time.Millisecond)(r)
 		}))
-		w.release(lock)
+		w.Release(lock)
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the one who left: %v", err)
 		}
@@ -263,61 +265,61 @@ func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
 		if n := len(c.Held()); n != 1 {
 			t.Errorf("%d locks held", n)
 		}
-		w.release(last)
+		w.Release(last)
 	})
 }
 
 func TestALostReplyOfAHandOverLosesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		wire.setFault(once(call.grants, loseReply))
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		began := time.Now()
-		w.release(lock)
+		w.Release(lock)
 		next := <-granted
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("took %v", took)
 		}
-		if next.Record().Version != textOf(w.item("job"), "recordVersionNumber") {
+		if next.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
 			t.Error("the next holder does not hold what the record shows")
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }
 
 func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("release: %v", err)
 		}
-		elapse(3 * time.Second)
-		wire.setFault(nil)
+		lab.Elapse(3 * time.Second)
+		wire.SetFault(nil)
 		began := time.Now()
 		next := <-granted
 		if took := time.Since(began); took > 7*time.Second {
 			t.Errorf("the next waited %v for a grant that nobody believes in", took)
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }
 
 func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close waits behind a waiting acquire
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		other, _ := w.client(config())
-		foreign := w.acquire(other, "foreign")
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		foreign := w.Acquire(other, "foreign")
+		lock := w.Acquire(c, "job")
 		waiters := make(chan error, 2)
 		for _, key := range []string{"foreign", "job"} {
 			go func() { _, err := c.Acquire(t.Context(), key); waiters <- err }()
@@ -355,7 +357,7 @@ func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close w
 			t.Errorf("lock: %v", lock.Err())
 		}
 		for _, key := range []string{"job", "do"} {
-			if textOf(w.item(key), "isReleased") != "1" {
+			if lab.Text(w.Item(key), "isReleased") != "1" {
 				t.Errorf("%s is not released", key)
 			}
 		}
@@ -365,18 +367,18 @@ func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close w
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("second Close: %v", err)
 		}
-		w.release(foreign)
+		w.Release(foreign)
 	})
 }
 
 func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock, older awslabs: stops at the first
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		for i := range 5 {
-			w.acquire(c, fmt.Sprintf("job/%d", i))
+			w.Acquire(c, fmt.Sprintf("job/%d", i))
 		}
-		wire.setFault(once(call.releases, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "AccessDeniedException"), nil
+		wire.SetFault(lab.Once(lab.Call.Releases, func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "AccessDeniedException"), nil
 		}))
 		var op *leasehold.OpError
 		if err := c.Close(t.Context()); !errors.As(err, &op) {
@@ -384,7 +386,7 @@ func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock
 		}
 		released := 0
 		for i := range 5 {
-			if textOf(w.item(fmt.Sprintf("job/%d", i)), "isReleased") == "1" {
+			if lab.Text(w.Item(fmt.Sprintf("job/%d", i)), "isReleased") == "1" {
 				released++
 			}
 		}
@@ -395,8 +397,8 @@ func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock
 }
 
 func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		stop := make(chan struct{})
 		running := make(chan error)
 		go func() {
@@ -420,8 +422,8 @@ func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
 }
 
 func TestASecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -447,9 +449,9 @@ func TestASecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
 func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
 	// Which comes first is the scheduler's choice, so there are many.
 	for range 2 {
-		inBubble(t, func(t *testing.T, w *world) {
-			c, wire := w.client(config())
-			wire.setFault(slow(time.Second))
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, wire := w.Client(lab.Config())
+			wire.SetFault(lab.Slow(time.Second))
 			const n = 200
 			got := make(chan *leasehold.Lock, n)
 			for i := range n {
@@ -464,7 +466,7 @@ func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
 				}
 			}
 			for i := range n {
-				if item := w.item(fmt.Sprintf("job/%d", i)); item != nil && textOf(item, "isReleased") != "1" {
+				if item := w.Item(fmt.Sprintf("job/%d", i)); item != nil && lab.Text(item, "isReleased") != "1" {
 					t.Errorf("left held: %v", item)
 				}
 			}
@@ -473,19 +475,20 @@ func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
 }
 
 func TestAHandOverGivesUpWithTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		lost := once(call.grants, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return nil, errReset
+		var lost atomic.Bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && !lost.Swap(true) {
+				return nil, lab.ErrReset
+			}
+			return lab.Refusal(400, "ThrottlingException"), nil
 		})
-		wire.setFault(func(ctx context.Context, c call, _ func() (*http.Response, error)) (*http.Response, error) {
-			return lost(ctx, c, func() (*http.Response, error) { return refusal(400, "ThrottlingException"), nil })
-		})
-		time.AfterFunc(time.Hour, func() { wire.setFault(nil) })
+		time.AfterFunc(time.Hour, func() { wire.SetFault(nil) })
 		began := time.Now()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
@@ -493,30 +496,30 @@ func TestAHandOverGivesUpWithTheLease(t *testing.T) {
 		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("took %v", took)
 		}
-		wire.setFault(nil)
-		w.release(<-granted)
+		wire.SetFault(nil)
+		w.Release(<-granted)
 	})
 }
 
 func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				a, wire := w.client(config())
-				b, _ := w.client(config())
-				lock := w.acquire(a, "job", leasehold.WithoutRenewal())
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, wire := w.Client(lab.Config())
+				b, _ := w.Client(lab.Config())
+				lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
 				var wg sync.WaitGroup
 				if next == "somebody waits here" {
-					wg.Go(func() { w.release(w.acquire(a, "job")) })
+					wg.Go(func() { w.Release(w.Acquire(a, "job")) })
 				}
 				foreign := make(chan *leasehold.Lock)
-				go func() { l := w.acquire(b, "job"); wire.setFault(nil); foreign <- l }()
-				elapse(15 * time.Second)
-				wire.setFault(cut) // until the lease has run out and the other is granted
+				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
+				lab.Elapse(15 * time.Second)
+				wire.SetFault(lab.Cut) // until the lease has run out and the other is granted
 				if err := lock.Release(t.Context()); err != nil {
 					t.Errorf("error %v", err)
 				}
-				w.release(<-foreign)
+				w.Release(<-foreign)
 				wg.Wait()
 			})
 		})
@@ -524,27 +527,27 @@ func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 }
 
 func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		granted := make(chan *leasehold.Lock, 1)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
 		var handOver func() (*http.Response, error)
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			switch {
-			case !c.grants():
-				return next()
+			case !r.Grants():
+				return r.Send()
 			case handOver == nil: // under way for long
-				handOver = next
-				return hang(ctx)
+				handOver = r.Send
+				return lab.Cut(r)
 			}
 			// The next in line seeks the key by itself, and just behind its
 			// refusal, by an engine that shows no record with one, comes the
 			// hand-over after all.
-			wire.setFault(nil)
+			wire.SetFault(nil)
 			_, _ = handOver()
-			return refusal(400, "ConditionalCheckFailedException"), nil
+			return lab.Refusal(400, "ConditionalCheckFailedException"), nil
 		})
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -555,47 +558,47 @@ func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("second release: %v", err)
 		}
-		if textOf(w.item("job"), "isReleased") == "1" {
+		if lab.Text(w.Item("job"), "isReleased") == "1" {
 			t.Errorf("the next holder's grant was released under it: %v", next.Err())
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }
 
 func TestDataUnderAnUnsettledGrantIsNotLeftToTTL(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		w.release(w.acquire(c, "job", leasehold.WithData([]byte("precious"))))
-		if w.item("job")["expiresAt"] != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
+		if w.Item("job")["expiresAt"] != nil {
 			t.Fatal("setup")
 		}
-		wire.setFault(once(call.grants, loseReply))
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
 		}
-		elapse(5 * time.Second)
-		item := w.item("job")
-		if textOf(item, "isReleased") != "1" || item["data"] == nil || item["expiresAt"] != nil {
+		lab.Elapse(5 * time.Second)
+		item := w.Item("job")
+		if lab.Text(item, "isReleased") != "1" || item["data"] == nil || item["expiresAt"] != nil {
 			t.Errorf("record %v", item)
 		}
 	})
 }
 
 func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal())
-		wire.setFault(once(call.renews, loseReply))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 		defer cancel()
 		if err := lock.Renew(ctx, leasehold.WithData([]byte("precious"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("error %v", err)
 		}
 		synctest.Wait()
-		w.release(lock)
-		item := w.item("job")
+		w.Release(lock)
+		item := w.Item("job")
 		if item["data"] == nil || item["expiresAt"] != nil {
 			t.Errorf("record %v", item)
 		}
@@ -603,20 +606,20 @@ func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
 }
 
 func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); left <- err }()
 		synctest.Wait()
-		wire.setFault(once(call.grants, func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			leave()
-			return slow(100*time.Millisecond)(ctx, c, next)
+			return lab.Slow(100 * time.Millisecond)(r)
 		}))
-		w.release(lock)
+		w.Release(lock)
 		<-left
-		item := w.item("job")
+		item := w.Item("job")
 		if item["data"] == nil || item["expiresAt"] != nil {
 			t.Errorf("record %v", item)
 		}
@@ -624,16 +627,16 @@ func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		r := lock.Record()
 		g, err := lock.Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return refusal(400, "ThrottlingException"), nil
+		wire.SetFault(func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "ThrottlingException"), nil
 		})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -646,7 +649,7 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 				t.Errorf("break: %v", err)
 			}
 		})
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		began := time.Now()
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
@@ -662,10 +665,10 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 }
 
 func TestAReleaseGivesUpWithTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(cut)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
 		began := time.Now()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
@@ -673,27 +676,27 @@ func TestAReleaseGivesUpWithTheLease(t *testing.T) {
 		if took := time.Since(began); took < 18*time.Second || took > 25*time.Second {
 			t.Errorf("took %v", took)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
 			t.Errorf("a grant of its own that nobody believes in: %v", err)
 		} else {
-			w.release(next)
+			w.Release(next)
 		}
 	})
 }
 
 func TestALockThatExpiredIsReleasedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		k := newClocks(c)
-		lock := w.acquire(c, "job")
+		lock := w.Acquire(c, "job")
 		k.boot.Store(int64(time.Hour)) // nobody has looked since
-		wire.setFault(cut)
-		wire.sent()
+		wire.SetFault(lab.Cut)
+		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.sent()); n != 1 {
+		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
 	})
@@ -701,9 +704,9 @@ func TestALockThatExpiredIsReleasedOnce(t *testing.T) {
 
 func TestARefusalAfterALostReleaseIsAnUnknownOutcome(t *testing.T) {
 	for _, waits := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, w *world) {
-			c, wire := w.client(config())
-			lock := w.acquire(c, "job")
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, wire := w.Client(lab.Config())
+			lock := w.Acquire(c, "job")
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			var wg sync.WaitGroup
@@ -716,18 +719,18 @@ func TestARefusalAfterALostReleaseIsAnUnknownOutcome(t *testing.T) {
 				synctest.Wait()
 			}
 			lost := false
-			wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 				if !lost {
 					lost = true
-					return loseReply(ctx, c, next)
+					return lab.LoseReply(r)
 				}
-				return refusal(400, "AccessDeniedException"), nil
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			})
 			if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 				t.Errorf("somebody waits %v: %v", waits, err)
 			}
 			wg.Wait()
-			elapse(10 * time.Second)
+			lab.Elapse(10 * time.Second)
 		})
 	}
 }
@@ -741,42 +744,42 @@ func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 		"deleted": {leasehold.DeleteOnRelease(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				lock := w.acquire(c, "job", leasehold.WithData([]byte("right")))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithData([]byte("right")))
 				granted := make(chan *leasehold.Lock)
-				go func() { granted <- w.acquire(c, "job") }()
+				go func() { granted <- w.Acquire(c, "job") }()
 				synctest.Wait()
-				wire.sent()
-				w.release(lock, tc.opt)
+				wire.Sent()
+				w.Release(lock, tc.opt)
 				next := <-granted
 				if got := string(next.Data()); got != tc.want {
 					t.Errorf("the next holder finds %q, want %q", got, tc.want)
 				}
-				if sent := wire.sent(); len(sent) != 2 {
+				if sent := wire.Sent(); len(sent) != 2 {
 					t.Errorf("%d requests", len(sent))
 				}
-				w.release(next)
+				w.Release(next)
 			})
 		})
 	}
 }
 
 func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
-	for name, happens := range map[string]func(w *world){
-		"replaced": func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "grantId": str("x")})
+	for name, happens := range map[string]func(w *lab.World){
+		"replaced": func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
 		},
-		"broken": func(w *world) {
-			w.update("job", map[string]types.AttributeValue{"recordVersionNumber": str("x"), "isReleased": str("1")})
+		"broken": func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
 		},
-		"deleted": func(w *world) { w.delete("job") },
-		"damaged": func(w *world) { w.update("job", map[string]types.AttributeValue{"recordVersionNumber": nil}) },
+		"deleted": func(w *lab.World) { w.Delete("job") },
+		"damaged": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": nil}) },
 	} {
 		for _, waits := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
-					c, _ := w.client(config())
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, _ := w.Client(lab.Config())
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
 					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
@@ -794,7 +797,7 @@ func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
 					if !errors.Is(err, leasehold.ErrLost) {
 						t.Errorf("error %v", err)
 					}
-					elapse(10 * time.Second)
+					lab.Elapse(10 * time.Second)
 				})
 			})
 		}
@@ -802,32 +805,32 @@ func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
 }
 
 func TestAHandOverDeliveredTwiceIsRecognised(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
 		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.acquire(c, "job") }()
+		go func() { granted <- w.Acquire(c, "job") }()
 		synctest.Wait()
-		wire.setFault(once(call.grants, func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-			_, _ = next()
-			return next() // refused: it shows the first
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return r.Send() // refused: it shows the first
 		}))
-		wire.sent()
-		w.release(lock)
+		wire.Sent()
+		w.Release(lock)
 		next := <-granted
-		if n := len(wire.sent()); n != 1 || next.Err() != nil {
+		if n := len(wire.Sent()); n != 1 || next.Err() != nil {
 			t.Errorf("%d requests, %v", n, next.Err())
 		}
-		w.release(next)
+		w.Release(next)
 	})
 }
 
 func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				lock := w.acquire(c, "job")
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				granted := make(chan *leasehold.Lock, 2)
@@ -839,21 +842,21 @@ func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				wire.setFault(once(call.grants, func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+				wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
 					if leaves {
 						leave()
 						synctest.Wait()
 					}
-					return refusal(400, "AccessDeniedException"), nil
+					return lab.Refusal(400, "AccessDeniedException"), nil
 				}))
 				began := time.Now()
 				var op *leasehold.OpError
 				if err := lock.Release(t.Context()); !errors.As(err, &op) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("error %v", err)
 				}
-				w.release(<-granted)
+				w.Release(<-granted)
 				if !leaves {
-					w.release(<-granted)
+					w.Release(<-granted)
 				}
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("took %v", took)
@@ -864,9 +867,9 @@ func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 }
 
 func TestCloseWaitsForWhatIsBeingUndone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(slow(time.Second))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Slow(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
@@ -875,8 +878,8 @@ func TestCloseWaitsForWhatIsBeingUndone(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if textOf(w.item("job"), "isReleased") != "1" {
-			t.Errorf("left behind %v", w.item("job"))
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.Item("job"))
 		}
 	})
 }

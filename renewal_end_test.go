@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // wrapped is a DB between a client and the SDK, which may not look at the
@@ -32,11 +33,11 @@ func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 }
 
 func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var k *clocks
 		held, paused, renewed := false, false, 0
 		c, err := leasehold.New(wrapped{
-			DB: w.db,
+			DB: w.DB,
 			update: func() error {
 				switch {
 				case !held:
@@ -45,18 +46,18 @@ func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 					t.Error("renewed after the end of trust")
 				}
 				renewed++
-				return errReset
+				return lab.ErrReset
 			},
 			get: func() { // to settle what has had no answer
 				paused = true
 				k.boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
 			},
-		}, config())
+		}, lab.Config())
 		if err != nil {
 			t.Fatal(err)
 		}
 		k = newClocks(c)
-		lock := w.acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 		held = true
 		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("renew: %v", err)
@@ -70,14 +71,14 @@ func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 }
 
 func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.HoldThroughOutage = true
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		k := newClocks(c)
-		lock := w.acquire(c, "job")
-		wire.setFault(out)
-		elapse(time.Minute)
+		lock := w.Acquire(c, "job")
+		wire.SetFault(out)
+		lab.Elapse(time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
 		}

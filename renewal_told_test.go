@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // throttled refuses every request.
-func throttled(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-	return refusal(400, "ProvisionedThroughputExceededException"), nil
+func throttled(*lab.Request) (*http.Response, error) {
+	return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
 }
 
 func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
@@ -22,17 +23,17 @@ func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
 		"renew":   func(ctx context.Context, l *leasehold.Lock) error { return l.Renew(ctx) },
 		"release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 	} {
-		for kind, happens := range map[leasehold.EventKind]func(w *world, wire *wire){
-			leasehold.EventRenewed:    func(*world, *wire) {},
-			leasehold.EventRenewError: func(_ *world, wire *wire) { wire.setFault(once(call.renews, out)) },
-			leasehold.EventThrottled:  func(_ *world, wire *wire) { wire.setFault(once(call.renews, throttled)) },
-			leasehold.EventLost:       func(w *world, _ *wire) { w.delete("job") },
+		for kind, happens := range map[leasehold.EventKind]func(w *lab.World, wire *lab.Wire){
+			leasehold.EventRenewed:    func(*lab.World, *lab.Wire) {},
+			leasehold.EventRenewError: func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Once(lab.Call.Renews, out)) },
+			leasehold.EventThrottled:  func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Once(lab.Call.Renews, throttled)) },
+			leasehold.EventLost:       func(w *lab.World, _ *lab.Wire) { w.Delete("job") },
 		} {
 			t.Run(name+", "+string(kind), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					var held atomic.Pointer[leasehold.Lock]
 					var told atomic.Bool
-					cfg := config()
+					cfg := lab.Config()
 					cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
 						if e.Kind != kind || told.Swap(true) {
 							return
@@ -45,10 +46,10 @@ func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
 							t.Errorf("took %v", took)
 						}
 					}
-					c, wire := w.work().client(cfg)
-					held.Store(w.acquire(c, "job"))
+					c, wire := w.Work().Client(cfg)
+					held.Store(w.Acquire(c, "job"))
 					happens(w, wire)
-					elapse(6 * time.Second)
+					lab.Elapse(6 * time.Second)
 					if !told.Load() {
 						t.Error("not told")
 					}

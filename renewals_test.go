@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // acquireMany acquires n locks with keys of that prefix.
-func (w *world) acquireMany(c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {
-	w.t.Helper()
+func acquireMany(w *lab.World, c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {
+	w.T.Helper()
 	locks := make([]*leasehold.Lock, n)
 	for i := range locks {
-		locks[i] = w.acquire(c, fmt.Sprintf("%s/%d", prefix, i), opts...)
+		locks[i] = w.Acquire(c, fmt.Sprintf("%s/%d", prefix, i), opts...)
 	}
 	return locks
 }
@@ -36,71 +37,71 @@ func lost(locks []*leasehold.Lock) int {
 }
 
 // hanging never answers renewals of keys with that prefix.
-func hanging(prefix string) func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-	return func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-		if c.renews() && bytes.Contains(c.body, []byte(`"S":"`+prefix)) {
-			return hang(ctx)
+func hanging(prefix string) lab.Fault {
+	return func(r *lab.Request) (*http.Response, error) {
+		if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"`+prefix)) {
+			return lab.Cut(r)
 		}
-		return next()
+		return r.Send()
 	}
 }
 
 func TestLocksWhoseRenewalsHangCostNoOtherLockItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		hung := w.acquireMany(c, "hangs", 1000)
-		short := w.acquireMany(c, "short", 100, leasehold.WithLease(2*time.Second))
-		wire.setFault(hanging("hangs/"))
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		hung := acquireMany(w, c, "hangs", 1000)
+		short := acquireMany(w, c, "short", 100, leasehold.WithLease(2*time.Second))
+		wire.SetFault(hanging("hangs/"))
 		before, most := runtime.NumGoroutine(), 0
 		for range 17 {
-			elapse(time.Second)
+			lab.Elapse(time.Second)
 			most = max(most, runtime.NumGoroutine()-before)
 		}
 		if n := lost(short); n > 0 {
 			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(short))
 		}
-		elapse(15 * time.Second)
+		lab.Elapse(15 * time.Second)
 		if n := lost(hung); n != len(hung) {
 			t.Fatalf("%d of %d locks lost whose renewals hang", n, len(hung))
 		}
 		if most > 4*128+8 { // and timers that fire at that very moment
 			t.Errorf("%d goroutines more for 1,100 locks", most)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestADueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
-		c, wire := w.client(cfg)
-		w.acquireMany(c, "job", 2000)
-		wire.setFault(slow(time.Second))
+		c, wire := w.Client(cfg)
+		acquireMany(w, c, "job", 2000)
+		wire.SetFault(lab.Slow(time.Second))
 		before := runtime.NumGoroutine()
-		elapse(6 * time.Second) // all are due
+		lab.Elapse(6 * time.Second) // all are due
 		if n := runtime.NumGoroutine() - before; n > 4*16 {
 			t.Errorf("%d goroutines for 16 renewals at a time", n)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestARenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
-		c, wire := w.work().client(cfg)
-		locks := w.acquireMany(c, "job", 200)
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renews() {
-				return hang(ctx)
+		c, wire := w.Work().Client(cfg)
+		locks := acquireMany(w, c, "job", 200)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(6 * time.Second) // all are due, few have a place
+		lab.Elapse(6 * time.Second) // all are due, few have a place
 		slowest := time.Duration(0)
 		for _, l := range locks[:20] {
 			began := time.Now()
@@ -112,20 +113,20 @@ func TestARenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
 		if slowest > 2*time.Second { // of the lock's own renewal under way
 			t.Errorf("a commit took %v", slowest)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }
 
 // bunched returns the most renewals within 100 ms of a time.
-func bunched(wire *wire, during time.Duration) int {
+func bunched(wire *lab.Wire, during time.Duration) int {
 	most := 0
-	wire.sent()
+	wire.Sent()
 	for range during / (100 * time.Millisecond) {
-		elapse(100 * time.Millisecond)
+		lab.Elapse(100 * time.Millisecond)
 		n := 0
-		for _, c := range wire.sent() {
-			if c.renews() {
+		for _, c := range wire.Sent() {
+			if c.Renews() {
 				n++
 			}
 		}
@@ -136,43 +137,43 @@ func bunched(wire *wire, during time.Duration) int {
 
 func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 	const locks, evenShare = 1000, 1000 / 50 // per 100 ms of 5 s
-	until := func(end time.Time) func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-		return func(ctx context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+	until := func(end time.Time) lab.Fault {
+		return func(r *lab.Request) (*http.Response, error) {
 			select {
 			case <-time.After(time.Until(end)):
-				return next()
-			case <-ctx.Done():
-				return nil, ctx.Err()
+				return r.Send()
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
 			}
 		}
 	}
-	stall := func(wire *wire) {
-		elapse(28 * time.Second)
-		wire.setFault(until(time.Now().Add(1900 * time.Millisecond)))
-		elapse(1900 * time.Millisecond)
+	stall := func(wire *lab.Wire) {
+		lab.Elapse(28 * time.Second)
+		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
+		lab.Elapse(1900 * time.Millisecond)
 	}
 	for name, tc := range map[string]struct {
 		places int
-		happen func(wire *wire)
+		happen func(wire *lab.Wire)
 	}{
-		"by their grants":                    {128, func(*wire) {}},
+		"by their grants":                    {128, func(*lab.Wire) {}},
 		"by a stall":                         {128, stall},
 		"by a stall that most wait out here": {16, stall},
-		"by an outage": {128, func(wire *wire) {
-			elapse(30 * time.Second)
-			wire.setFault(cut)
-			elapse(8 * time.Second)
+		"by an outage": {128, func(wire *lab.Wire) {
+			lab.Elapse(30 * time.Second)
+			wire.SetFault(lab.Cut)
+			lab.Elapse(8 * time.Second)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				cfg.RenewConcurrency = tc.places
-				c, wire := w.client(cfg)
-				held := w.acquireMany(c, "job", locks)
+				c, wire := w.Client(cfg)
+				held := acquireMany(w, c, "job", locks)
 				tc.happen(wire)
-				wire.setFault(nil)
-				elapse(10 * time.Second)
+				wire.SetFault(nil)
+				lab.Elapse(10 * time.Second)
 				if n := bunched(wire, 5*time.Second); n > 5*evenShare/2 { // by chance
 					t.Errorf("%d renewals within 100 ms, the even share is %d", n, evenShare)
 				}
@@ -186,9 +187,9 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 }
 
 func TestTheFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		w.acquireMany(c, "job", 500)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		acquireMany(w, c, "job", 500)
 		if n := bunched(wire, 5*time.Second); n > 70 { // 20 is the even share of the second half
 			t.Errorf("%d of 500 renewals within 100 ms", n)
 		}
@@ -197,10 +198,10 @@ func TestTheFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 }
 
 // takes is a table that takes so many writes a second and throttles others.
-func takes(perSecond int) func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
+func takes(perSecond int) lab.Fault {
 	var mu sync.Mutex
 	began, taken := time.Now(), 0
-	return func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+	return func(r *lab.Request) (*http.Response, error) {
 		mu.Lock()
 		if time.Since(began) >= time.Second {
 			began, taken = time.Now(), 0
@@ -209,32 +210,32 @@ func takes(perSecond int) func(context.Context, call, func() (*http.Response, er
 		refused := taken > perSecond
 		mu.Unlock()
 		if refused {
-			return refusal(400, "ProvisionedThroughputExceededException"), nil
+			return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
 		}
-		return next()
+		return r.Send()
 	}
 }
 
 func TestATableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *testing.T) {
 	for _, perSecond := range []int{120, 80} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(config())
-				locks := w.acquireMany(c, "job", 1000) // 200 a second, and 56 that keep all trusted
-				wire.setFault(takes(perSecond))
-				wire.sent()
-				elapse(time.Minute)
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				locks := acquireMany(w, c, "job", 1000) // 200 a second, and 56 that keep all trusted
+				wire.SetFault(takes(perSecond))
+				wire.Sent()
+				lab.Elapse(time.Minute)
 				if n := lost(locks); n > 0 {
 					t.Errorf("%d of %d locks lost", n, len(locks))
 				}
-				if n := len(wire.sent()); n > perSecond*60*5/4 {
+				if n := len(wire.Sent()); n > perSecond*60*5/4 {
 					t.Errorf("%d requests, the table took %d", n, perSecond*60)
 				}
-				wire.setFault(nil)
-				elapse(30 * time.Second)
-				wire.sent()
-				elapse(10 * time.Second)
-				if n := len(wire.sent()); n < 1900 || n > 2100 {
+				wire.SetFault(nil)
+				lab.Elapse(30 * time.Second)
+				wire.Sent()
+				lab.Elapse(10 * time.Second)
+				if n := len(wire.Sent()); n < 1900 || n > 2100 {
 					t.Errorf("%d renewals in two periods after the throttling", n)
 				}
 				_ = c.Close(t.Context())
@@ -244,34 +245,34 @@ func TestATableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *te
 }
 
 func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
 		var locks []*leasehold.Lock
 		for i := range 40 {
-			w.acquireMany(c, fmt.Sprint("hot/", i), 10)
-			locks = append(locks, w.acquireMany(c, fmt.Sprint("job/", i), 10)...)
+			acquireMany(w, c, fmt.Sprint("hot/", i), 10)
+			locks = append(locks, acquireMany(w, c, fmt.Sprint("job/", i), 10)...)
 		}
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if bytes.Contains(c.body, []byte(`"S":"hot/`)) {
-				return refusal(400, "ProvisionedThroughputExceededException"), nil
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if bytes.Contains(r.Body, []byte(`"S":"hot/`)) {
+				return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(30 * time.Second)
+		lab.Elapse(30 * time.Second)
 		if n := lost(locks); n > 0 {
 			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(locks))
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestTheFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		wire.setFault(once(call.grants, slow(2500*time.Millisecond)))
-		lock := w.acquire(c, "job", leasehold.WithLease(3*time.Second))
-		elapse(time.Minute)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2500*time.Millisecond)))
+		lock := w.Acquire(c, "job", leasehold.WithLease(3*time.Second))
+		lab.Elapse(time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Errorf("lost: %v", err)
 		}
@@ -280,33 +281,33 @@ func TestTheFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
 }
 
 func TestALockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
-		c, wire := w.client(cfg)
-		locks := w.acquireMany(c, "job", 1000)
-		wire.setFault(cut)
-		elapse(20 * time.Second)
+		c, wire := w.Client(cfg)
+		locks := acquireMany(w, c, "job", 1000)
+		wire.SetFault(lab.Cut)
+		lab.Elapse(20 * time.Second)
 		for _, l := range locks {
 			var lost *leasehold.LostError
 			if !errors.As(l.Err(), &lost) || lost.Reason != leasehold.LostExpired {
 				t.Fatalf("%v", l.Err())
 			}
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestARenewalThatStoresWhatDoesNotGetThroughKeepsPlainOnesFromNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		lock := w.acquire(c, "job")
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renews() && c.sets("data") {
-				return refusal(400, "ProvisionedThroughputExceededException"), nil
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && r.Sets("data") {
+				return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
 			}
-			return next()
+			return r.Send()
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -9,29 +9,30 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestAResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
-	for name, unanswered := range map[string]func(context.Context, call, func() (*http.Response, error)) (*http.Response, error){
-		"none of them arrived": func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return nil, errReset
+	for name, unanswered := range map[string]lab.Fault{
+		"none of them arrived": func(*lab.Request) (*http.Response, error) {
+			return nil, lab.ErrReset
 		},
-		"all of them landed": loseReply,
+		"all of them landed": lab.LoseReply,
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				cfg := config()
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
 				cfg.Lease = time.Hour
-				c, wire := w.client(cfg)
-				g, err := w.acquire(c, "deploy").Detach()
+				c, wire := w.Client(cfg)
+				g, err := w.Acquire(c, "deploy").Detach()
 				if err != nil {
 					t.Fatal(err)
 				}
-				wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if c.op != "UpdateItem" {
-						return next()
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Op != "UpdateItem" {
+						return r.Send()
 					}
-					return unanswered(ctx, c, next)
+					return unanswered(r)
 				})
 				for range 200 {
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -40,28 +41,28 @@ func TestAResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
 					}
 					cancel()
 				}
-				wire.setFault(nil)
+				wire.SetFault(nil)
 				lock, err := c.Resume(t.Context(), g)
 				if err != nil {
 					t.Fatalf("with one: %v", err)
 				}
-				w.release(lock)
+				w.Release(lock)
 			})
 		})
 	}
 }
 
 func TestAResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := config()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
 		cfg.Lease = time.Hour
-		c, wire := w.client(cfg)
-		g, err := w.acquire(c, "deploy").Detach()
+		c, wire := w.Client(cfg)
+		g, err := w.Acquire(c, "deploy").Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-			return nil, errReset
+		wire.SetFault(func(*lab.Request) (*http.Response, error) {
+			return nil, lab.ErrReset
 		})
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -75,20 +76,20 @@ func TestAResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testi
 }
 
 func TestWhatAGrantLacksIsNamed(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(config())
-		whole, err := w.acquire(c, "deploy").Detach()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		whole, err := w.Acquire(c, "deploy").Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire.sent()
+		wire.Sent()
 		for missing, g := range map[string]leasehold.Grant{
 			"table, key, owner, token, id, versions, lease": {},
 			"versions": func() leasehold.Grant { g := whole; g.Versions = nil; return g }(),
 			"key, id":  func() leasehold.Grant { g := whole; g.Key, g.ID = leasehold.Key{}, ""; return g }(),
 		} {
 			_, err := c.Resume(t.Context(), g)
-			if err == nil || !strings.Contains(err.Error(), "lacks its "+missing+":") || len(wire.sent()) != 0 {
+			if err == nil || !strings.Contains(err.Error(), "lacks its "+missing+":") || len(wire.Sent()) != 0 {
 				t.Errorf("want %q missing: %v", missing, err)
 			}
 		}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		other, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
 		inner, err := semaphore.New(other, "jobs/1", 2) // its row is the key of a permit of jobs
 		if err != nil {
 			t.Fatal(err)
@@ -25,9 +26,9 @@ func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
 		}
 		var events eventLog
 		var book logBook
-		cfg := config()
+		cfg := lab.Config()
 		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		jobs, err := semaphore.New(c, "jobs", 2)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +56,7 @@ func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
 		if log := strings.Join(book.lines(), "\n"); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "jobs/1") {
 			t.Errorf("log %s", log)
 		}
-		w.release(held)
-		w.release(slot)
+		w.Release(held)
+		w.Release(slot)
 	})
 }

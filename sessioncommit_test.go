@@ -14,59 +14,54 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// markDead marks a session dead as another client does that has watched it.
-func (w *world) markDead(row string) {
-	w.t.Helper()
-	w.update(row, map[string]types.AttributeValue{"dead": str("1"), "recordVersionNumber": str("v")})
-}
-
 func TestACommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
-	commit := func(ctx context.Context, c *leasehold.Client, w *world) func() error {
-		lock := w.acquire(c, "job")
-		return func() error { return lock.Commit(ctx, writes(note("a", "late"))) }
+	commit := func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
+		lock := w.Acquire(c, "job")
+		return func() error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
 	}
-	for name, begin := range map[string]func(context.Context, *leasehold.Client, *world) func() error{
+	for name, begin := range map[string]func(context.Context, *leasehold.Client, *lab.World) func() error{
 		"Commit": commit,
-		"CommitAndRelease": func(ctx context.Context, c *leasehold.Client, w *world) func() error {
-			lock := w.acquire(c, "job")
-			return func() error { return lock.CommitAndRelease(ctx, writes(note("a", "late"))) }
+		"CommitAndRelease": func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
+			lock := w.Acquire(c, "job")
+			return func() error { return lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "late"))) }
 		},
-		"Group.Commit": func(ctx context.Context, c *leasehold.Client, w *world) func() error {
+		"Group.Commit": func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
 			group, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
 			if err != nil {
-				w.t.Fatal(err)
+				w.T.Fatal(err)
 			}
-			return func() error { return group.Commit(ctx, writes(note("a", "late"))) }
+			return func() error { return group.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
 		},
-		"Group.CommitAndRelease": func(ctx context.Context, c *leasehold.Client, w *world) func() error {
+		"Group.CommitAndRelease": func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
 			group, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
 			if err != nil {
-				w.t.Fatal(err)
+				w.T.Fatal(err)
 			}
-			return func() error { return group.CommitAndRelease(ctx, writes(note("a", "late"))) }
+			return func() error { return group.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "late"))) }
 		},
 	} {
-		for how, free := range map[string]func(c *leasehold.Client, w *world){
-			"Close":       func(c *leasehold.Client, w *world) { _ = c.Close(w.t.Context()) },
-			"marked dead": func(_ *leasehold.Client, w *world) { w.markDead(w.sessions()[0]) },
-			"deleted":     func(_ *leasehold.Client, w *world) { w.delete(w.sessions()[0]) },
+		for how, free := range map[string]func(c *leasehold.Client, w *lab.World){
+			"Close":       func(c *leasehold.Client, w *lab.World) { _ = c.Close(w.T.Context()) },
+			"marked dead": func(_ *leasehold.Client, w *lab.World) { w.MarkDead(w.Sessions()[0]) },
+			"deleted":     func(_ *leasehold.Client, w *lab.World) { w.Delete(w.Sessions()[0]) },
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, w *world) {
-					c, wire := w.work().client(sharedConfig())
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Work().Client(lab.SharedConfig())
 					run := begin(t.Context(), c, w)
-					wire.setFault(script(delayed(10*time.Second), hangs)) // it arrives when the lock is free
+					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), hangs)) // it arrives when the lock is free
 					done := make(chan error, 1)
 					go func() { done <- run() }()
-					elapse(time.Millisecond)
+					lab.Elapse(time.Millisecond)
 					free(c, w)
 					if err := <-done; err == nil {
 						t.Error("committed")
 					}
-					elapse(20 * time.Second)
-					w.wantLog()
+					lab.Elapse(20 * time.Second)
+					w.WantLog()
 					_ = c.Close(t.Context())
 				})
 			})
@@ -75,12 +70,12 @@ func TestACommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *tes
 }
 
 func TestACommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(sharedConfig())
-		lock, other := w.acquire(c, "job"), w.acquire(c, "other")
-		w.markDead(w.sessions()[0])
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.SharedConfig())
+		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
+		w.MarkDead(w.Sessions()[0])
 		var lost *leasehold.LostError
-		if err := lock.Commit(t.Context(), writes(note("a", "late"))); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken || lost.Key != lock.Key() {
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "late"))); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken || lost.Key != lock.Key() {
 			t.Errorf("commit: %v", err)
 		}
 		for _, l := range []*leasehold.Lock{lock, other} {
@@ -90,8 +85,8 @@ func TestACommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
 				t.Errorf("%v is believed in", l.Key())
 			}
 		}
-		w.wantLog()
-		if err := w.acquire(c, "job").Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		w.WantLog()
+		if err := w.Acquire(c, "job").Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Errorf("commit under the next session: %v", err)
 		}
 		_ = c.Close(t.Context())
@@ -99,17 +94,17 @@ func TestACommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
 }
 
 func TestAReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(sharedConfig())
-		lock, other := w.acquire(c, "job"), w.acquire(c, "other")
-		if err := lock.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.SharedConfig())
+		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
 		items, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")})
-		if err != nil || len(items) != 1 || logOf(items[0])[0] != "1" {
+		if err != nil || len(items) != 1 || lab.Log(items[0])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}
-		w.markDead(w.sessions()[0])
+		w.MarkDead(w.Sessions()[0])
 		if _, err := lock.Read(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) || !errors.Is(other.Err(), leasehold.ErrLost) {
 			t.Errorf("read: %v, the other lock: %v", err, other.Err())
 		}
@@ -121,26 +116,26 @@ func TestATokenIsVoidedUnderTheGuardOfTheSessionToo(t *testing.T) {
 	// A write fails behind an unanswered request: the guards alone are sent.
 	for name, dead := range map[string]bool{"it stands": false, "it is dead": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.work().client(sharedConfig())
-				lock := w.acquire(c, "job")
-				wire.setFault(script(delayed(10*time.Second), nil, func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-					if n := len(c.parts()); n != 2 {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.SharedConfig())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
+					if n := len(r.Parts()); n != 2 {
 						t.Errorf("the token is voided under %d guards", n)
 					}
 					if dead {
-						w.markDead(w.sessions()[0])
+						w.MarkDead(w.Sessions()[0])
 					}
-					return next()
+					return r.Send()
 				}))
-				err := lock.Commit(t.Context(), writes(noteIf("a", "1")))
+				err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1")))
 				var failed *leasehold.CommitError
 				if dead && !errors.Is(err, leasehold.ErrLost) || !dead && (!errors.As(err, &failed) || len(failed.Reasons) != 1 || lock.Err() != nil) {
 					t.Errorf("commit: %v, lock: %v", err, lock.Err())
 				}
-				w.open("a")
-				elapse(20 * time.Second)
-				w.wantLog()
+				w.Open("a")
+				lab.Elapse(20 * time.Second)
+				w.WantLog()
 				_ = c.Close(t.Context())
 			})
 		})
@@ -148,8 +143,8 @@ func TestATokenIsVoidedUnderTheGuardOfTheSessionToo(t *testing.T) {
 }
 
 func TestTheSessionOfAGroupIsCheckedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(sharedConfig())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.SharedConfig())
 		group, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
 		if err != nil {
 			t.Fatal(err)
@@ -159,23 +154,23 @@ func TestTheSessionOfAGroupIsCheckedOnce(t *testing.T) {
 		}
 		most := make([]types.TransactWriteItem, 96)
 		for i := range most {
-			most[i] = note(fmt.Sprint("item/", i), "1")
+			most[i] = lab.Note(fmt.Sprint("item/", i), "1")
 		}
 		if err := group.Commit(t.Context(), most); err != nil {
 			t.Errorf("96 writes: %v", err)
 		}
-		wire.sent()
-		if err := group.Commit(t.Context(), slices.Concat(most, writes(note("a", "1")))); err == nil || !strings.Contains(err.Error(), "at most 96") {
+		wire.Sent()
+		if err := group.Commit(t.Context(), slices.Concat(most, lab.Writes(lab.Note("a", "1")))); err == nil || !strings.Contains(err.Error(), "at most 96") {
 			t.Errorf("97 writes: %v", err)
 		}
 		lock := group.Locks()[0]
-		own := note("a", "1")
-		own.Update.TableName, own.Update.Key = new(string), keyItem(w.sessions()[0])
+		own := lab.Note("a", "1")
+		own.Update.TableName, own.Update.Key = new(string), lab.Key(w.Sessions()[0])
 		*own.Update.TableName = "locks"
-		if err := lock.Commit(t.Context(), writes(own)); err == nil || !strings.Contains(err.Error(), "shared lease") {
+		if err := lock.Commit(t.Context(), lab.Writes(own)); err == nil || !strings.Contains(err.Error(), "shared lease") {
 			t.Errorf("a write to the session's row: %v", err)
 		}
-		if n := len(wire.sent()); n != 0 {
+		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests for what can never land", n)
 		}
 		_ = c.Close(t.Context())
@@ -183,25 +178,25 @@ func TestTheSessionOfAGroupIsCheckedOnce(t *testing.T) {
 }
 
 func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		plain, _ := w.work().client(config())
-		own := w.acquire(plain, "own")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		plain, _ := w.Work().Client(lab.Config())
+		own := w.Acquire(plain, "own")
 		if n := len(own.Guards()); n != 1 {
 			t.Errorf("%d guards of a lock with a lease of its own", n)
 		}
-		w.release(own)
-		c, _ := w.client(sharedConfig())
-		lock, other := w.acquire(c, "job"), w.acquire(c, "other")
+		w.Release(own)
+		c, _ := w.Client(lab.SharedConfig())
+		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
 		guards := lock.Guards()
-		if err := w.transact(append(guards, note("a", "1"))...); err != nil || len(guards) != 2 {
+		if err := w.Transact(append(guards, lab.Note("a", "1"))...); err != nil || len(guards) != 2 {
 			t.Fatalf("%d guards: %v", len(guards), err)
 		}
-		elapse(time.Minute) // of renewals
-		if err := w.transact(append(guards, note("a", "2"))...); err != nil {
+		lab.Elapse(time.Minute) // of renewals
+		if err := w.Transact(append(guards, lab.Note("a", "2"))...); err != nil {
 			t.Fatal(err)
 		}
-		w.markDead(w.sessions()[0])
-		err := w.transact(append(guards, note("a", "late"))...)
+		w.MarkDead(w.Sessions()[0])
+		err := w.Transact(append(guards, lab.Note("a", "late"))...)
 		if err == nil {
 			t.Fatal("the guards hold although the session is dead")
 		}
@@ -215,17 +210,17 @@ func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
 		if lock.Err() == nil || other.Err() == nil {
 			t.Errorf("believed in: %v, %v", lock.Err(), other.Err())
 		}
-		w.wantLog("1", "2")
+		w.WantLog("1", "2")
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestTheGuardOfAnotherLockEndsNone(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.work().client(sharedConfig())
-		lock, other := w.acquire(c, "job"), w.acquire(c, "other")
-		w.steal("other")
-		err := w.transact(lock.Guard(), other.Guard())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.SharedConfig())
+		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
+		w.Steal("other")
+		err := w.Transact(lock.Guard(), other.Guard())
 		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // as above
 			t.Errorf("an index that is not its own ended the lock: %v", told)
 		}
@@ -238,22 +233,22 @@ func TestTheGuardOfAnotherLockEndsNone(t *testing.T) {
 
 func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 	const locks = 200
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(sharedConfig())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.SharedConfig())
 		held := make([]*leasehold.Lock, locks)
 		for i := range held {
-			held[i] = w.acquire(c, fmt.Sprint("lock/", i))
+			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 		}
-		wire.sent()
+		wire.Sent()
 		var mu sync.Mutex
 		now, most := 0, 0
 		renewed, longest := time.Now(), time.Duration(0)
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.commits() || c.renewsSession() {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() || r.RenewsSession() {
 				mu.Lock()
 				now++
 				most = max(most, now)
-				if c.renewsSession() {
+				if r.RenewsSession() {
 					longest, renewed = max(longest, time.Since(renewed)), time.Now()
 				}
 				mu.Unlock()
@@ -264,14 +259,14 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 				}()
 				time.Sleep(10 * time.Millisecond)
 			}
-			return next()
+			return r.Send()
 		})
 		began := time.Now()
 		var wg sync.WaitGroup
 		for _, lock := range held {
 			wg.Go(func() {
 				for range 10 {
-					if err := lock.Commit(t.Context(), writes(note(lock.Key().Partition, "1"))); err != nil {
+					if err := lock.Commit(t.Context(), lab.Writes(lab.Note(lock.Key().Partition, "1"))); err != nil {
 						t.Error(err)
 					}
 				}
@@ -290,21 +285,21 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 }
 
 func TestACommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(sharedConfig())
-		lock, other := w.acquire(c, "job"), w.acquire(c, "other")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.commits() && strings.Contains(string(c.body), `"stuck"`) {
-				return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.SharedConfig())
+		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() && strings.Contains(string(r.Body), `"stuck"`) {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- lock.Commit(ctx, writes(note("stuck", "1"))) }()
-		elapse(0)
+		go func() { done <- lock.Commit(ctx, lab.Writes(lab.Note("stuck", "1"))) }()
+		lab.Elapse(0)
 		began := time.Now()
-		if err := other.Commit(t.Context(), writes(note("a", "1"))); err != nil {
+		if err := other.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(began); took > time.Second {
@@ -312,28 +307,28 @@ func TestACommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
 		}
 		cancel()
 		<-done
-		elapse(5 * time.Second)
+		lab.Elapse(5 * time.Second)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestARenewalOfASessionThatMeetsATransactionIsRepeatedAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(sharedConfig())
-		lock := w.acquire(c, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
 		var conflicted time.Time
 		var waited time.Duration
-		wire.setFault(func(_ context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			switch {
-			case c.renewsSession() && conflicted.IsZero():
+			case r.RenewsSession() && conflicted.IsZero():
 				conflicted = time.Now()
-				return conflict(c), nil
-			case c.renewsSession() && waited == 0:
+				return lab.Conflict(r.Call), nil
+			case r.RenewsSession() && waited == 0:
 				waited = time.Since(conflicted) + 1
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(20 * time.Second)
+		lab.Elapse(20 * time.Second)
 		if waited != 1 {
 			t.Errorf("repeated after %v", waited-1)
 		}
@@ -345,22 +340,22 @@ func TestARenewalOfASessionThatMeetsATransactionIsRepeatedAtOnce(t *testing.T) {
 }
 
 func TestCloseWaitsForACommitOfASharedLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.work().client(sharedConfig())
-		lock := w.acquire(c, "job")
-		wire.setFault(script(func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
 			time.Sleep(1500 * time.Millisecond)
-			return next()
+			return r.Send()
 		}))
 		done := make(chan error, 1)
-		go func() { done <- lock.Commit(t.Context(), writes(note("a", "1"))) }()
-		elapse(time.Millisecond)
+		go func() { done <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+		lab.Elapse(time.Millisecond)
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		if err := <-done; err != nil {
 			t.Errorf("commit: %v", err)
 		}
-		w.wantLog("1")
+		w.WantLog("1")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // slowHandler takes a millisecond for a line that is said aloud.
@@ -26,8 +27,8 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 
 func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 	const locks = 2_500
-	inBubble(t, func(t *testing.T, w *world) {
-		cfg := sharedConfig()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.SharedConfig()
 		cfg.Logger = slog.New(slowHandler{slog.DiscardHandler})
 		var told atomic.Int64
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
@@ -36,16 +37,16 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		held := make([]*leasehold.Lock, locks)
 		ended := make([]<-chan struct{}, locks) // had before, for asking looks at the clock
 		for i := range held {
-			held[i] = w.acquire(c, fmt.Sprint("lock/", i))
+			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 			ended[i] = held[i].Context().Done()
 		}
 		var warned atomic.Int64
-		warning := w.acquire(c, "warning", leasehold.WithExpiryWarning(0, func(*leasehold.Lock) { warned.Add(1) }))
-		wire.setFault(cut)
+		warning := w.Acquire(c, "warning", leasehold.WithExpiryWarning(0, func(*leasehold.Lock) { warned.Add(1) }))
+		wire.SetFault(lab.Cut)
 		until := warning.TrustedUntil()
 		time.Sleep(time.Until(until) + 5*time.Millisecond)
 		alive := 0
@@ -63,7 +64,7 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 		if err := held[locks-1].Err(); !errors.Is(err, leasehold.ErrLost) || time.Since(began) != 0 {
 			t.Errorf("told after %v: %v", time.Since(began), err)
 		}
-		elapse(10 * time.Second)
+		lab.Elapse(10 * time.Second)
 		if n := told.Load(); n != locks+1 {
 			t.Errorf("the loss of %d locks was told of", n)
 		}
@@ -71,23 +72,23 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 }
 
 func TestAFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var asleep atomic.Int64
-		cfg := sharedConfig()
+		cfg := lab.SharedConfig()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 			if e.Kind == leasehold.EventLost {
 				time.Sleep(time.Second)
 			}
 		}
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		began := time.Now()
 		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
 		})
-		lock := w.acquire(c, "job")
+		lock := w.Acquire(c, "job")
 		others := make([]*leasehold.Lock, 9)
 		for i := range others {
-			others[i] = w.acquire(c, fmt.Sprint("lock/", i))
+			others[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 		}
 		asleep.Store(int64(19 * time.Second)) // no timer knows of it
 		looked := time.Now()
@@ -102,6 +103,6 @@ func TestAFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T
 				t.Errorf("%v is believed in", other.Key())
 			}
 		}
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 	})
 }

@@ -6,22 +6,23 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestARenewalUnderASharedLeaseHasNoLeaseOfItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(sharedConfig())
-		lock := w.acquire(c, "job")
-		wire.sent()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
 		err := lock.Renew(t.Context(), leasehold.WithData([]byte("x")), leasehold.WithLease(2*time.Second))
 		var unsupported *leasehold.UnsupportedError
 		if !errors.As(err, &unsupported) || unsupported.Feature != "WithLease together with SharedLease" {
 			t.Errorf("renew: %v", err)
 		}
-		if sent := wire.sent(); len(sent) != 0 {
+		if sent := wire.Sent(); len(sent) != 0 {
 			t.Errorf("%d requests for a lease that cannot be had", len(sent))
 		}
-		if ms := textOf(w.item("job"), "leaseDuration"); ms != "3600000" {
+		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != "3600000" {
 			t.Errorf("a lease of %s ms in the record", ms)
 		}
 		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("y"))); err != nil {
@@ -32,13 +33,13 @@ func TestARenewalUnderASharedLeaseHasNoLeaseOfItsOwn(t *testing.T) {
 }
 
 func TestWhatAClientWithASharedLeaseResumedHasALeaseOfItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		first, _ := w.client(config())
-		g, err := w.acquire(first, "job").Detach()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		first, _ := w.Client(lab.Config())
+		g, err := w.Acquire(first, "job").Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, wire := w.client(sharedConfig())
+		c, wire := w.Client(lab.SharedConfig())
 		lock, err := c.Resume(t.Context(), g, leasehold.WithLease(10*time.Second))
 		if err != nil {
 			t.Fatal(err)
@@ -46,11 +47,11 @@ func TestWhatAClientWithASharedLeaseResumedHasALeaseOfItsOwn(t *testing.T) {
 		if err := lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		wire.setFault(cut)
+		wire.SetFault(lab.Cut)
 		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // less a tenth
 			t.Errorf("trusted for %v", left)
 		}
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		_ = c.Close(t.Context())
 	})
 }

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // noTouch hangs every renewal of a lock's own record, and lets its session's pass.
-func noTouch(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-	if c.renews() && !c.renewsSession() {
-		return hang(ctx)
+func noTouch(r *lab.Request) (*http.Response, error) {
+	if r.Renews() && !r.RenewsSession() {
+		return lab.Cut(r)
 	}
-	return next()
+	return r.Send()
 }
 
 // patient looks at records that stand still for hours in few steps.
@@ -25,10 +26,10 @@ func patient(cfg leasehold.Config) leasehold.Config {
 }
 
 func TestALockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(sharedConfig())
-		lock := w.acquire(holder, "job")
-		wire.setFault(noTouch)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(holder, "job")
+		wire.SetFault(noTouch)
 		began := time.Now()
 		for name, acquire := range map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 			"Acquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") },
@@ -43,7 +44,7 @@ func TestALockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing
 				return group.Locks()[0], nil
 			},
 		} {
-			waiter, _ := w.client(patient(config()))
+			waiter, _ := w.Client(patient(lab.Config()))
 			ctx, cancel := context.WithTimeout(t.Context(), 70*time.Minute)
 			if got, err := acquire(ctx, waiter); !errors.Is(err, leasehold.ErrHeld) {
 				t.Errorf("%s after %v: %v, %v", name, time.Since(began), got, err)
@@ -53,31 +54,31 @@ func TestALockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing
 				t.Fatalf("%v after the grant: %v", time.Since(began), err)
 			}
 		}
-		w.release(lock)
+		w.Release(lock)
 		_ = holder.Close(t.Context())
 	})
 }
 
 func TestATouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(sharedConfig())
-		lock := w.acquire(c, "job")
-		before := textOf(w.item("job"), "recordVersionNumber")
-		wire.setFault(noTouch)
-		elapse(3 * time.Hour)
-		wire.setFault(nil)
-		elapse(10 * time.Second)
-		if textOf(w.item("job"), "recordVersionNumber") == before || lock.Err() != nil {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		before := lab.Text(w.Item("job"), "recordVersionNumber")
+		wire.SetFault(noTouch)
+		lab.Elapse(3 * time.Hour)
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
+		if lab.Text(w.Item("job"), "recordVersionNumber") == before || lock.Err() != nil {
 			t.Errorf("not touched since: %v", lock.Err())
 		}
 		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("x"))); err != nil || string(lock.Data()) != "x" {
 			t.Errorf("renew: %v, data %q", err, lock.Data())
 		}
-		other, _ := w.client(config())
+		other, _ := w.Client(lab.Config())
 		if err := other.Break(t.Context(), lock.Record()); err != nil {
 			t.Fatal(err)
 		}
-		elapse(20 * time.Minute)
+		lab.Elapse(20 * time.Minute)
 		var lost *leasehold.LostError
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken {
 			t.Errorf("after a break: %v", err)
@@ -87,34 +88,34 @@ func TestATouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
 }
 
 func TestALockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		holder, wire := w.client(sharedConfig())
-		lock := w.acquire(holder, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(holder, "job")
 		if err := lock.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.renewsSession() {
-				return hang(ctx)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.RenewsSession() {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
-		elapse(17 * time.Second)
+		lab.Elapse(17 * time.Second)
 		if err := lock.Renew(t.Context()); err != nil { // which is trusted for no longer by that
 			t.Fatal(err)
 		}
-		elapse(2 * time.Second)
+		lab.Elapse(2 * time.Second)
 		if !errors.Is(lock.Err(), leasehold.ErrLost) {
 			t.Errorf("believed in by its own record: %v", lock.Err())
 		}
-		waiter, _ := w.client(config())
+		waiter, _ := w.Client(lab.Config())
 		began := time.Now()
-		next := w.acquire(waiter, "job")
+		next := w.Acquire(waiter, "job")
 		if took := time.Since(began); took > 22*time.Second {
 			t.Errorf("taken over after %v", took)
 		}
-		w.release(next)
-		wire.setFault(nil)
+		w.Release(next)
+		wire.SetFault(nil)
 		_ = holder.Close(t.Context())
 	})
 }
@@ -122,20 +123,20 @@ func TestALockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
 func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
 	for name, late := range map[string]time.Duration{"soon": 8 * time.Second, "in minutes": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				c, wire := w.client(sharedConfig())
-				w.acquire(c, "other")
-				wire.setFault(once(call.grants, delayed(late)))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.SharedConfig())
+				w.Acquire(c, "other")
+				wire.SetFault(lab.Once(lab.Call.Grants, lab.Delayed(late)))
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer cancel()
 				if _, err := c.Acquire(ctx, "job"); err == nil {
 					t.Fatal("granted without a reply")
 				}
-				elapse(late)
-				if item := w.item("job"); item == nil || textOf(item, "isReleased") != "" {
+				lab.Elapse(late)
+				if item := w.Item("job"); item == nil || lab.Text(item, "isReleased") != "" {
 					t.Fatalf("nothing has landed: %v", item)
 				}
-				waiter, _ := w.client(config())
+				waiter, _ := w.Client(lab.Config())
 				began := time.Now()
 				ctx, cancel = context.WithTimeout(t.Context(), 3*time.Hour)
 				defer cancel()
@@ -143,16 +144,16 @@ func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
 				if took := time.Since(began); err != nil || took > 2*time.Minute+5*time.Second {
 					t.Fatalf("granted after %v: %v", took, err)
 				}
-				elapse(time.Hour)
+				lab.Elapse(time.Hour)
 				if err := lock.Err(); err != nil {
 					t.Error(err)
 				}
-				w.release(lock)
-				wire.sent()
-				elapse(time.Minute)
-				for _, sent := range wire.sent() {
-					if !sent.renewsSession() && !sent.renews() {
-						t.Errorf("still looked for an hour later: %s", sent.op)
+				w.Release(lock)
+				wire.Sent()
+				lab.Elapse(time.Minute)
+				for _, sent := range wire.Sent() {
+					if !sent.RenewsSession() && !sent.Renews() {
+						t.Errorf("still looked for an hour later: %s", sent.Op)
 					}
 				}
 				_ = c.Close(t.Context())
@@ -162,14 +163,14 @@ func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
 }
 
 func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, wire := w.client(sharedConfig())
-		w.acquire(c, "other")
-		wire.setFault(func(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-			if c.grants() {
-				return hang(ctx)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		w.Acquire(c, "other")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() {
+				return lab.Cut(r)
 			}
-			return next()
+			return r.Send()
 		})
 		for range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -177,14 +178,14 @@ func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
 				t.Fatal("granted without a network")
 			}
 			cancel()
-			elapse(4 * time.Second) // what hangs is given up
+			lab.Elapse(4 * time.Second) // what hangs is given up
 		}
-		wire.setFault(nil)
-		wire.sent()
-		elapse(time.Minute)
+		wire.SetFault(nil)
+		wire.Sent()
+		lab.Elapse(time.Minute)
 		looks := 0
-		for _, sent := range wire.sent() {
-			if sent.op == "GetItem" {
+		for _, sent := range wire.Sent() {
+			if sent.Op == "GetItem" {
 				looks++
 			}
 		}
@@ -196,19 +197,19 @@ func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
 }
 
 func TestALeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		e, _, wire := w.elects(sharedConfig())
-		watching, _, _ := w.elects(patient(config()))
-		term := w.campaign(e, "a")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.SharedConfig())
+		watching, _, _ := elects(w, patient(lab.Config()))
+		term := campaign(w, e, "a")
 		o := observe(t, watching)
 		o.shows(leaderOf(term, "a"))
-		wire.setFault(noTouch)
-		elapse(3 * time.Hour)
+		wire.SetFault(noTouch)
+		lab.Elapse(3 * time.Hour)
 		o.shows()
 		if err := term.Err(); err != nil {
 			t.Error(err)
 		}
 		_ = o.end()
-		w.release(term)
+		w.Release(term)
 	})
 }

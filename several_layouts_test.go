@@ -3,13 +3,11 @@ package leasehold_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
@@ -18,24 +16,16 @@ func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {
 		t.Run(l.Name(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := localdynamo.New()
-				t.Cleanup(func() { _ = engine.Close() })
-				w := &world{t: t, engine: engine, db: engine.Client()}
-				if err := table.Create(t.Context(), w.db, table.Spec{Name: "locks", Layout: l}); err != nil {
-					t.Fatal(err)
-				}
-				cfg := config()
-				cfg.Layout = l
-				a, wire := w.client(cfg)
-				b, _ := w.client(cfg)
+			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				a, wire := w.Client(cfg)
+				b, _ := w.Client(cfg)
 				keys := leasehold.Keys("b", "a", "c")
 				for range 2 {
-					g := w.acquireAll(a, keys)
+					g := w.AcquireAll(a, keys)
 					if _, err := b.AcquireAll(t.Context(), leasehold.Keys("c", "d"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 						t.Errorf("a second holder: %v", err)
 					}
-					elapse(time.Minute) // renewed
+					lab.Elapse(time.Minute) // renewed
 					if err := g.Err(); err != nil {
 						t.Error(err)
 					}
@@ -43,9 +33,9 @@ func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				dead := w.acquireAll(a, keys)
-				wire.setFault(cut)
-				g := w.acquireAll(b, keys)
+				dead := w.AcquireAll(a, keys)
+				wire.SetFault(lab.Cut)
+				g := w.AcquireAll(b, keys)
 				for i, lock := range g.Locks() {
 					if dead.Locks()[i].Err() == nil {
 						t.Errorf("%v: two believe", lock.Key())
@@ -58,11 +48,11 @@ func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.release(one)
+				w.Release(one)
 				if err := g.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				wire.setFault(nil)
+				wire.SetFault(nil)
 				_ = dead.Release(t.Context())
 			})
 		})
@@ -70,17 +60,9 @@ func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
 }
 
 func TestSeveralKeysMayHaveSortKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine := localdynamo.New()
-		t.Cleanup(func() { _ = engine.Close() })
-		w := &world{t: t, engine: engine, db: engine.Client()}
-		cfg := config()
-		cfg.Layout = layout.Native{SortKey: "part"}
-		if err := table.Create(t.Context(), w.db, table.Spec{Name: "locks", Layout: cfg.Layout}); err != nil {
-			t.Fatal(err)
-		}
-		c, _ := w.client(cfg)
-		g := w.acquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))
+	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _ := w.Client(cfg)
+		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))
 		if l := g.Locks(); len(l) != 2 || l[0].Key().Sort != "2" || l[1].Key().Sort != "1" {
 			t.Errorf("locks %v, %v, …", l[0].Key(), l[1].Key())
 		}

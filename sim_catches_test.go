@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The odd worlds are themselves tested: each finds what breaks the promise.
@@ -59,7 +61,7 @@ func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 		return body
 	}
 	var left []any
-	for i, item := range transactItems(body) {
+	for i, item := range lab.TransactItems(body) {
 		if item.ConditionCheck == nil || keep(item.ConditionCheck.Key["key"].S) {
 			left = append(left, in["TransactItems"].([]any)[i])
 		}
@@ -75,7 +77,7 @@ func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 // renewedWhateverItShows lets the condition of a renewal hold for any version.
 func renewedWhateverItShows(r *http.Request, body []byte) []byte {
 	var in map[string]any
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !(call{"UpdateItem", body}).renews() || json.Unmarshal(body, &in) != nil {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !(lab.Call{Op: "UpdateItem", Body: body}).Renews() || json.Unmarshal(body, &in) != nil {
 		return body
 	}
 	condition, _ := in["ConditionExpression"].(string)

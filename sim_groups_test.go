@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Clients want one of several keys, or all of them, and commit under several
@@ -68,7 +69,7 @@ func (c *simClient) allOf(r *worker) {
 		limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
 		call, value := c.begin(locks[0])
 		call.beside = locks[1:]
-		c.end(call, g.Commit(limited, writes(note(call.key, value))))
+		c.end(call, g.Commit(limited, lab.Writes(lab.Note(call.key, value))))
 		cancel()
 	}
 	if r.IntN(3) == 0 { // what is on its way must not land without it
@@ -79,7 +80,7 @@ func (c *simClient) allOf(r *worker) {
 	defer cancel()
 	if r.IntN(3) == 0 {
 		call, value := c.begin(locks[0])
-		err = g.CommitAndRelease(ctx, writes(note(call.key, value)))
+		err = g.CommitAndRelease(ctx, lab.Writes(lab.Note(call.key, value)))
 		c.end(call, err)
 	} else {
 		err = g.Release(ctx)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // operator is the id of who breaks locks.
@@ -55,7 +57,7 @@ func deleteRecords(_ *testing.T, s *sim, r *worker) {
 		time.Sleep(upTo(r, 2*time.Second))
 		s.mu.Lock()
 		key := simKeys[r.IntN(len(simKeys))]
-		before, item := s.records[key], attributesOf(s.w.item(key))
+		before, item := s.records[key], attributesOf(s.w.Item(key))
 		due := item["expiresAt"] != nil && time.Unix(item.number("expiresAt"), 0).Before(time.Now())
 		if byHand := r.IntN(6) == 0; before != nil && (due || byHand) {
 			if !before.released {
@@ -71,7 +73,7 @@ func deleteRecords(_ *testing.T, s *sim, r *worker) {
 
 // deleteNow deletes a record, at the instant of the look at it.
 func (s *sim) deleteNow(key string) {
-	_, err := s.w.db.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: keyItem(key)})
+	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
 		s.note("0: %v", err)
 	}

@@ -3,12 +3,13 @@ package leasehold_test
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // history is what happened in a run.
@@ -26,10 +27,6 @@ func (h *history) enter(format string, args ...any) {
 	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
 }
 
-// random matches what is made of random bits, anew in every run: versions and
-// the ids of clients and sessions.
-var random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
-
 // lines spells the history with names in the place of what is random, which is
 // the same for every run of a seed. What happens at one instant is in no order.
 func (h *history) lines(names ids) []string {
@@ -38,7 +35,7 @@ func (h *history) lines(names ids) []string {
 		if a.at != b.at {
 			return cmp.Compare(a.at, b.at)
 		}
-		return strings.Compare(random.ReplaceAllString(a.what, ""), random.ReplaceAllString(b.what, ""))
+		return strings.Compare(lab.Random.ReplaceAllString(a.what, ""), lab.Random.ReplaceAllString(b.what, ""))
 	})
 	lines := make([]string, len(events))
 	for i, e := range events {
@@ -51,7 +48,7 @@ func (h *history) lines(names ids) []string {
 type ids map[string]string
 
 func (n ids) in(text string) string {
-	return random.ReplaceAllStringFunc(text, func(id string) string {
+	return lab.Random.ReplaceAllStringFunc(text, func(id string) string {
 		if n[id] == "" {
 			n[id] = fmt.Sprint("#", len(n)+1)
 		}

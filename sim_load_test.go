@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The simulation of load: one client holds hundreds of locks, and for a while
@@ -50,7 +51,7 @@ type load struct {
 
 func simulateLoad(t *testing.T, seed uint64) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := lab.New(t)
 		rng := drawn(seed, "load")
 		l := &load{
 			seed: seed, began: time.Now(), asked: map[string]int{}, taken: map[int]int{},
@@ -60,11 +61,11 @@ func simulateLoad(t *testing.T, seed uint64) {
 			perSec: loadLocks/10 + 25 + rng.IntN(30),
 			hung:   func(key string) bool { return drawn(seed, "hung", key).IntN(3) == 0 },
 		}
-		cfg := config()
+		cfg := lab.Config()
 		cfg.Lease, cfg.Margin, cfg.RenewEvery = loadLease, loadLease/10, loadPeriod
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		leasehold.SetChance(c, func() float64 { return drawn(seed, "chance", time.Now()).Float64() })
-		wire.setFault(l.fault)
+		wire.SetFault(l.fault)
 
 		locks := make([]*leasehold.Lock, loadLocks)
 		var wg sync.WaitGroup
@@ -72,7 +73,7 @@ func simulateLoad(t *testing.T, seed uint64) {
 			r := newWorker(seed, i)
 			wg.Go(func() {
 				time.Sleep(upTo(r, loadPeriod))
-				locks[i] = w.acquire(c, fmt.Sprint("job-", i))
+				locks[i] = w.Acquire(c, fmt.Sprint("job-", i))
 			})
 		}
 		wg.Wait()
@@ -83,20 +84,20 @@ func simulateLoad(t *testing.T, seed uint64) {
 			}
 			t.Errorf("seed %d, a table that is %s: %s\nagain: LEASEHOLD_SEED=%d go test -run '^TestSimulationOfLoad$' .", seed, l.kind, problem, seed)
 		}
-		wire.setFault(nil)
+		wire.SetFault(nil)
 		_ = c.Close(context.Background())
 	})
 }
 
 // fault is what the table does with one request.
-func (l *load) fault(ctx context.Context, c call, next func() (*http.Response, error)) (*http.Response, error) {
-	key, at := c.asks(), time.Since(l.began)
+func (l *load) fault(r *lab.Request) (*http.Response, error) {
+	key, at := asks(r.Call), time.Since(l.began)
 	l.mu.Lock()
 	n := l.asked[key]
 	l.asked[key]++
 	l.sent = append(l.sent, at)
 	over := false
-	if !c.reads() {
+	if !r.Reads() {
 		second := int(at / time.Second)
 		over = l.taken[second] >= l.perSec
 		if !over {
@@ -105,18 +106,19 @@ func (l *load) fault(ctx context.Context, c call, next func() (*http.Response, e
 	}
 	l.mu.Unlock()
 	rng := drawn(l.seed, key, n)
+	then := (*lab.Request).Send
 	var wait time.Duration
 	if trouble := at >= loadTrouble && at < loadMended; trouble {
 		switch {
 		case l.kind == "throttled" && over:
-			next = func() (*http.Response, error) { return refusal(400, "ThrottlingException"), nil }
-		case l.kind == "hung for some keys" && l.hung(c.keys()[0]):
-			return hang(ctx)
+			then = lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
+		case l.kind == "hung for some keys" && l.hung(r.Keys()[0]):
+			return lab.Cut(r)
 		case l.kind == "standing still" && at < loadTrouble+l.stall:
 			wait = loadTrouble + l.stall - at
 		}
 	}
-	return slow(wait+time.Millisecond+upTo(rng, 10*time.Millisecond))(ctx, c, next)
+	return lab.Late(wait+time.Millisecond+upTo(rng, 10*time.Millisecond), then)(r)
 }
 
 // problem is the first promise that was not kept.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Everything that decides in a run comes from its seed, and from nothing whose
@@ -85,8 +87,8 @@ type fate struct {
 	rng         *rand.Rand // of what else happens to it
 }
 
-func (c *simClient) fateOf(ctx context.Context, sent call) fate {
-	asks := sent.asks()
+func (c *simClient) fateOf(ctx context.Context, sent lab.Call) fate {
+	asks := asks(sent)
 	if who, ok := ctx.Value(workerKey{}).(string); ok {
 		asks += " for " + who
 	}
@@ -101,52 +103,21 @@ func (c *simClient) fateOf(ctx context.Context, sent call) fate {
 
 // asks says what a request asks of which keys, without what is random in it. Of
 // two at one instant the lengths tell which is which.
-func (c call) asks() string {
+func asks(c lab.Call) string {
 	manner := "is about"
 	switch {
-	case c.reads():
+	case c.Reads():
 		manner = "reads"
-	case c.commits():
+	case c.Commits():
 		manner = "commits"
-	case c.releases():
+	case c.Releases():
 		manner = "releases"
-	case c.handsOver():
+	case c.HandsOver():
 		manner = "hands over"
-	case c.grants():
+	case c.Grants():
 		manner = "grants"
 	}
-	return fmt.Sprintf("%s that %s %s, in %d bytes", c.op, manner, strings.Join(c.keys(), ", "), len(c.body))
-}
-
-// keys are those that a request names, sessions without their ids.
-func (c call) keys() []string {
-	type key map[string]struct{ S string }
-	type named struct{ Key key }
-	var in struct {
-		named
-		RequestItems  map[string]struct{ Keys []key }
-		TransactItems []map[string]named
-	}
-	_ = json.Unmarshal(c.body, &in)
-	found := []key{in.Key}
-	for _, table := range in.RequestItems {
-		found = append(found, table.Keys...)
-	}
-	for _, item := range in.TransactItems {
-		for _, n := range item {
-			found = append(found, n.Key)
-		}
-	}
-	var keys []string
-	for _, k := range found {
-		for _, name := range []string{"key", "id"} {
-			if v := k[name].S; v != "" {
-				keys = append(keys, random.ReplaceAllString(v, ""))
-			}
-		}
-	}
-	slices.Sort(keys)
-	return keys
+	return fmt.Sprintf("%s that %s %s, in %d bytes", c.Op, manner, strings.Join(c.Keys(), ", "), len(c.Body))
 }
 
 // Do is the network of the process.
@@ -159,15 +130,15 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 		body = c.plan.tamper(r, body)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	sent := &request{call: call{op, body}, by: c, at: time.Now()}
-	f := c.fateOf(r.Context(), sent.call)
+	sent := &request{Call: lab.Call{Op: op, Body: body}, by: c, at: time.Now()}
+	f := c.fateOf(r.Context(), sent.Call)
 	c.sent(sent)
 	deliver := func() (*http.Response, error) {
 		again := r.Clone(context.WithoutCancel(r.Context()))
 		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		return c.applied(sent, func() (*http.Response, error) { return c.w.engine.RoundTrip(again) })
+		return c.applied(sent, func() (*http.Response, error) { return c.w.Engine.RoundTrip(again) })
 	}
-	res, err := c.fault(r.Context(), sent.call, f, deliver)
+	res, err := c.fault(r.Context(), sent.Call, f, deliver)
 	if err == nil {
 		if c.plan.net.noOld {
 			res = withoutOld(res)
@@ -178,11 +149,11 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 }
 
 // fault is what the network does with one request.
-func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
+func (c *simClient) fault(ctx context.Context, sent lab.Call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	dead, cutTil, asleepTil, outTil := c.dead, c.cutTil, c.asleepTil, c.outTil
 	c.mu.Unlock()
-	if sent.commits() {
+	if sent.Commits() {
 		f.late *= 3 // so that it outlives its grant now and then
 	}
 	mended := false
@@ -199,26 +170,26 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 	case dead, time.Now().Before(asleepTil), !mended && time.Now().Before(cutTil):
 		return hang(ctx)
 	case !mended && time.Now().Before(outTil):
-		return c.refuse(ctx, f, refusal(500, "InternalServerError"))
+		return c.refuse(ctx, f, lab.Refusal(500, "InternalServerError"))
 	case c.plan.net.keys && !mended && c.throttled(sent):
-		return c.refuse(ctx, f, refusal(400, "ThrottlingException"))
+		return c.refuse(ctx, f, lab.Refusal(400, "ThrottlingException"))
 	case c.plan.net.refusals && !mended && f.odd < 50:
-		return c.refuse(ctx, f, refusal(400, "AccessDeniedException"))
-	case c.plan.net.refusals && !mended && f.odd < 75 && !sent.commits(): // a copy before this one was not
+		return c.refuse(ctx, f, lab.Refusal(400, "AccessDeniedException"))
+	case c.plan.net.refusals && !mended && f.odd < 75 && !sent.Commits(): // a copy before this one was not
 		_, _ = pass(f.there, f.back)
-		return refusal(400, "AccessDeniedException"), nil
+		return lab.Refusal(400, "AccessDeniedException"), nil
 	case mended || p < 60:
 		return pass(f.there, f.back)
 	case p < 65: // the request is lost
 		return hang(ctx)
 	case p < 68:
-		return nil, errReset
+		return nil, lab.ErrReset
 	case p < 74: // the reply is lost
 		_, _ = pass(f.there, f.back)
 		return hang(ctx)
 	case p < 78:
 		_, _ = pass(f.there, f.back)
-		return nil, errReset
+		return nil, lab.ErrReset
 	case p < 84: // the request is late, perhaps too late for its caller
 		return pass(f.late, f.back)
 	case p < 88: // the reply is late
@@ -227,21 +198,21 @@ func (c *simClient) fault(ctx context.Context, sent call, f fate, deliver func()
 		c.copied(f.late, deliver)
 		return pass(f.there, f.back)
 	case p < 94:
-		return c.refuse(ctx, f, refusal(400, "ThrottlingException"))
+		return c.refuse(ctx, f, lab.Refusal(400, "ThrottlingException"))
 	case p < 96:
-		return c.refuse(ctx, f, conflict(sent))
+		return c.refuse(ctx, f, lab.Conflict(sent))
 	case p < 98: // a server error, before and after the write
-		return c.refuse(ctx, f, refusal(500, "InternalServerError"))
+		return c.refuse(ctx, f, lab.Refusal(500, "InternalServerError"))
 	default:
 		_, _ = pass(f.there, f.back)
-		return refusal(503, "ServiceUnavailable"), nil
+		return lab.Refusal(503, "ServiceUnavailable"), nil
 	}
 }
 
 // throttled reports whether the key of a write is too hot just now.
-func (c *simClient) throttled(sent call) bool {
-	keys := sent.keys()
-	if sent.reads() || len(keys) == 0 || !slices.Contains(simKeys, keys[0]) {
+func (c *simClient) throttled(sent lab.Call) bool {
+	keys := sent.Keys()
+	if sent.Reads() || len(keys) == 0 || !slices.Contains(simKeys, keys[0]) {
 		return false
 	}
 	const window = 5 * time.Second
@@ -274,6 +245,12 @@ func withoutOld(res *http.Response) *http.Response {
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return res
+}
+
+// hang never answers.
+func hang(ctx context.Context) (*http.Response, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 // pass delivers a request, and its reply if that is still waited for.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
@@ -90,7 +91,7 @@ func (c *simClient) readOrWrite(r *worker) {
 		default:
 			call, value := c.begin(lock)
 			limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
-			c.end(call, lock.Commit(limited, writes(note(key, value))))
+			c.end(call, lock.Commit(limited, lab.Writes(lab.Note(key, value))))
 			cancel()
 			c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
 		}
@@ -102,7 +103,7 @@ func (c *simClient) readOrWrite(r *worker) {
 	defer cancel()
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)
-		err = lock.CommitAndRelease(ctx, writes(note(key, value)))
+		err = lock.CommitAndRelease(ctx, lab.Writes(lab.Note(key, value)))
 		c.end(call, err)
 	} else {
 		err = lock.Release(ctx)

@@ -251,7 +251,7 @@ func (p *sharer) section(r *worker) {
 // checkPermitsLiveness asks for every permit once the faults have stopped: each
 // is granted within a lease, two longest polls and a round trip.
 func (s *sim) checkPermitsLiveness(t *testing.T, seed uint64) {
-	n, err := strconv.Atoi(numberOf(s.w.item("s"), "permits"))
+	n, err := strconv.Atoi(numberOf(s.w.Item("s"), "permits"))
 	if err != nil {
 		n = simPermits // nobody has come to store it
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The simulation runs several clients over the real SDK and the embedded
@@ -101,7 +102,7 @@ const (
 // sim is one run.
 type sim struct {
 	*checker
-	w    *world
+	w    *lab.World
 	seed uint64
 	plan simPlan
 	quit chan struct{} // closed when the network is mended
@@ -130,12 +131,12 @@ type simClient struct {
 }
 
 // damaged is a record that nobody may be granted.
-var damaged = map[string]types.AttributeValue{"key": str("damaged"), "ownerName": str("someone")}
+var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerName": lab.Str("someone")}
 
 func newSim(t *testing.T, seed uint64, plan simPlan) *sim {
-	s := &sim{checker: newChecker(), w: newWorld(t).work(), seed: seed, plan: plan, quit: make(chan struct{})}
+	s := &sim{checker: newChecker(), w: lab.New(t).Work(), seed: seed, plan: plan, quit: make(chan struct{})}
 	s.table, s.holdsOn = s.w, plan.believes
-	s.w.put(damaged)
+	s.w.Put(damaged)
 	return s
 }
 
@@ -183,7 +184,7 @@ func simulate(t *testing.T, seed uint64, plan simPlan) {
 		closeAll()
 		time.Sleep(20*time.Second + plan.net.copies) // late duplicates arrive
 		s.finish()
-		if got := s.w.item("damaged"); len(got) != len(damaged) {
+		if got := s.w.Item("damaged"); len(got) != len(damaged) {
 			s.violated("10: a damaged record was overwritten with %v", got)
 		}
 		s.report(t, seed, name)
@@ -213,7 +214,7 @@ func (s *sim) report(t *testing.T, seed uint64, test string) {
 
 func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	c := &simClient{sim: s, id: id, asked: map[string]uint64{}}
-	cfg := config()
+	cfg := lab.Config()
 	c.lease = simLease
 	if n := len(s.plan.leases); n > 0 {
 		c.lease = s.plan.leases[id%n]
@@ -233,7 +234,7 @@ func (s *sim) newClient(t *testing.T, id int, rng *rand.Rand) *simClient {
 	if s.plan.config != nil {
 		s.plan.config(&cfg, rng)
 	}
-	client, err := leasehold.New(s.w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = c }), cfg)
+	client, err := leasehold.New(s.w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = c }), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func (c *simClient) section(r *worker) {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
 	if r.IntN(6) == 0 {
-		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"by": str(fmt.Sprint(c.id))}))
+		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"by": lab.Str(fmt.Sprint(c.id))}))
 	}
 	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))], opts...)
 	if err != nil {
@@ -355,7 +356,7 @@ func (c *simClient) section(r *worker) {
 	defer cancel()
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)
-		err = lock.CommitAndRelease(ctx, writes(note(lock.Key().Partition, value)))
+		err = lock.CommitAndRelease(ctx, lab.Writes(lab.Note(lock.Key().Partition, value)))
 		c.end(call, err)
 	} else {
 		err = lock.Release(ctx)

@@ -37,7 +37,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan simPlan) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(t, seed, plan)
 		s.clocked = true
-		if err := table.Create(t.Context(), s.w.db, table.Spec{Name: "clocked", Layout: by}); err != nil {
+		if err := table.Create(t.Context(), s.w.DB, table.Spec{Name: "clocked", Layout: by}); err != nil {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -110,7 +110,7 @@ func (c *simClient) sectionByTheClock(r *worker) {
 // c.mu is held.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
-	if r.op != "UpdateItem" || item == nil {
+	if r.Op != "UpdateItem" || item == nil {
 		return
 	}
 	expires := time.Unix(item.number("expires"), 0)

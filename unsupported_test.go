@@ -9,11 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": str("month end")})
+	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": lab.Str("month end")})
 	for _, c := range []struct {
 		layout  layout.Layout
 		feature string
@@ -34,8 +35,8 @@ func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		{layout.DynamoDLM{}, "KeepOnRelease", leasehold.KeepOnRelease()},
 	} {
 		t.Run(c.layout.Name()+", "+c.feature, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
-				client, wire := w.client(locksOf("locks", c.layout))
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				client, wire := w.Client(locksOf("locks", c.layout))
 				defer client.Close(t.Context())
 				_, err := client.Acquire(t.Context(), "job", c.ask)
 				var unsupported *leasehold.UnsupportedError
@@ -47,7 +48,7 @@ func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 				if !errors.As(err, &unsupported) || !errors.Is(err, leasehold.ErrNotRun) {
 					t.Errorf("do: %v", err)
 				}
-				if sent := wire.sent(); len(sent) != 0 {
+				if sent := wire.Sent(); len(sent) != 0 {
 					t.Errorf("%d requests were sent", len(sent))
 				}
 			})
@@ -60,7 +61,7 @@ func TestRetentionIsRefusedWhereNoReleasedRecordCouldExpire(t *testing.T) {
 		cfg := locksOf("locks", l)
 		cfg.Retention = time.Hour
 		var unsupported *leasehold.UnsupportedError
-		if _, err := leasehold.New(newWorld(t).db, cfg); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Layout: l.Name(), Feature: "Retention"}) {
+		if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Layout: l.Name(), Feature: "Retention"}) {
 			t.Errorf("%s: %v", l.Name(), err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
@@ -81,21 +82,21 @@ var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
 func TestAWaitOnADeadEndpointIsToldFirstAndThenOnceAMinute(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, w *world) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				var events eventLog
 				var book logBook
-				cfg := config()
+				cfg := lab.Config()
 				cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-				c, wire := w.client(cfg)
-				wire.setFault(func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-					return nil, errReset
+				c, wire := w.Client(cfg)
+				wire.SetFault(func(*lab.Request) (*http.Response, error) {
+					return nil, lab.ErrReset
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
 				defer cancel()
 				over := make(chan error, 1)
 				go func() { over <- wait(ctx, c) }()
-				elapse(5 * time.Second)
-				if told := events.of(leasehold.EventWaitError); len(told) != 1 || !errors.Is(told[0].Err, errReset) || told[0].Key.Partition != "job" {
+				lab.Elapse(5 * time.Second)
+				if told := events.of(leasehold.EventWaitError); len(told) != 1 || !errors.Is(told[0].Err, lab.ErrReset) || told[0].Key.Partition != "job" {
 					t.Errorf("told after five seconds: %v", told)
 				}
 				err := <-over
@@ -106,7 +107,7 @@ func TestAWaitOnADeadEndpointIsToldFirstAndThenOnceAMinute(t *testing.T) {
 				if len(lines) < 9 || len(lines) > 11 {
 					t.Errorf("%d lines in ten minutes", len(lines))
 				}
-				for _, part := range []string{"level=WARN", "table=locks", "key=job", errReset.Error()} {
+				for _, part := range []string{"level=WARN", "table=locks", "key=job", lab.ErrReset.Error()} {
 					if !strings.Contains(lines[0], part) {
 						t.Errorf("%q is missing in: %s", part, lines[0])
 					}
@@ -124,13 +125,13 @@ func TestAWaitOnADeadEndpointIsToldFirstAndThenOnceAMinute(t *testing.T) {
 }
 
 func TestATryThatMetAHolderHasNotGivenUpAndAWaitBehindOneHas(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		other, _ := w.client(config())
-		w.acquire(other, "job")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		w.Acquire(other, "job")
 		var events eventLog
-		cfg := config()
+		cfg := lab.Config()
 		cfg.OnEvent = events.onEvent
-		c, _ := w.client(cfg)
+		c, _ := w.Client(cfg)
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
@@ -152,13 +153,13 @@ func TestATryThatMetAHolderHasNotGivenUpAndAWaitBehindOneHas(t *testing.T) {
 }
 
 func TestManyWaitsInTroubleAreOneLineAMinute(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var events eventLog
 		var book logBook
-		cfg := config()
+		cfg := lab.Config()
 		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-		c, wire := w.client(cfg)
-		wire.setFault(cut)
+		c, wire := w.Client(cfg)
+		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
 		var waiting sync.WaitGroup
@@ -180,16 +181,16 @@ func TestManyWaitsInTroubleAreOneLineAMinute(t *testing.T) {
 }
 
 func TestAnObserverThatSeesNothingSaysSo(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var events eventLog
 		var book logBook
-		cfg := config()
+		cfg := lab.Config()
 		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-		c, wire := w.client(cfg)
+		c, wire := w.Client(cfg)
 		o := observe(t, election.New(c, seat))
 		o.shows(nobody)
-		wire.setFault(cut)
-		elapse(2 * time.Minute)
+		wire.SetFault(lab.Cut)
+		lab.Elapse(2 * time.Minute)
 		if n := len(events.of(leasehold.EventWaitError)); n < 2 || n > 3 {
 			t.Errorf("told %d times in two minutes", n)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -20,8 +21,8 @@ type sightings struct {
 	stop context.CancelFunc
 }
 
-func (w *world) watch(c *leasehold.Client, key string, opts ...leasehold.GetOption) *sightings {
-	ctx, stop := context.WithCancel(w.t.Context())
+func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.GetOption) *sightings {
+	ctx, stop := context.WithCancel(w.T.Context())
 	s := &sightings{over: make(chan struct{}), stop: stop}
 	go func() {
 		defer close(s.over)
@@ -46,20 +47,20 @@ func (s *sightings) end() ([]leasehold.Sighting, error) {
 }
 
 func TestAWatchShowsEveryGrantOnceItsEndAndTheDeathOfItsHolder(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
-		dies, dying := w.client(config())
-		watches, wire := w.client(config())
-		s := w.watch(watches, "job")
-		elapse(time.Minute)
-		first := w.acquire(c, "job")
-		elapse(time.Minute) // renewals are no grant
-		w.release(first)
-		elapse(polls)
-		second := w.acquire(dies, "job", leasehold.WithData([]byte("d")))
-		elapse(polls)
-		dying.setFault(cut)
-		elapse(20*time.Second + polls)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		dies, dying := w.Client(lab.Config())
+		watches, wire := w.Client(lab.Config())
+		s := startWatch(w, watches, "job")
+		lab.Elapse(time.Minute)
+		first := w.Acquire(c, "job")
+		lab.Elapse(time.Minute) // renewals are no grant
+		w.Release(first)
+		lab.Elapse(polls)
+		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))
+		lab.Elapse(polls)
+		dying.SetFault(lab.Cut)
+		lab.Elapse(20*time.Second + polls)
 		seen, err := s.end()
 		if err != nil || len(seen) != 5 {
 			t.Fatalf("%d sightings, error %v: %+v", len(seen), err, seen)
@@ -80,44 +81,44 @@ func TestAWatchShowsEveryGrantOnceItsEndAndTheDeathOfItsHolder(t *testing.T) {
 				t.Errorf("sighting %d is %+v, want %+v", i, got, want)
 			}
 		}
-		for _, c := range wire.sent() {
-			if c.op != "GetItem" {
-				t.Errorf("a watch sent %s", c.op)
+		for _, c := range wire.Sent() {
+			if c.Op != "GetItem" {
+				t.Errorf("a watch sent %s", c.Op)
 			}
 		}
 	})
 }
 
 func TestAWatchIsOfOneSortKey(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
-		if err := table.Create(t.Context(), w.db, spec); err != nil {
+		if err := table.Create(t.Context(), w.DB, spec); err != nil {
 			t.Fatal(err)
 		}
-		c, _ := w.client(locksOf(spec.Name, spec.Layout))
-		lock := w.acquire(c, "job", leasehold.WithSortKey("1"))
-		defer w.release(lock)
+		c, _ := w.Client(locksOf(spec.Name, spec.Layout))
+		lock := w.Acquire(c, "job", leasehold.WithSortKey("1"))
+		defer w.Release(lock)
 		for sort, held := range map[string]bool{"1": true, "2": false} {
-			seen, err := w.watch(c, "job", leasehold.WithSortKey(sort)).end()
+			seen, err := startWatch(w, c, "job", leasehold.WithSortKey(sort)).end()
 			if err != nil || len(seen) != 1 || (seen[0].Holder != nil) != held {
 				t.Errorf("sort key %s: %+v, %v", sort, seen, err)
 			}
 		}
-		if _, err := w.watch(c, "job").end(); err == nil {
+		if _, err := startWatch(w, c, "job").end(); err == nil {
 			t.Error("a key without its sort key was watched")
 		}
 	})
 }
 
 func TestAWatchOfAReadWriteLockIsAnErrorAndEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		c, _ := w.client(config())
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
 		lock, err := c.AcquireRead(t.Context(), "set")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.release(lock)
-		if seen, err := w.watch(c, "set").end(); len(seen) != 0 || !errors.Is(err, leasehold.ErrBadRecord) {
+		defer w.Release(lock)
+		if seen, err := startWatch(w, c, "set").end(); len(seen) != 0 || !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("%+v, %v", seen, err)
 		}
 	})

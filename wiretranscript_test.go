@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/wire.txt anew, to be read as a diff")
@@ -22,25 +23,25 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/wire.txt anew, to be r
 // mishap is one fault that befalls the first request of an operation.
 type mishap struct {
 	name  string
-	fault func(context.Context, call, func() (*http.Response, error)) (*http.Response, error)
+	fault lab.Fault
 }
 
 var mishaps = []mishap{
-	{"answered", func(_ context.Context, _ call, next func() (*http.Response, error)) (*http.Response, error) {
-		return next()
+	{"answered", func(r *lab.Request) (*http.Response, error) {
+		return r.Send()
 	}},
-	{"reply lost", loseReply},
-	{"request lost", func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-		return nil, errReset
+	{"reply lost", lab.LoseReply},
+	{"request lost", func(*lab.Request) (*http.Response, error) {
+		return nil, lab.ErrReset
 	}},
-	{"server error", func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-		return refusal(500, "InternalServerError"), nil
+	{"server error", func(*lab.Request) (*http.Response, error) {
+		return lab.Refusal(500, "InternalServerError"), nil
 	}},
-	{"throttled", func(context.Context, call, func() (*http.Response, error)) (*http.Response, error) {
-		return refusal(400, "ProvisionedThroughputExceededException"), nil
+	{"throttled", func(*lab.Request) (*http.Response, error) {
+		return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
 	}},
-	{"conflict", func(_ context.Context, c call, _ func() (*http.Response, error)) (*http.Response, error) {
-		return conflict(c), nil
+	{"conflict", func(r *lab.Request) (*http.Response, error) {
+		return lab.Conflict(r.Call), nil
 	}},
 }
 
@@ -65,8 +66,8 @@ func TestTheWireIsAsRecorded(t *testing.T) {
 			}
 		}
 	}
-	record("", config(), operations)
-	record(" under a shared lease", sharedConfig(), sharedOperations)
+	record("", lab.Config(), operations)
+	record(" under a shared lease", lab.SharedConfig(), sharedOperations)
 	const file = "testdata/wire.txt"
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
@@ -96,18 +97,18 @@ func TestTheWireIsAsRecorded(t *testing.T) {
 // has sent, request by request.
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
-	inBubble(t, func(t *testing.T, w *world) {
-		p := w.work().process(cfg)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newProcess(w.Work(), cfg)
 		leasehold.SetChance(p.Client, func() float64 { return 0.5 }) // it decides how many renewals a period has
 		before := p.before
 		p.before = func() {
 			before()
-			p.wire.setFault(once(func(call) bool { return true }, m.fault))
+			p.wire.SetFault(lab.Once(func(lab.Call) bool { return true }, m.fault))
 		}
 		op.what(w, p)
-		elapse(time.Second) // what it leaves to the background
+		lab.Elapse(time.Second) // what it leaves to the background
 		names := &pseudonyms{}
-		for _, c := range byKey(p.wire.sent()) {
+		for _, c := range byKey(p.wire.Sent()) {
 			b.WriteString(names.spell(c))
 		}
 		_ = p.Close(context.Background())
@@ -117,13 +118,13 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 
 // byKey orders requests of one kind that follow each other by their keys: those
 // that are sent in parallel come in any order.
-func byKey(calls []call) []call {
+func byKey(calls []lab.Call) []lab.Call {
 	for from := 0; from < len(calls); {
 		to := from + 1
-		for to < len(calls) && calls[to].op == calls[from].op && calls[from].op != "TransactWriteItems" {
+		for to < len(calls) && calls[to].Op == calls[from].Op && calls[from].Op != "TransactWriteItems" {
 			to++
 		}
-		slices.SortStableFunc(calls[from:to], func(a, b call) int { return strings.Compare(a.key(), b.key()) })
+		slices.SortStableFunc(calls[from:to], func(a, b lab.Call) int { return strings.Compare(keyOf(a), keyOf(b)) })
 		from = to
 	}
 	return calls
@@ -131,11 +132,11 @@ func byKey(calls []call) []call {
 
 // key is the partition key of a request for one record; sessions, whose ids are
 // random, have one.
-func (c call) key() string {
+func keyOf(c lab.Call) string {
 	var in struct {
 		Key struct{ Key struct{ S string } }
 	}
-	_ = json.Unmarshal(c.body, &in)
+	_ = json.Unmarshal(c.Body, &in)
 	if strings.Contains(in.Key.Key.S, "session/") {
 		return ""
 	}
@@ -198,13 +199,13 @@ const maxToken = "9007199254740990"
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
 // spell writes a request with its names and values in their places.
-func (p *pseudonyms) spell(c call) string {
-	if c.op == "TransactWriteItems" {
+func (p *pseudonyms) spell(c lab.Call) string {
+	if c.Op == "TransactWriteItems" {
 		var b strings.Builder
 		var in struct{ ClientRequestToken string }
-		_ = json.Unmarshal(c.body, &in)
+		_ = json.Unmarshal(c.Body, &in)
 		fmt.Fprintf(&b, "TransactWriteItems %s\n", p.of(in.ClientRequestToken))
-		for _, part := range c.parts() {
+		for _, part := range c.Parts() {
 			b.WriteString("  " + strings.ReplaceAll(strings.TrimSuffix(p.spell(part), "\n"), "\n", "\n  ") + "\n")
 		}
 		return b.String()
@@ -218,7 +219,7 @@ func (p *pseudonyms) spell(c call) string {
 		ConsistentRead                                                 bool
 		Item                                                           map[string]map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(c.body, &in)
+	_ = json.Unmarshal(c.Body, &in)
 	var key []string
 	for _, v := range in.Key {
 		key = append(key, p.value(v))
@@ -227,7 +228,7 @@ func (p *pseudonyms) spell(c call) string {
 		key = append(key, p.value(v))
 	}
 	slices.Sort(key)
-	s := strings.TrimSpace(c.op + " " + in.TableName + " " + strings.Join(key, " "))
+	s := strings.TrimSpace(c.Op + " " + in.TableName + " " + strings.Join(key, " "))
 	if in.ConsistentRead {
 		s += " consistently"
 	}

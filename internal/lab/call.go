@@ -1,0 +1,173 @@
+package lab
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Call is what a request asks for.
+type Call struct {
+	Op   string // UpdateItem, …
+	Body []byte
+}
+
+// Grants reports whether the request asks for a grant, or for several.
+func (c Call) Grants() bool {
+	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists")) || c.GrantsReader()
+}
+
+// GrantsReader reports whether the request asks for a reader's grant of a
+// read/write lock.
+func (c Call) GrantsReader() bool {
+	return c.Op == "UpdateItem" && c.Sets("tokens") && !bytes.Contains(c.Body, []byte("if_not_exists")) ||
+		c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte(`"tokens"`)) && bytes.Contains(c.Body, []byte(" + :"))
+}
+
+// LeavesRow reports whether the request removes an entry of a read/write lock.
+func (c Call) LeavesRow() bool {
+	return c.Op == "UpdateItem" && (bytes.Contains(c.Body, []byte(`"UpdateExpression":"REMOVE `)) || bytes.Contains(c.Body, []byte(`"last":{"S":`)))
+}
+
+// Writes reports whether the request is such a write, or a transaction of them.
+func (c Call) Writes(op string) bool {
+	parts := c.Parts()
+	return len(parts) > 0 && parts[0].Op == op
+}
+
+// Parts returns the writes of a request, which are those of its transaction if
+// it is one.
+func (c Call) Parts() []Call {
+	if c.Op != "TransactWriteItems" {
+		return []Call{c}
+	}
+	var in struct{ TransactItems []map[string]json.RawMessage }
+	_ = json.Unmarshal(c.Body, &in)
+	var parts []Call
+	for _, item := range in.TransactItems {
+		for op, body := range item {
+			if op != "ConditionCheck" {
+				op += "Item"
+			}
+			parts = append(parts, Call{op, body})
+		}
+	}
+	return parts
+}
+
+// HandsOver reports whether a grant is asked for out of one's own hands.
+func (c Call) HandsOver() bool {
+	return c.Grants() && !c.GrantsReader() && !bytes.Contains(c.Body, []byte(" OR ("))
+}
+
+// Releases reports whether the request gives up a grant.
+func (c Call) Releases() bool {
+	if c.Commits() {
+		return c.EndsLock()
+	}
+	return c.Writes("DeleteItem") || c.Writes("UpdateItem") && c.Parts()[0].Sets("isReleased") || c.LeavesRow()
+}
+
+// EndsLock reports whether the transaction writes to the record of a lock.
+func (c Call) EndsLock() bool {
+	for _, item := range TransactItems(c.Body) {
+		if w := cmp.Or(item.Update, item.Delete); w != nil && w.TableName == "locks" {
+			return true
+		}
+	}
+	return false
+}
+
+// Commits reports whether the request is a transaction of a caller's writes or
+// guards, and not of grants or releases alone.
+func (c Call) Commits() bool {
+	return c.Op == "TransactWriteItems" && slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
+		w := cmp.Or(i.Update, i.Delete)
+		return w == nil || w.TableName != "locks"
+	})
+}
+
+// Renews reports whether the request is a renewal of a lock or a session.
+func (c Call) Renews() bool {
+	return c.Writes("UpdateItem") && !c.Grants() && !c.Releases() && !c.Commits()
+}
+
+// Sets reports whether the update sets the attribute.
+func (c Call) Sets(name string) bool {
+	var in struct {
+		UpdateExpression         string
+		ExpressionAttributeNames map[string]string
+	}
+	if json.Unmarshal(c.Body, &in) != nil {
+		return false
+	}
+	set, _, _ := strings.Cut(in.UpdateExpression, " REMOVE ")
+	for placeholder, n := range in.ExpressionAttributeNames {
+		if n == name && strings.Contains(set, placeholder+" = ") {
+			return true
+		}
+	}
+	return false
+}
+
+// RenewsSession reports whether the request is a renewal of a session.
+func (c Call) RenewsSession() bool {
+	return c.Renews() && bytes.Contains(c.Body, []byte("leasehold/session/"))
+}
+
+// Reads reports whether the request reads items by their keys.
+func (c Call) Reads() bool {
+	return c.Op == "GetItem" || c.Op == "BatchGetItem" || c.Op == "TransactGetItems"
+}
+
+// Random matches what is made of random bits, anew in every run: versions and
+// the ids of clients and sessions.
+var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
+
+// Keys are those that the request names, in order, sessions without their ids.
+func (c Call) Keys() []string {
+	type key map[string]struct{ S string }
+	type named struct{ Key key }
+	var in struct {
+		named
+		RequestItems  map[string]struct{ Keys []key }
+		TransactItems []map[string]named
+	}
+	_ = json.Unmarshal(c.Body, &in)
+	found := []key{in.Key}
+	for _, table := range in.RequestItems {
+		found = append(found, table.Keys...)
+	}
+	for _, item := range in.TransactItems {
+		for _, n := range item {
+			found = append(found, n.Key)
+		}
+	}
+	var keys []string
+	for _, k := range found {
+		for _, name := range []string{"key", "id"} {
+			if v := k[name].S; v != "" {
+				keys = append(keys, Random.ReplaceAllString(v, ""))
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Count returns how many of the calls are such.
+func Count(calls []Call, is func(Call) bool) int {
+	n := 0
+	for _, c := range calls {
+		if is(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// Commits is how many of the calls are transactions of a caller's writes.
+func Commits(calls []Call) int { return Count(calls, Call.Commits) }

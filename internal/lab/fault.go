@@ -1,0 +1,124 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Fault is what a network does with one request: it may send it on once, never
+// or twice, and answer what it likes.
+type Fault func(*Request) (*http.Response, error)
+
+// Request is a request on its way.
+type Request struct {
+	Call
+	ctx  context.Context
+	send func() (*http.Response, error)
+}
+
+// Context is the context of who has sent the request.
+func (r *Request) Context() context.Context { return r.ctx }
+
+// Send has the engine answer the request. What it does, it does whatever becomes
+// of who has sent it.
+func (r *Request) Send() (*http.Response, error) { return r.send() }
+
+// WithContext returns the request as of a caller with ctx.
+func (r *Request) WithContext(ctx context.Context) *Request {
+	return &Request{Call: r.Call, ctx: ctx, send: r.send}
+}
+
+// ErrReset is how a broken connection looks.
+var ErrReset = errors.New("connection reset by peer")
+
+// Cut never answers: a partition, or a process that died.
+func Cut(r *Request) (*http.Response, error) {
+	<-r.ctx.Done()
+	return nil, r.ctx.Err()
+}
+
+// LoseReply applies the write and resets the connection before its reply.
+func LoseReply(r *Request) (*http.Response, error) {
+	_, _ = r.Send()
+	return nil, ErrReset
+}
+
+// Once applies a fault to the first request that fits, and passes the others on.
+func Once(fits func(Call) bool, fault Fault) Fault {
+	var mu sync.Mutex
+	done := false
+	return func(r *Request) (*http.Response, error) {
+		mu.Lock()
+		hit := !done && fits(r.Call)
+		done = done || hit
+		mu.Unlock()
+		if hit {
+			return fault(r)
+		}
+		return r.Send()
+	}
+}
+
+// Script gives the nth commit the nth fault, and passes the rest on.
+func Script(faults ...Fault) Fault {
+	var mu sync.Mutex
+	n := 0
+	return func(r *Request) (*http.Response, error) {
+		mu.Lock()
+		i := -1
+		if r.Commits() {
+			i = n
+			n++
+		}
+		mu.Unlock()
+		if i < 0 || i >= len(faults) || faults[i] == nil {
+			return r.Send()
+		}
+		return faults[i](r)
+	}
+}
+
+// Slow delivers at once and answers late.
+func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
+
+// Late does at once what the fault does, and answers late.
+func Late(d time.Duration, fault Fault) Fault {
+	return func(r *Request) (*http.Response, error) {
+		res, err := fault(r)
+		select {
+		case <-time.After(d):
+			return res, err
+		case <-r.ctx.Done():
+			return nil, r.ctx.Err()
+		}
+	}
+}
+
+// Delayed loses sight of the request, which arrives that much later.
+func Delayed(d time.Duration) Fault {
+	return func(r *Request) (*http.Response, error) {
+		go func() {
+			time.Sleep(d)
+			_, _ = r.Send()
+		}()
+		return nil, ErrReset
+	}
+}
+
+// Respond answers every request that fits in DynamoDB's place.
+func Respond(fits func(Call) bool, res func() *http.Response) Fault {
+	return func(r *Request) (*http.Response, error) {
+		if fits(r.Call) {
+			return res(), nil
+		}
+		return r.Send()
+	}
+}
+
+// Answer answers every request in DynamoDB's place.
+func Answer(res func() *http.Response) Fault {
+	return func(*Request) (*http.Response, error) { return res(), nil }
+}

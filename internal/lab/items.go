@@ -1,0 +1,95 @@
+package lab
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Item reads a record as it is; nil: there is none.
+func (w *World) Item(key string) map[string]types.AttributeValue {
+	w.T.Helper()
+	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
+		TableName: aws.String("locks"), Key: Key(key), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return out.Item
+}
+
+// Scan reads every item as it is.
+func (w *World) Scan() []map[string]types.AttributeValue {
+	w.T.Helper()
+	out, err := w.DB.Scan(context.WithoutCancel(w.T.Context()), &dynamodb.ScanInput{TableName: aws.String("locks")})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return out.Items
+}
+
+// Put writes an item as it is.
+func (w *World) Put(item map[string]types.AttributeValue) {
+	w.T.Helper()
+	if _, err := w.DB.PutItem(w.T.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Update changes attributes of a record; a nil value removes one.
+func (w *World) Update(key string, changes map[string]types.AttributeValue) {
+	w.T.Helper()
+	item := w.Item(key)
+	for name, v := range changes {
+		if v == nil {
+			delete(item, name)
+		} else {
+			item[name] = v
+		}
+	}
+	w.Put(item)
+}
+
+// Delete deletes an item, whatever it shows.
+func (w *World) Delete(key string) {
+	w.T.Helper()
+	if _, err := w.DB.DeleteItem(w.T.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: Key(key)}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Key is the key of an item, as the SDK has it.
+func Key(key string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"key": Str(key)}
+}
+
+// Str is a string attribute.
+func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Num is a number attribute.
+func Num(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+
+// Text reads a string attribute; empty: there is none.
+func Text(item map[string]types.AttributeValue, name string) string {
+	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// Steal has somebody else hold the key, whatever its holder believes.
+func (w *World) Steal(key string) {
+	w.T.Helper()
+	w.Update(key, map[string]types.AttributeValue{
+		"ownerName": Str("thief/00000000000000000000000000000000"), "grantId": Str("theirs"), "recordVersionNumber": Str("theirs"),
+		"fencingToken": Num("9000000000000000"),
+	})
+}
+
+// MarkDead marks a session dead as another client does that has watched it.
+func (w *World) MarkDead(row string) {
+	w.T.Helper()
+	w.Update(row, map[string]types.AttributeValue{"dead": Str("1"), "recordVersionNumber": Str("v")})
+}

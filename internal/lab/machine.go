@@ -1,0 +1,33 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/machine"
+)
+
+// Edit changes the machine that a client runs on.
+type Edit func(*machine.Machine)
+
+// Clocks gives a client clocks of its own: the time since some origin, by the
+// monotonic clock and by the one that runs on in suspend.
+func Clocks(now func() (mono, boot time.Duration)) Edit {
+	return func(m *machine.Machine) {
+		m.Now = func() decide.Instant {
+			mono, boot := now()
+			return decide.Instant{Mono: mono, Boot: boot}
+		}
+	}
+}
+
+// Chance has a client draw its numbers in [0, 1) from there.
+func Chance(draw func() float64) Edit {
+	return func(m *machine.Machine) { m.Chance = draw }
+}
+
+// Memory has a client remember no more than n keys, or holders of read/write
+// locks, that nobody watches.
+func Memory(n int) Edit {
+	return func(m *machine.Machine) { m.Memory = n }
+}

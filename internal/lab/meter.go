@@ -1,0 +1,61 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// Units are capacity units.
+type Units struct{ Read, Write float64 }
+
+// Meter counts what requests consume. A nil Meter does nothing.
+type Meter struct {
+	mu   sync.Mutex
+	used Units
+}
+
+// ask has the reply say what the request consumed.
+func (m *Meter) ask(body []byte) []byte {
+	if m == nil {
+		return body
+	}
+	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
+}
+
+func (m *Meter) count(op string, res *http.Response) {
+	if m == nil || res == nil {
+		return
+	}
+	body, _ := io.ReadAll(res.Body)
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	type capacity struct{ CapacityUnits float64 }
+	var one struct{ ConsumedCapacity capacity }
+	var perTable struct{ ConsumedCapacity []capacity } // of a transaction
+	_, _ = json.Unmarshal(body, &one), json.Unmarshal(body, &perTable)
+	used := one.ConsumedCapacity.CapacityUnits
+	for _, c := range perTable.ConsumedCapacity {
+		used += c.CapacityUnits
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
+		used = 1 // charged like one that landed, though the reply does not say so
+	}
+	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
+		m.used.Read += used
+	} else {
+		m.used.Write += used
+	}
+}
+
+// Reset returns what was used since the last Reset.
+func (m *Meter) Reset() Units {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	used := m.used
+	m.used = Units{}
+	return used
+}

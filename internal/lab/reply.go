@@ -1,0 +1,42 @@
+package lab
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Refusal is a reply with an error of DynamoDB.
+func Refusal(status int, code string) *http.Response {
+	body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"` + code + `"}`
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+// Conflict is what DynamoDB answers while another transaction has an item of
+// the request.
+func Conflict(c Call) *http.Response {
+	if c.Op != "TransactWriteItems" {
+		return Refusal(400, "TransactionConflictException")
+	}
+	codes := slices.Repeat([]string{"None"}, len(c.Parts()))
+	codes[0] = "TransactionConflict"
+	return Cancellation(codes...)
+}
+
+// Cancellation is a reply that cancels a transaction for these reasons.
+func Cancellation(codes ...string) *http.Response {
+	reasons := make([]string, len(codes))
+	for i, c := range codes {
+		reasons[i] = `{"Code":"` + c + `"}`
+	}
+	body := `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[` +
+		strings.Join(reasons, ",") + `]}`
+	res := Refusal(400, "TransactionCanceledException")
+	res.Body, res.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	return res
+}

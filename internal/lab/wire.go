@@ -1,0 +1,69 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+// Wire is the network between one client and the engine. It keeps what was
+// sent; a Fault decides what becomes of each request.
+type Wire struct {
+	Meter *Meter // nil: does not ask what requests cost
+
+	engine *localdynamo.Engine
+
+	mu    sync.Mutex
+	calls []Call
+	fault Fault
+}
+
+// Wire returns a network of its own.
+func (w *World) Wire() *Wire { return &Wire{engine: w.Engine} }
+
+// Do sends one request, as the SDK's HTTP client does.
+func (w *Wire) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	c := Call{Op: op, Body: body}
+	w.mu.Lock()
+	w.calls = append(w.calls, c)
+	fault := w.fault
+	w.mu.Unlock()
+	sent := &Request{Call: c, ctx: r.Context(), send: func() (*http.Response, error) {
+		again := r.Clone(context.WithoutCancel(r.Context()))
+		again.Body = io.NopCloser(bytes.NewReader(w.Meter.ask(body)))
+		again.ContentLength = -1
+		res, err := w.engine.RoundTrip(again)
+		w.Meter.count(op, res)
+		return res, err
+	}}
+	if fault == nil {
+		return sent.Send()
+	}
+	return fault(sent)
+}
+
+// SetFault puts a fault on the wire; nil mends it.
+func (w *Wire) SetFault(f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = f
+}
+
+// Sent returns the requests since the last call of Sent.
+func (w *Wire) Sent() []Call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calls := w.calls
+	w.calls = nil
+	return calls
+}

@@ -1,0 +1,104 @@
+package lab
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Work gives the World a table of the caller's, "work", with key "id".
+func (w *World) Work() *World {
+	w.T.Helper()
+	w.createTable("work", "id")
+	return w
+}
+
+// WorkKey is the key of an item of table work.
+func WorkKey(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"id": Str(id)}
+}
+
+// Note is a write that appends value to the log of an item of table work. It
+// has many names and values: the SDK writes them in an order of its own.
+func Note(id, value string) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                aws.String("work"),
+		Key:                      WorkKey(id),
+		UpdateExpression:         aws.String("SET #l = list_append(if_not_exists(#l, :none), :v), #a = :v, #b = :none"),
+		ExpressionAttributeNames: map[string]string{"#l": "log", "#a": "last", "#b": "first"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":v": &types.AttributeValueMemberL{Value: []types.AttributeValue{Str(value)}}, ":none": &types.AttributeValueMemberL{},
+		},
+	}}
+}
+
+// NoteIf is Note on condition that the item is open.
+func NoteIf(id, value string) types.TransactWriteItem {
+	w := Note(id, value)
+	w.Update.ConditionExpression = aws.String("attribute_exists(#o)")
+	w.Update.ExpressionAttributeNames["#o"] = "open"
+	w.Update.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	return w
+}
+
+// Open lets NoteIf succeed on an item.
+func (w *World) Open(id string) {
+	w.T.Helper()
+	item := w.WorkItem(id)
+	if item == nil {
+		item = WorkKey(id)
+	}
+	item["open"] = Str("yes")
+	if _, err := w.DB.PutItem(context.WithoutCancel(w.T.Context()), &dynamodb.PutItemInput{TableName: aws.String("work"), Item: item}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// WorkItem reads an item of table work as it is; nil: there is none.
+func (w *World) WorkItem(id string) map[string]types.AttributeValue {
+	w.T.Helper()
+	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
+		TableName: aws.String("work"), Key: WorkKey(id), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return out.Item
+}
+
+// Log returns what was appended to an item of table work.
+func (w *World) Log(id string) []string {
+	w.T.Helper()
+	return Log(w.WorkItem(id))
+}
+
+// Log returns what was appended to an item of table work.
+func Log(item map[string]types.AttributeValue) []string {
+	var out []string
+	if list, ok := item["log"].(*types.AttributeValueMemberL); ok {
+		for _, v := range list.Value {
+			out = append(out, v.(*types.AttributeValueMemberS).Value)
+		}
+	}
+	return out
+}
+
+// WantLog says what was appended to item "a" of table work.
+func (w *World) WantLog(want ...string) {
+	w.T.Helper()
+	if got := w.Log("a"); !slices.Equal(got, want) {
+		w.T.Errorf("written %q, want %q", got, want)
+	}
+}
+
+// Writes spells the writes of a commit.
+func Writes(w ...types.TransactWriteItem) []types.TransactWriteItem { return w }
+
+// Transact sends a transaction of the caller's own.
+func (w *World) Transact(items ...types.TransactWriteItem) error {
+	_, err := w.DB.TransactWriteItems(w.T.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	return err
+}

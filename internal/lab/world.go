@@ -1,0 +1,170 @@
+package lab
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// World is one DynamoDB with a lock table, "locks".
+type World struct {
+	T      *testing.T
+	Engine *localdynamo.Engine
+	DB     *dynamodb.Client // with no wire in between
+
+	began time.Time
+}
+
+// New returns a World that ends with the test.
+func New(t *testing.T) *World {
+	t.Helper()
+	w := empty(t)
+	w.createTable("locks", "key")
+	return w
+}
+
+// empty returns a World without tables.
+func empty(t *testing.T) *World {
+	w := &World{T: t, Engine: localdynamo.New(), began: time.Now()}
+	t.Cleanup(func() { _ = w.Engine.Close() }) // it is in memory
+	w.DB = w.Engine.Client()
+	return w
+}
+
+// createTable creates a table whose items have one key attribute.
+func (w *World) createTable(name, key string) {
+	w.T.Helper()
+	_, err := w.DB.CreateTable(w.T.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String(name),
+		BillingMode:          types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(key), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS}},
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// InBubble runs a test in a synctest bubble with a World of its own: time is
+// virtual, and whatever the test leaves running fails it.
+func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, New(t)) })
+}
+
+// InLayout is InBubble with a lock table of that layout, and a config for it.
+func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, cfg leasehold.Config)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := empty(t)
+		if err := table.Create(t.Context(), w.DB, table.Spec{Name: "locks", Layout: l}); err != nil {
+			t.Fatal(err)
+		}
+		cfg := Config()
+		cfg.Layout = l
+		test(t, w, cfg)
+	})
+}
+
+// Elapse lets virtual time pass.
+func Elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Config is what tests want unless they say otherwise.
+func Config() leasehold.Config {
+	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+}
+
+// SharedConfig has all locks of a client renewed as one.
+func SharedConfig() leasehold.Config {
+	cfg := Config()
+	cfg.SharedLease = true
+	return cfg
+}
+
+// Client returns a client as a process of its own would have, and its wire. All
+// processes run on one machine, whose clocks follow package time, unless they
+// are given another.
+func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wire) {
+	w.T.Helper()
+	wire := w.Wire()
+	return w.ClientOf(w.Connect(on, func(o *dynamodb.Options) { o.HTTPClient = wire }), cfg), wire
+}
+
+// ClientOf returns a client that sends its requests through db.
+func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Client {
+	w.T.Helper()
+	c, err := leasehold.New(db, cfg)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return c
+}
+
+// Connect returns an SDK client, and brings along the machine for the clients
+// that are made with it.
+func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.DB {
+	return machine.DB{Client: w.Engine.Client(options...), Edit: func(m *machine.Machine) {
+		m.Now = machine.BootedAt(w.began)
+		for _, edit := range on {
+			edit(m)
+		}
+	}}
+}
+
+// Acquire acquires a key for the test.
+func (w *World) Acquire(c *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	w.T.Helper()
+	lock, err := c.Acquire(w.T.Context(), key, opts...)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return lock
+}
+
+// AcquireAll acquires several keys for the test.
+func (w *World) AcquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Group {
+	w.T.Helper()
+	g, err := c.AcquireAll(w.T.Context(), keys, opts...)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return g
+}
+
+// Release releases a lock for the test.
+func (w *World) Release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
+	w.T.Helper()
+	if err := lock.Release(w.T.Context(), opts...); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// IsReleased reports whether the record of a key says so.
+func (w *World) IsReleased(key string) bool { return Text(w.Item(key), "isReleased") == "1" }
+
+// Sessions returns the keys of the session rows in the table.
+func (w *World) Sessions() []string {
+	w.T.Helper()
+	var keys []string
+	for _, item := range w.Scan() {
+		if key := Text(item, "key"); strings.HasPrefix(key, "leasehold/session/") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -19,21 +19,18 @@
 //
 // # What is promised
 //
-// Fenced work is safe, always. A write made through [Lock.Commit], or in a
-// transaction with [Lock.Guards], never lands after its grant ended: whatever
-// pauses, delays, repeated requests, lost replies and jumping clocks. It rests
-// on DynamoDB's conditional writes, not on time.
-//
-// The holder stops first. [Lock.Err] and [Lock.Context] end before any other
-// client can be granted the lock, if two clocks drift apart by less than
-// Config.Margin within a lease. After a pause the first look at either is told
-// the truth.
-//
-// A dead holder blocks nobody for long. A waiter takes over one lease after the
-// first reply that showed it the last renewal, plus one round trip.
-//
-// One lost reply loses nothing. A write that landed, but whose reply never came,
-// is recognised as our own.
+//  1. Fenced work is safe, always. A write made through [Lock.Commit], or in a
+//     transaction with [Lock.Guards], never lands after its grant ended: whatever
+//     pauses, delays, repeated requests, lost replies and jumping clocks. It rests
+//     on DynamoDB's conditional writes, not on time.
+//  2. The holder stops first. [Lock.Err] and [Lock.Context] end before any other
+//     client can be granted the lock, if two clocks drift apart by less than
+//     Config.Margin within a lease. After a pause the first look at either is told
+//     the truth.
+//  3. A dead holder blocks nobody for long. A waiter takes over one lease after
+//     the first reply that showed it the last renewal, plus one round trip.
+//  4. One lost reply loses nothing. A write that landed, but whose reply never
+//     came, is recognised as our own.
 //
 // # What is not promised
 //

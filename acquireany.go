@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
@@ -174,10 +175,7 @@ func (p *picking) leave(h *holding) {
 		}
 	}
 	for _, part := range p.parts {
-		tried := part.tried
-		if h != nil {
-			tried = without(tried, h.grant)
-		}
+		tried := part.tried.Unanswered()
 		p.c.leaveUnsettled(part.want.key, versionsOf(tried))
 		if h != nil && h.key == part.want.key {
 			continue
@@ -197,7 +195,8 @@ func (p *picking) leave(h *holding) {
 // pick asks for the keys until one is granted, none can be had, or nobody waits.
 func (p *picking) pick() (*holding, error) {
 	began := p.c.now()
-	for failures := 0; ; {
+	pauses := p.c.waitPauses()
+	for {
 		p.collect()
 		h, next, err := p.takeFirst()
 		if h != nil || err != nil {
@@ -207,10 +206,9 @@ func (p *picking) pick() (*holding, error) {
 			return nil, err
 		}
 		if next.failed {
-			next.wait = min(next.wait, p.c.cfg.PollMin+p.c.backoff(failures, 2*time.Second))
-			failures++
+			next.wait = min(next.wait, p.c.requests.NextPause(&pauses))
 		} else {
-			failures = 0
+			pauses.Reset()
 		}
 		if late := p.c.now().Mono-began.Mono > tryFor; p.noWait() && (late || !next.failed && next.wait > 0) {
 			return nil, p.held(late)
@@ -322,52 +320,56 @@ func (p *picking) takeFirst() (*holding, next, error) {
 // watchSession enters until when a session keeps the holder of a key alive.
 // False: that cannot be told now, or ever.
 func (p *picking) watchSession(part *choice, n *next) (bool, error) {
-	ans, err := part.watchSession()
+	err := part.watchSession()
+	f := attempts.FailureOf(err)
 	switch {
-	case err != nil: // damaged: one of the others may do
+	case err == nil:
+		return true, nil
+	case f == nil: // damaged: one of the others may do
 		p.drop(part, err)
 		return false, nil
-	case ans.Cause == decide.Refused:
-		return false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
-	case ans.err != nil:
-		part.fails(ans.err)
-		n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
-		return false, nil
+	case f.Cause == decide.Refused:
+		return false, opError("acquire", p.c.cfg.Table, part.want.key, f.Err)
 	}
-	return true, nil
+	part.fails(f.Err)
+	n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
+	return false, nil
 }
 
 // takeUntilAnswered stays with one key until it is known whether it is had: to
 // go on to the next after a grant of unknown effect could end with two.
 func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err error) {
 	began := p.c.now()
-	for n := 0; ; n++ {
+	pauses := p.c.waitPauses()
+	for {
 		move, _ := decide.Next(part.view, p.c.now().Mono, 0)
-		h, ans, err := part.take(move == decide.TakeOver)
+		h, err := part.take(move == decide.TakeOver)
+		f := attempts.FailureOf(err)
 		switch {
 		case h != nil:
 			return h, false, nil
-		case err != nil: // not there, or damaged: one of the others may do
+		case err == nil: // held, or its holder's session lives
+			return nil, false, nil
+		case f == nil: // not there, or damaged: one of the others may do
 			p.drop(part, err)
 			return nil, false, nil
-		case ans.Cause == decide.ConditionFailed, ans.err == nil: // or its holder's session lives
+		case f.Cause == decide.ConditionFailed:
 			return nil, false, nil
 		}
-		part.fails(ans.err)
-		switch ans.Cause {
+		part.fails(f.Err)
+		switch f.Cause {
 		case decide.Refused:
-			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, ans.err)
+			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, f.Err)
 		case decide.Busy:
-			p.c.emit(p.life, Event{Kind: EventThrottled, Key: part.want.key, Requests: 1, Err: ans.err})
-			if len(part.tried) == 0 {
+			p.c.throttled(p.life, part.want.key, 0)(f.Err)
+			if len(part.tried.Versions()) == 0 {
 				return nil, true, nil
 			}
 		}
 		if p.noWait() && p.c.now().Mono-began.Mono > tryFor {
 			return nil, true, nil
 		}
-		pause(p.life.Done(), p.c.cfg.PollMin+p.c.backoff(n, 2*time.Second))
-		if p.life.Err() != nil {
+		if !p.c.requests.Pause(p.life, &pauses) {
 			return nil, true, nil
 		}
 	}
@@ -437,24 +439,26 @@ func (p *picking) look() error {
 			keys = append(keys, part.want.key)
 		}
 	}
-	items, requests, ans := p.c.readAll(p.life, keys)
+	items, requests, err := p.c.readAll(p.life, keys)
+	f := attempts.FailureOf(err)
 	p.reads += requests
 	for _, part := range p.parts {
 		switch {
 		case !part.ready:
-		case ans.err != nil:
-			part.fails(ans.err)
+		case f != nil:
+			part.fails(f.Err)
 		default:
 			if err := part.see(items[part.want.key]); err != nil {
 				p.drop(part, err)
 			}
 		}
 	}
-	switch ans.Cause {
-	case decide.Refused:
-		return opError("acquire", p.c.cfg.Table, keys[0], ans.err)
-	case decide.Busy:
-		p.c.emit(p.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: ans.err})
+	switch {
+	case f == nil:
+	case f.Cause == decide.Refused:
+		return opError("acquire", p.c.cfg.Table, keys[0], f.Err)
+	case f.Cause == decide.Busy:
+		p.c.emit(p.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
 }

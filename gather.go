@@ -2,11 +2,13 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -66,7 +68,7 @@ func (g *gathering) run() {
 	}
 	for i, s := range g.parts {
 		// An earlier attempt may land yet, once the key is free again.
-		g.c.leaveUnsettled(s.want.key, versionsOf(without(s.tried, held[i].grant)))
+		g.c.leaveUnsettled(s.want.key, versionsOf(s.tried.Unanswered()))
 		g.c.lines.Granted(s.want.key, held[i])
 	}
 	g.granted = held
@@ -80,7 +82,8 @@ func (g *gathering) gather() ([]*holding, error) {
 		s.view = decide.View{PollMin: g.c.cfg.PollMin, PollMax: g.c.cfg.PollMax}
 	}
 	together := len(g.parts) > 1 && len(g.parts) <= maxTransact
-	for refusals, failures := 0, 0; together && refusals < maxRefusals; {
+	pauses := g.c.waitPauses()
+	for refusals := 0; together && refusals < maxRefusals; {
 		if err := g.awaitFree(began); err != nil {
 			return nil, err
 		}
@@ -90,38 +93,37 @@ func (g *gathering) gather() ([]*holding, error) {
 			refusals++
 			continue
 		}
-		held, t, err := g.take()
+		held, err := g.take()
+		f := attempts.FailureOf(err)
 		switch {
-		case held != nil || err != nil:
+		case held != nil || err != nil && f == nil:
 			return held, err
-		case t.Cause == decide.Refused:
+		case f == nil: // applied, but not confirmed
+			continue
+		case f.Cause == decide.Refused:
 			// Too large for one transaction, or transactions are not allowed:
 			// one by one it may be, or the error is of a single key.
 			together = false
 			continue
-		case t.Cause == decide.ConditionFailed:
+		case f.Cause == decide.ConditionFailed:
 			refusals++
-			failures = 0
-			continue
-		case t.Effect == decide.Applied: // but not confirmed
+			pauses.Reset()
 			continue
 		}
-		if err := g.again(began, failures); err != nil {
+		if err := g.again(began, &pauses); err != nil {
 			return nil, err
 		}
-		failures++
 	}
 	return g.inOrder()
 }
 
 // again pauses before a request is repeated.
-func (g *gathering) again(began decide.Instant, failures int) error {
+func (g *gathering) again(began decide.Instant, pauses *attempts.Pauses) error {
 	at := g.at.Load()
 	if at.want.noWait && g.c.now().Mono-began.Mono > tryFor {
 		return at.gaveUp()
 	}
-	pause(g.life.Done(), g.c.cfg.PollMin+g.c.backoff(failures, 2*time.Second))
-	if g.life.Err() != nil {
+	if !g.c.requests.Pause(g.life, pauses) {
 		return ErrClosed // nobody reads it
 	}
 	return nil
@@ -130,13 +132,11 @@ func (g *gathering) again(began decide.Instant, failures int) error {
 // awaitFree waits, holding nothing, until no key is known to be held: for the
 // first that is, then for the next.
 func (g *gathering) awaitFree(began decide.Instant) error {
-	failures := 0
+	pauses := g.c.waitPauses()
 	var waitsFor *seeker
 	for {
-		if at, ans, err := g.watchSessions(); err != nil {
-			return err
-		} else if ans.err != nil {
-			if err := g.failed(at, ans, began, &failures); err != nil {
+		if at, err := g.watchSessions(); err != nil {
+			if err := g.failed(at, err, began, &pauses); err != nil {
 				return err
 			}
 			continue
@@ -162,41 +162,39 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 		if g.life.Err() != nil || move == decide.TakeOver {
 			continue // to a look at the clock: at its holder's death the key is not blocked any more
 		}
-		ans, err := s.look()
-		if err != nil {
-			return err
-		}
-		if ans.err == nil {
-			failures = 0
+		if err := s.look(); err != nil {
+			if err := g.failed(s, err, began, &pauses); err != nil {
+				return err
+			}
 			continue
 		}
-		if err := g.failed(s, ans, began, &failures); err != nil {
-			return err
-		}
+		pauses.Reset()
 	}
 }
 
 // failed pauses after a read of part s without success; an error ends the
 // gathering.
-func (g *gathering) failed(s *seeker, ans answer, began decide.Instant, failures *int) error {
-	s.fails(ans.err)
-	if ans.Cause == decide.Refused {
-		return opError("acquire", g.c.cfg.Table, s.want.key, ans.err)
+func (g *gathering) failed(s *seeker, err error, began decide.Instant, pauses *attempts.Pauses) error {
+	f := attempts.FailureOf(err)
+	if f == nil {
+		return err
 	}
-	err := g.again(began, *failures)
-	*failures++
-	return err
+	s.fails(f.Err)
+	if f.Cause == decide.Refused {
+		return opError("acquire", g.c.cfg.Table, s.want.key, f.Err)
+	}
+	return g.again(began, pauses)
 }
 
 // watchSessions enters until when the holders' sessions keep them alive, and
-// says of which part the answer is if that cannot be told.
-func (g *gathering) watchSessions() (*seeker, answer, error) {
+// says of which part the error is if that cannot be told.
+func (g *gathering) watchSessions() (*seeker, error) {
 	for _, s := range g.parts {
-		if ans, err := s.watchSession(); ans.err != nil || err != nil {
-			return s, ans, err
+		if err := s.watchSession(); err != nil {
+			return s, err
 		}
 	}
-	return nil, answer{}, nil
+	return nil, nil
 }
 
 // blocked returns the first part that cannot be taken now, and what to do about
@@ -211,104 +209,119 @@ func (g *gathering) blocked() (*seeker, decide.Move, time.Duration) {
 	return nil, decide.Take, 0
 }
 
-// take sends one transaction of grants. Holdings or an error end the gathering.
-func (g *gathering) take() ([]*holding, decide.Transaction, error) {
+// take sends one transaction of grants. Holdings, or an error that is no
+// attempts.Failure, end the gathering; neither: it was applied, and something is
+// still to be found out.
+func (g *gathering) take() ([]*holding, error) {
 	now := g.c.now().Mono
 	over := make([]bool, len(g.parts))
 	for i, s := range g.parts {
 		move, _ := decide.Next(s.view, now, 0)
 		over[i] = move == decide.TakeOver
-		if ok, ans, err := s.ready(over[i]); !ok {
-			// Its holder's session lives, or could not be asked: as if nothing
-			// had been sent.
-			if ans.err != nil {
-				s.fails(ans.err)
-			}
-			return nil, decide.Transaction{Effect: decide.NotApplied, Cause: ans.Cause}, err
+		err := s.ready(over[i])
+		if errors.Is(err, errSessionLives) {
+			return nil, &attempts.Failure{Cause: decide.Unreachable, Err: err}
+		}
+		if f := attempts.FailureOf(err); f != nil {
+			s.fails(f.Err)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	attempts := make([]attempt, len(g.parts))
-	writes := make([]*protocol.Write, len(g.parts))
+	made := make([]attempt, len(g.parts))
+	parts := make([]attempts.Part[attempt], len(g.parts))
 	for i, s := range g.parts {
 		s.session = g.parts[len(g.parts)-1].session // one for all, if it changed meanwhile
-		attempts[i], writes[i] = s.next(over[i])
+		a, w := s.next(over[i])
+		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &s.tried, Attempt: a, Write: w}
 	}
 	g.sent++
-	t, err := g.c.transact(g.life, writes, attempts[0].grantWithin(g.parts[0].want))
-	switch {
-	case err != nil && t.Cause != decide.ConditionFailed:
-		g.at.Load().fails(err)
-	case err != nil:
-		g.at.Load().lastErr.Store(&err) // err does not change after this
+	t, err := attempts.Together(context.WithoutCancel(g.life), g.c.requests, made[0].grantWithin(g.parts[0].want), parts)
+	for _, s := range g.parts {
+		s.limit()
 	}
 	switch {
 	case t.Effect == decide.Applied:
-		held, err := g.confirm(attempts)
-		return held, t, err
-	case t.Effect == decide.Unknown:
-		g.note(attempts)
-		return nil, t, nil
-	case t.Cause == decide.Busy:
-		g.c.emit(g.life, Event{Kind: EventThrottled, Key: g.parts[0].want.key, Requests: 1, Err: err})
-		return nil, t, nil
-	case t.Cause != decide.ConditionFailed || len(t.Reasons) != len(g.parts):
-		return nil, t, nil
+		return g.confirm(made)
+	case t.Cause == decide.ConditionFailed:
+		g.at.Load().lastErr.Store(&err) // err does not change after this
+		if len(t.Reasons) == len(g.parts) {
+			applied, err := g.refused(made, t.Reasons)
+			if err != nil {
+				return nil, err
+			}
+			if applied {
+				return g.confirm(made)
+			}
+		}
+	default:
+		g.at.Load().fails(err)
+		if t.Cause == decide.Busy {
+			g.c.throttled(g.life, g.parts[0].want.key, 0)(err)
+		}
 	}
-	landed, bad := g.refused(attempts, t.Reasons)
-	if landed && bad == nil {
-		held, err := g.confirm(attempts)
-		return held, t, err
-	}
-	return nil, t, bad
+	return nil, &attempts.Failure{Cause: t.Cause, Err: err}
 }
 
 // refused looks at the records that a transaction of grants met. One that shows
-// this very attempt says that all of it has landed: it was delivered twice.
-func (g *gathering) refused(attempts []attempt, reasons []decide.Reason) (landed bool, err error) {
+// this very attempt says that all of it was applied: it was delivered twice.
+func (g *gathering) refused(made []attempt, reasons []decide.Reason) (applied bool, err error) {
 	for i, s := range g.parts {
 		if reasons[i].Cause != decide.ConditionFailed {
 			continue
 		}
-		item, ok := g.c.shown(g.life, s.want.key, answer{Reply: decide.Reply{Old: reasons[i].Old}})
-		if !ok {
-			continue // unknown as before
+		item := reasons[i].Old
+		if item == nil { // there is none, or the engine does not return it
+			var err error
+			if item, err = g.c.requests.Read(context.WithoutCancel(g.life), protocol.Key(s.want.key)); err != nil {
+				continue // unknown as before
+			}
 		}
 		if err := s.met(item); err != nil {
 			return false, err
 		}
-		landed = landed || s.seen != nil && s.seen.Version == attempts[i].version
+		applied = applied || s.seen != nil && s.seen.Version == made[i].version
 	}
-	return landed, nil
+	return applied, nil
 }
+
+// errTooLate is why a transaction that cannot be read back is sent anew.
+var errTooLate = errors.New("half of its trust is over")
 
 // confirm reads what a transaction of grants has written, which it did not
 // return: tokens, data and attributes. Trust counts from before it was sent;
 // when half of that is gone, another takes its place.
-func (g *gathering) confirm(attempts []attempt) ([]*holding, error) {
+func (g *gathering) confirm(made []attempt) ([]*holding, error) {
 	keys := make([]Key, len(g.parts))
 	for i, s := range g.parts {
 		keys[i] = s.want.key
 	}
-	for n := 0; ; n++ {
-		items, requests, ans := g.c.readAll(g.life, keys)
+	var items map[Key]protocol.Item
+	worthHaving := func() bool { return made[0].isWorthHaving(g.parts[0].want.timing, g.c.now()) }
+	err := g.c.requests.Repeat(g.life, func() error {
+		found, requests, err := g.c.readAll(g.life, keys)
 		g.sent += requests
-		t := g.parts[0].want.timing
-		switch {
-		case g.life.Err() != nil:
-			g.note(attempts)
-			return nil, ErrClosed // nobody reads it
-		case ans.Cause == decide.Refused:
-			g.note(attempts)
-			return nil, opError("acquire", g.c.cfg.Table, keys[0], ans.err)
-		case !attempts[0].isWorthHaving(t, g.c.now()):
-			g.note(attempts)
-			return nil, nil
-		case ans.err == nil:
-			return g.hold(attempts, items)
+		items = found
+		return err
+	}, func(f *attempts.Failure) error {
+		if !worthHaving() {
+			return errTooLate
 		}
-		g.at.Load().fails(ans.err)
-		pause(g.life.Done(), g.c.backoff(n, time.Second))
+		g.at.Load().fails(f.Err)
+		return nil
+	})
+	if err == nil && g.life.Err() == nil && worthHaving() {
+		return g.hold(made, items)
 	}
+	g.note(made)
+	switch f := attempts.FailureOf(err); {
+	case g.life.Err() != nil:
+		return nil, ErrClosed // nobody reads it
+	case f != nil && f.Cause == decide.Refused:
+		return nil, opError("acquire", g.c.cfg.Table, keys[0], f.Err)
+	}
+	return nil, nil
 }
 
 // hold makes holdings of a transaction that has landed, if every record still
@@ -354,8 +367,7 @@ func (g *gathering) note(attempts []attempt) {
 func (g *gathering) disown() {
 	var wg sync.WaitGroup
 	for _, s := range g.parts {
-		tried := s.tried
-		s.tried = nil
+		tried := s.tried.Keep(0)
 		g.c.leaveUnsettled(s.want.key, versionsOf(tried))
 		wg.Go(func() { g.c.freeUnsettled(g.life, s.want, tried) })
 	}
@@ -402,9 +414,6 @@ func (g *gathering) takeInOrder() ([]*holding, error) {
 		if err != nil {
 			return held, err
 		}
-		// It is held from here on, and may be given back: it is never to be
-		// found again as an attempt that landed.
-		s.tried = without(s.tried, h.grant)
 		held = append(held, h)
 		r := h.currentRecord()
 		g.c.lines.ReportHolder(s.want.key, &r) // those who do not want to wait need not
@@ -426,10 +435,6 @@ func (g *gathering) taken() []*holding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.inHand
-}
-
-func without(tried []attempt, version string) []attempt {
-	return slices.DeleteFunc(slices.Clone(tried), func(a attempt) bool { return a.version == version })
 }
 
 // renewByHand ends the background renewals of a holding whose caller wants none.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -48,23 +47,24 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 // TryAcquire would.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
 	began := c.now()
-	for n := 0; ; n++ {
+	throttled := c.throttled(ctx, key, 0)
+	err := c.requests.Repeat(ctx, func() error {
 		attempt, cancel := context.WithTimeout(ctx, attemptLimit)
-		err := read(attempt)
-		cancel()
-		reply := decide.Classify(err)
-		reply.Cause, err = c.requests.CauseOf(reply.Cause, err)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil, reply.Cause == decide.Refused, c.now().Mono-began.Mono > tryFor:
-			return opError(op, c.cfg.Table, key, err)
+		defer cancel()
+		return c.requests.Failure(ctx, read(attempt))
+	}, func(f *attempts.Failure) error {
+		if c.now().Mono-began.Mono > tryFor {
+			return f
 		}
-		if reply.Cause == decide.Busy {
-			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Requests: 1, Err: err})
+		if f.Cause == decide.Busy {
+			throttled(f.Err)
 		}
-		pause(ctx.Done(), c.backoff(n, time.Second))
+		return nil
+	})
+	if f := attempts.FailureOf(err); f != nil {
+		return opError(op, c.cfg.Table, key, f.Err)
 	}
+	return err
 }
 
 // List reads records page by page, eventually consistent. A *RecordError

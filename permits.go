@@ -331,9 +331,9 @@ func (in inner) HeldPermits(ctx context.Context, keys []protocol.Key) (any, erro
 	}
 	read := func(keys []Key) (items map[Key]protocol.Item, err error) {
 		err = c.retryRead(ctx, "list", keys[0], func(ctx context.Context) error {
-			found, _, ans := c.readAll(ctx, keys)
+			found, _, err := c.readAll(ctx, keys)
 			items = found
-			return ans.err
+			return err
 		})
 		return items, err
 	}

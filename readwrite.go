@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -93,7 +94,7 @@ func (s *seeker) seeSide(item protocol.Item) error {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
-		if b.ours = s.c.isUnsettled(s.want.key, b.Version) || slices.Contains(versionsOf(s.tried), b.Version); !b.ours {
+		if b.ours = s.c.isUnsettled(s.want.key, b.Version) || slices.Contains(s.tried.Versions(), b.Version); !b.ours {
 			v := s.c.observeEntry(b.Record, now)
 			watched = append(watched, entryKeyOf(b.Record))
 			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
@@ -148,7 +149,7 @@ func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
 	a := s.c.newAttempt(s.want.timing.Lease)
 	g := s.c.grantOf(s.want, a)
 	g.Create = s.crowd.absent && !s.want.ifExists
-	g.Takeable, g.Intents = versionsOf(s.tried), versionsOf(s.crowd.intents)
+	g.Takeable, g.Intents = s.tried.Versions(), versionsOf(s.crowd.intents)
 	if over {
 		gone := s.crowd.gone(a.sent.Mono)
 		if s.crowd.by.Any {
@@ -169,34 +170,33 @@ func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
 	return a, s.want.side.Grant(g)
 }
 
-// landedUnseen returns the holding of an attempt that has landed without an
-// answer, if it is worth having: while half its trust is left. Of those to write
-// only the last may be: one before it is named by later ones, which may land yet.
-func (s *seeker) landedUnseen(last attempt, item protocol.Item) (*holding, error) {
-	s.crowd.spent = nil
-	if item == nil {
-		return nil, nil
+// showsSide returns the attempt whose entry a row shows, if it is worth having:
+// while half its trust is left. Of those to write only the last may be: one before
+// it is named by later ones, which may be applied yet.
+func (s *seeker) showsSide(item protocol.Item, sent []attempt) (attempt, bool) {
+	if s.want.mode == protocol.ModeWrite {
+		sent = sent[len(sent)-1:]
 	}
-	made := []attempt{last}
-	if s.want.mode == protocol.ModeRead {
-		made = append(slices.Clone(s.tried), last)
-	}
-	for _, a := range made {
+	for _, a := range sent {
 		r, err := s.decode(a.version, item)
-		if err != nil {
-			return nil, err
-		}
-		if r.Released || r.Grant != a.version {
-			continue
-		}
-		if s.c.now().Remaining(s.want.timing.TrustedFrom(a.sent)) >= s.want.timing.Trust()/2 {
-			return s.hold(a, r), nil
-		}
-		if r.mode == protocol.ModeRead {
-			s.crowd.spent = append(s.crowd.spent, r)
+		if err == nil && !r.Released && r.Grant == a.version && a.isWorthHaving(s.want.timing, s.c.now()) {
+			return a, true
 		}
 	}
-	return nil, nil
+	return attempt{}, false
+}
+
+// spend enters the entries of own attempts to read that are not worth having.
+func (s *seeker) spend(r attempts.Result[attempt]) {
+	s.crowd.spent = nil
+	if r.Item == nil || s.want.mode != protocol.ModeRead {
+		return
+	}
+	for _, a := range append(s.tried.Unanswered(), r.Attempt) {
+		if entry, err := s.decode(a.version, r.Item); err == nil && !entry.Released && entry.Grant == a.version {
+			s.crowd.spent = append(s.crowd.spent, entry)
+		}
+	}
 }
 
 // untilIntent is how long it is until the intent is to be posted or renewed.
@@ -223,31 +223,32 @@ func (s *seeker) intention(a attempt) *protocol.Write {
 }
 
 // intend posts or renews the intent if it is due.
-func (s *seeker) intend() (answer, error) {
+func (s *seeker) intend() error {
 	if s.untilIntent() > 0 {
-		return answer{}, nil
-	}
-	a := s.c.newAttempt(s.want.timing.Lease)
-	w := s.intention(a)
-	if w == nil {
-		return answer{}, nil
+		return nil
 	}
 	s.requests++
-	ans := s.c.write(s.life, w, min(attemptLimit, s.want.timing.Every))
+	var tried attempts.Sequence[attempt] // all that it names are in crowd.intents
+	r := tried.Try(context.WithoutCancel(s.life), s.c.requests, attempts.Operation[attempt]{
+		Key: protocol.Key(s.want.key),
+		Next: func() (attempt, *protocol.Write) {
+			a := s.c.newAttempt(s.want.timing.Lease)
+			return a, s.intention(a)
+		},
+		Within: func(attempt) time.Duration { return min(attemptLimit, s.want.timing.Every) },
+	})
 	s.crowd.due = s.c.now().Mono + s.c.cfg.PollMax
-	switch {
-	case ans.Effect == decide.Applied:
-		s.intended(a)
-		s.crowd.due = a.sent.Mono + s.want.timing.Every
-		return answer{}, s.see(ans.item)
-	case ans.Effect == decide.Unknown:
-		s.intended(a)
-	case ans.Cause == decide.ConditionFailed:
-		if item, ok := s.c.shown(s.life, s.want.key, ans); ok {
-			return answer{}, s.see(item)
-		}
+	switch r.Outcome {
+	case attempts.Applied:
+		s.intended(r.Attempt)
+		s.crowd.due = r.Attempt.sent.Mono + s.want.timing.Every
+		return s.see(r.Item)
+	case attempts.Rejected:
+		return s.see(r.Item)
+	case attempts.Unanswered:
+		s.intended(r.Attempt)
 	}
-	return ans, nil
+	return r.Failure()
 }
 
 // intended remembers an intent that is there, or may come to be. The first has
@@ -257,7 +258,7 @@ func (s *seeker) intended(a attempt) {
 		s.want.intended = &a.sent
 	}
 	s.crowd.intents = append(s.crowd.intents, a)
-	if extra := len(s.crowd.intents) - manyTried; extra > 0 {
+	if extra := len(s.crowd.intents) - attempts.MostUnanswered; extra > 0 {
 		s.c.unsettled.Add(s.want.key, versionsOf(s.crowd.intents[1:1+extra]), s.c.now().Mono)
 		s.crowd.intents = slices.Delete(s.crowd.intents, 1, 1+extra)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -52,18 +53,18 @@ var errSessionOut = errors.New("leasehold: the shared lease has run out: it is h
 
 // session returns the client's session, and begins one if there is none that
 // is trusted. Nil without an error: this client's locks are renewed one by one.
-func (c *Client) session(ctx context.Context) (*session, answer) {
+func (c *Client) session(ctx context.Context) (*session, error) {
 	if c.sharing == nil {
-		return nil, answer{}
+		return nil, nil
 	}
 	select {
 	case c.sharing.place <- struct{}{}:
 		defer func() { <-c.sharing.place }()
 	case <-ctx.Done():
-		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: context.Cause(ctx)}
+		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
 	if c.isClosing() {
-		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: ErrClosed}
+		return nil, &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	}
 	before := c.sharing.get()
 	switch {
@@ -72,9 +73,9 @@ func (c *Client) session(ctx context.Context) (*session, answer) {
 		// Its locks are lost; that others may have them at once needs the mark.
 		c.detach(func() { _ = before.row.release(ctx, ending{policy: keepRecord}) })
 	case c.now().Past(before.row.trustedUntil()): // held on to through an outage
-		return nil, answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err: errSessionOut}
+		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: errSessionOut}
 	default:
-		return before, answer{}
+		return before, nil
 	}
 	return c.beginSession(ctx)
 }
@@ -87,35 +88,44 @@ func (sh *sharing) get() *session {
 
 // beginSession creates a session's row. One whose creation had no answer is
 // never used: the next attempt has another id.
-func (c *Client) beginSession(ctx context.Context) (*session, answer) {
+func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	owner := protocol.NewOwner(c.cfg.Owner)
 	s := &session{id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{}}
 	proto := c.sharing.proto.Session()
 	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
-	a := c.newAttempt(want.timing.Lease)
-	a.owner = owner
-	ans := c.write(ctx, proto.Grant(c.grantOf(want, a)), want.grantLimit())
+	var tried attempts.Sequence[attempt]
+	r := tried.Try(context.WithoutCancel(ctx), c.requests, attempts.Operation[attempt]{
+		Key: protocol.Key(want.key),
+		Next: func() (attempt, *protocol.Write) {
+			a := c.newAttempt(want.timing.Lease)
+			a.owner = owner
+			return a, proto.Grant(c.grantOf(want, a))
+		},
+		Within: func(attempt) time.Duration { return want.grantLimit() },
+	})
+	failure := r.Failure()
 	switch {
-	case ans.Effect == decide.Unknown || ans.Cause == decide.ConditionFailed: // a network that repeats itself is refused by its own work
-		ans.Cause = decide.Unreachable
-	case ans.Effect != decide.Applied:
-		return nil, ans
+	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // a network that repeats itself is refused by its own work
+		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
+	case r.Outcome != attempts.Applied:
+		return nil, failure
 	case c.isClosing(): // which may have stopped waiting for it
-		ans = answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: ErrClosed}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	default:
-		r, err := proto.Decode(ans.item)
+		record, err := proto.Decode(r.Item)
 		if err == nil {
-			s.row = c.newHolding(ctx, want, a, recordOf(r))
+			s.row = c.newHolding(ctx, want, r.Attempt, recordOf(record))
 			c.sharing.mu.Lock()
 			c.sharing.current = s
 			c.sharing.mu.Unlock()
-			return s, answer{}
+			return s, nil
 		}
-		ans = answer{Reply: decide.Reply{Effect: decide.NotApplied, Cause: decide.Refused}, err: c.recordError(want.key, ans.item, err)}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: c.recordError(want.key, r.Item, err)}
 	}
-	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{a.version}, Versions: []string{a.version}}
+	version := r.Attempt.version
+	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{version}, Versions: []string{version}}
 	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold), attemptLimit) })
-	return nil, ans
+	return nil, failure
 }
 
 // join makes h one of the session's locks. If the session has ended meanwhile

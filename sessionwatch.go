@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -87,23 +88,24 @@ func (w *sessionWatch) leave() { <-w.place }
 
 // look returns when the session may be marked dead, from a reading that is not
 // older than fresh; for one that is dead, before all time.
-func (w *sessionWatch) look(ctx context.Context, fresh time.Duration) (time.Duration, answer, error) {
+func (w *sessionWatch) look(ctx context.Context, fresh time.Duration) (time.Duration, error) {
 	if !w.enter(ctx) {
-		return 0, answer{err: context.Cause(ctx)}, nil
+		return 0, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
 	defer w.leave()
 	if w.dead || w.known && w.c.now().Mono-w.looked < fresh {
-		return w.deadAt, answer{}, nil
+		return w.deadAt, nil
 	}
-	ans := w.c.read(ctx, w.key)
-	if ans.err != nil {
-		return 0, ans, nil
+	item, err := w.c.requests.Read(ctx, protocol.Key(w.key))
+	if err != nil {
+		return 0, err
 	}
-	return w.see(ans.item)
+	err = w.see(item)
+	return w.deadAt, err
 }
 
 // see enters what the row shows. w.place is taken.
-func (w *sessionWatch) see(item protocol.Item) (time.Duration, answer, error) {
+func (w *sessionWatch) see(item protocol.Item) error {
 	now := w.c.now()
 	before, watched := w.record.Version, w.known
 	w.known, w.looked = true, now.Mono
@@ -114,20 +116,20 @@ func (w *sessionWatch) see(item protocol.Item) (time.Duration, answer, error) {
 	if item != nil {
 		r, err := w.proto.Session().Decode(item)
 		if err != nil {
-			return 0, answer{}, w.c.recordError(w.key, item, err)
+			return w.c.recordError(w.key, item, err)
 		}
 		w.record = recordOf(r)
 	}
 	if w.record.Released {
 		w.died()
-		return w.deadAt, answer{}, nil
+		return nil
 	}
 	v := w.c.observed.Note(w.key, versionOf(w.record, now))
 	if watched && w.record.Version == before {
-		return w.deadAt, answer{}, nil // whatever has been forgotten in favour of other keys
+		return nil // whatever has been forgotten in favour of other keys
 	}
 	w.deadAt = decide.DeadByVersion(v.Since.Mono, w.record.Lease)
-	return w.deadAt, answer{}, nil
+	return nil
 }
 
 // died enters that the session is dead. w.place is taken.
@@ -138,37 +140,38 @@ func (w *sessionWatch) died() {
 
 // kill marks the session dead if its version has stood still for its lease, and
 // reports whether it is dead.
-func (w *sessionWatch) kill(ctx context.Context) (bool, answer, error) {
+func (w *sessionWatch) kill(ctx context.Context) (bool, error) {
 	if !w.enter(ctx) {
-		return false, answer{err: context.Cause(ctx)}, nil
+		return false, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
 	defer w.leave()
 	if w.dead {
-		return true, answer{}, nil
+		return true, nil
 	}
 	if w.c.now().Mono < w.deadAt {
-		return false, answer{}, nil // somebody else has read a newer version since
+		return false, nil // somebody else has read a newer version since
 	}
 	if w.record.Version == noRow {
 		w.died()
-		return true, answer{}, nil
+		return true, nil
 	}
-	version := protocol.NewVersion()
-	ans := w.c.write(ctx, w.proto.Session().Break(w.record.protocol(), version, w.c.expires(false)), attemptLimit)
-	if ans.Effect == decide.Applied {
+	var tried attempts.Sequence[attempt]
+	r := tried.Try(context.WithoutCancel(ctx), w.c.requests, attempts.Operation[attempt]{
+		Key: protocol.Key(w.key),
+		Next: func() (attempt, *protocol.Write) {
+			a := w.c.newAttempt(0)
+			return a, w.proto.Session().Break(w.record.protocol(), a.version, w.c.expires(false))
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
 		w.died()
-		return true, answer{}, nil
+		return true, nil
+	case attempts.Rejected:
+		err := w.see(r.Item)
+		return w.dead, err
 	}
-	if ans.Cause != decide.ConditionFailed {
-		return false, ans, nil
-	}
-	item, ok := w.c.shown(ctx, w.key, ans)
-	if !ok {
-		ans.Cause = decide.Unreachable
-		return false, ans, nil
-	}
-	_, _, err := w.see(item)
-	return w.dead, answer{}, err
+	return false, r.Failure()
 }
 
 // sessionOf returns the watch of the session that the holder seen belongs to;
@@ -184,37 +187,39 @@ func (s *seeker) sessionOf() *sessionWatch {
 // watchSession enters until when the holder's session keeps it alive: that alone
 // counts, however long its own record has stood still. Whoever waits lets others
 // read for him.
-func (s *seeker) watchSession() (answer, error) {
+func (s *seeker) watchSession() error {
 	w := s.sessionOf()
 	if w == nil {
-		return answer{}, nil
+		return nil
 	}
 	fresh := s.c.cfg.PollMax
 	if s.want.noWait {
 		fresh = 0
 	}
-	deadAt, ans, err := w.look(s.life, fresh)
-	if ans.err == nil && err == nil {
+	deadAt, err := w.look(s.life, fresh)
+	if err == nil {
 		s.requests++
 		s.view.Dead = deadAt
 	}
-	return ans, err
+	return err
 }
 
 // endSession makes sure that the session of the holder seen is dead before one
-// of its locks is taken over.
-func (s *seeker) endSession() (bool, answer, error) {
+// of its locks is taken over; errSessionLives if it is not.
+func (s *seeker) endSession() error {
 	w := s.sessionOf()
 	if w == nil {
-		return true, answer{}, nil
+		return nil
 	}
-	dead, ans, err := w.kill(s.life)
+	dead, err := w.kill(s.life)
 	s.requests++
-	if !dead && ans.err == nil && err == nil { // renewed since: look at the clock anew
-		_, err := s.watchSession()
-		return false, answer{}, err
+	if dead || err != nil {
+		return err
 	}
-	return dead, ans, err
+	if err := s.watchSession(); err != nil { // renewed since: look at the clock anew
+		return err
+	}
+	return errSessionLives
 }
 
 // observationOf is what is known of a record that is held: of the session's row

@@ -26,18 +26,15 @@ func (c *Client) transactUntil(ctx context.Context, writes []*protocol.Write, wi
 // readAll reads the records of keys consistently, by as few requests as it
 // takes, and says how many those were. A key without a record has no item. It
 // ends with ctx.
-func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item, int, answer) {
+func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item, int, error) {
 	ask := make([]protocol.Key, len(keys))
 	for i, key := range keys {
 		ask[i] = protocol.Key(key)
 	}
 	found, requests, err := c.requests.ReadAll(ctx, ask)
-	if err != nil {
-		return nil, requests, answerOf(nil, err)
-	}
 	items := make(map[Key]protocol.Item, len(found))
 	for key, item := range found {
 		items[Key(key)] = item
 	}
-	return items, requests, answer{Reply: decide.Reply{Effect: decide.Applied}}
+	return items, requests, err
 }

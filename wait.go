@@ -2,12 +2,14 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -24,7 +26,7 @@ type seeker struct {
 	want  *request
 	delay time.Duration // for so long other processes go first
 
-	tried    []attempt // without an answer, oldest first
+	tried    attempts.Sequence[attempt]
 	requests int
 	view     decide.View
 	seen     *Record // the record as last shown, if held by another
@@ -95,15 +97,16 @@ func (s *seeker) run() {
 	pause(s.life.Done(), s.delay)
 	h, err := s.seek()
 	abandoned := s.finish()
-	tried := versionsOf(s.tried)
+	// An attempt without an answer may be applied yet: once the key is free again.
+	tried := s.tried.Unanswered()
+	s.c.leaveUnsettled(s.want.key, versionsOf(append(slices.Clip(tried), s.crowd.intents...)))
 	if h == nil {
 		s.err = err
-		s.c.leaveUnsettled(s.want.key, append(tried, versionsOf(s.crowd.intents)...))
 		if s.want.side == nil {
 			s.c.lines.Pass(s.want.key, nil)
 		}
 		undo := func() {
-			s.c.freeUnsettled(s.life, s.want, s.tried)
+			s.c.freeUnsettled(s.life, s.want, tried)
 			s.withdraw(s.life)
 		}
 		if abandoned || s.want.manual {
@@ -113,9 +116,6 @@ func (s *seeker) run() {
 		}
 		return
 	}
-	// An earlier attempt may land yet, once the key is free again.
-	tried = append(tried, versionsOf(s.crowd.intents)...)
-	s.c.leaveUnsettled(s.want.key, slices.DeleteFunc(tried, func(v string) bool { return v == h.grant }))
 	if s.want.side == nil {
 		s.c.lines.Granted(h.key, h)
 	}
@@ -130,70 +130,70 @@ func (s *seeker) run() {
 func (s *seeker) seek() (*holding, error) {
 	began := s.c.now()
 	s.view = decide.View{PollMin: s.c.cfg.PollMin, PollMax: s.c.cfg.PollMax}
-	for failures := 0; ; {
-		if ans, err := s.watchSession(); err != nil {
-			return nil, err
-		} else if ans.err != nil {
-			if err := s.failed(ans, began, &failures); err != nil {
-				return nil, err
-			}
+	pauses := s.c.waitPauses()
+	for {
+		h, err := s.step()
+		switch {
+		case h != nil:
+			return h, nil
+		case err == nil:
+			pauses.Reset()
 			continue
 		}
-		if ans, err := s.intend(); err != nil {
-			return nil, err
-		} else if ans.err != nil {
-			if err := s.failed(ans, began, &failures); err != nil {
-				return nil, err
-			}
-		}
-		move, wait := decide.Next(s.view, s.c.now().Mono, s.c.chance())
-		if s.want.noWait && (move == decide.Look || wait > 0) {
-			return nil, s.held()
-		}
-		pause(s.life.Done(), min(wait, s.untilIntent()))
-		if s.life.Err() != nil {
-			return nil, ErrClosed // nobody reads it
-		}
-		if move == decide.TakeOver && wait > 0 {
-			continue // that a timer has fired is no proof that the clock has come to it
-		}
-		var h *holding
-		var ans answer
-		var err error
-		if move == decide.Look {
-			ans, err = s.look()
-		} else {
-			h, ans, err = s.take(move == decide.TakeOver)
-		}
-		if h != nil || err != nil {
-			return h, err
-		}
-		if ans.err == nil || ans.Cause == decide.ConditionFailed && !s.view.Free {
-			failures = 0
-			continue
-		}
-		if err := s.failed(ans, began, &failures); err != nil {
+		if err := s.failed(err, began, &pauses); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// failed pauses after a request without success, the more often the longer; an
-// error ends the seeking.
-func (s *seeker) failed(ans answer, began decide.Instant, failures *int) error {
-	s.fails(ans.err)
-	if ans.Cause == decide.Refused {
-		return opError("acquire", s.c.cfg.Table, s.want.key, ans.err)
+// step does what is next: a look or a grant, after the pause that is due. An
+// error that is no attempts.Failure ends the seeking.
+func (s *seeker) step() (*holding, error) {
+	if err := s.watchSession(); err != nil {
+		return nil, err
 	}
-	if ans.Cause == decide.Busy {
-		s.c.emit(s.life, Event{Kind: EventThrottled, Key: s.want.key, Requests: 1, Err: ans.err})
+	if err := s.intend(); err != nil {
+		return nil, err
+	}
+	move, wait := decide.Next(s.view, s.c.now().Mono, s.c.chance())
+	if s.want.noWait && (move == decide.Look || wait > 0) {
+		return nil, s.held()
+	}
+	pause(s.life.Done(), min(wait, s.untilIntent()))
+	switch {
+	case s.life.Err() != nil:
+		return nil, ErrClosed // nobody reads it
+	case move == decide.TakeOver && wait > 0:
+		return nil, nil // that a timer has fired is no proof that the clock has come to it
+	case move == decide.Look:
+		return nil, s.look()
+	}
+	return s.take(move == decide.TakeOver)
+}
+
+// waitPauses are the pauses between a waiter's requests that fail.
+func (c *Client) waitPauses() attempts.Pauses {
+	return attempts.Pauses{Least: c.cfg.PollMin, Most: 2 * time.Second}
+}
+
+// failed pauses after a request without success, the longer the more there were;
+// an error ends the seeking.
+func (s *seeker) failed(err error, began decide.Instant, pauses *attempts.Pauses) error {
+	f := attempts.FailureOf(err)
+	if f == nil {
+		return err
+	}
+	s.fails(f.Err)
+	if f.Cause == decide.Refused {
+		return opError("acquire", s.c.cfg.Table, s.want.key, f.Err)
+	}
+	if f.Cause == decide.Busy {
+		s.c.throttled(s.life, s.want.key, 0)(f.Err)
 	}
 	if s.want.noWait && s.c.now().Mono-began.Mono > tryFor {
 		return s.gaveUp()
 	}
-	pause(s.life.Done(), s.c.cfg.PollMin+s.c.backoff(*failures, 2*time.Second))
-	*failures++
-	if s.life.Err() != nil {
+	if !s.c.requests.Pause(s.life, pauses) {
 		return ErrClosed // nobody reads it
 	}
 	return nil
@@ -221,13 +221,13 @@ func (s *seeker) held() error {
 }
 
 // look reads the record once.
-func (s *seeker) look() (answer, error) {
+func (s *seeker) look() error {
 	s.requests++
-	ans := s.c.read(s.life, s.want.key)
-	if ans.err != nil {
-		return ans, nil
+	item, err := s.c.requests.Read(s.life, protocol.Key(s.want.key))
+	if err != nil {
+		return err
 	}
-	return ans, s.see(ans.item)
+	return s.see(item)
 }
 
 // decode reads an item as the record of what attempt grant was granted.
@@ -239,20 +239,23 @@ func (s *seeker) decode(grant string, item protocol.Item) (Record, error) {
 	return recordOf(r), nil
 }
 
+// errSessionLives is why a holder is not taken over: its session has been renewed.
+var errSessionLives = errors.New("the holder's session lives")
+
 // ready prepares for a grant: the session of a holder to be taken over is dead,
-// and this client has one of its own if its locks share it. False: not now.
-func (s *seeker) ready(over bool) (bool, answer, error) {
+// and this client has one of its own if its locks share it.
+func (s *seeker) ready(over bool) error {
 	if s.want.side != nil {
-		return true, answer{}, nil // these are renewed one by one
+		return nil // these are renewed one by one
 	}
 	if over {
-		if dead, ans, err := s.endSession(); !dead {
-			return false, ans, err
+		if err := s.endSession(); err != nil {
+			return err
 		}
 	}
-	session, ans := s.c.session(s.life)
+	session, err := s.c.session(s.life)
 	s.session = session
-	return ans.err == nil, ans, nil
+	return err
 }
 
 // next spells the next attempt to be granted, for which the seeker is ready.
@@ -265,7 +268,7 @@ func (s *seeker) next(over bool) (attempt, *protocol.Write) {
 		a.dead = s.deadHolder()
 	}
 	g := s.c.grantOf(s.want, a)
-	g.Takeable = versionsOf(s.tried)
+	g.Takeable = s.tried.Versions()
 	switch {
 	case over && s.view.Ours:
 		g.Takeable = append(g.Takeable, s.seen.Version)
@@ -275,37 +278,67 @@ func (s *seeker) next(over bool) (attempt, *protocol.Write) {
 	return a, s.c.proto.Grant(g)
 }
 
-// take sends one grant. A holding or an error ends the seeking.
-func (s *seeker) take(over bool) (*holding, answer, error) {
-	if ok, ans, err := s.ready(over); !ok {
-		return nil, ans, err
+// take sends one grant. A holding, or an error that is no attempts.Failure, ends
+// the seeking.
+func (s *seeker) take(over bool) (*holding, error) {
+	if err := s.ready(over); errors.Is(err, errSessionLives) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
-	a, w := s.next(over)
 	s.requests++
-	ans := s.c.write(s.life, w, a.grantWithin(s.want))
-	switch {
-	case ans.Effect == decide.Applied:
-		r, err := s.decode(a.version, ans.item)
+	r := s.tried.Try(context.WithoutCancel(s.life), s.c.requests, attempts.Operation[attempt]{
+		Key:    protocol.Key(s.want.key),
+		Next:   func() (attempt, *protocol.Write) { return s.next(over) },
+		Within: func(a attempt) time.Duration { return a.grantWithin(s.want) },
+		Shows:  s.shows,
+	})
+	s.limit()
+	switch r.Outcome {
+	case attempts.Applied:
+		record, err := s.decode(r.Attempt.version, r.Item)
 		if err != nil {
-			s.note(a) // it has landed, on something that a grant leaves in place
-			return nil, ans, err
+			s.note(r.Attempt) // it was applied, on something that a grant leaves in place
+			return nil, err
 		}
-		s.c.sweep(s.life, s.want, ans.item)
-		return s.hold(a, r), ans, nil
-	case ans.Effect == decide.Unknown:
-		s.note(a)
-		return nil, ans, nil
-	case ans.Cause != decide.ConditionFailed:
-		return nil, ans, nil
+		if !r.Earlier {
+			s.c.sweep(s.life, s.want, r.Item)
+		}
+		return s.hold(r.Attempt, record), nil
+	case attempts.Rejected:
+		return nil, s.rejected(r)
 	}
+	return nil, r.Failure()
+}
 
-	item, ok := s.c.shown(s.life, s.want.key, ans)
-	if !ok {
-		ans.Cause = decide.Unreachable
-		return nil, ans, nil
+// shows returns the attempt whose grant a record shows: one delivered twice, or
+// an earlier one without an answer. It must be worth having: half its trust left.
+func (s *seeker) shows(item protocol.Item, sent []attempt) (attempt, bool) {
+	if item == nil {
+		return attempt{}, false
 	}
-	h, err := s.refused(a, item)
-	return h, ans, err
+	if s.want.side != nil {
+		return s.showsSide(item, sent)
+	}
+	r, err := s.c.decode(s.want.key, item)
+	a, ok := attempts.Find(sent, r.Version)
+	return a, ok && err == nil && !r.Released && a.isWorthHaving(s.want.timing, s.c.now())
+}
+
+// rejected looks at the record that a grant of ours met.
+func (s *seeker) rejected(r attempts.Result[attempt]) error {
+	if err := s.met(r.Item); err != nil {
+		return err
+	}
+	if s.want.side != nil {
+		s.spend(r)
+	} else if s.seen != nil && s.seen.Version == r.Attempt.version {
+		s.view.Ours = true
+	}
+	if s.view.Free {
+		return r.Failure() // it has become free since: look again
+	}
+	return nil
 }
 
 // met enters the record that a grant of ours met.
@@ -314,31 +347,6 @@ func (s *seeker) met(item protocol.Item) error {
 		return fmt.Errorf("%w: %v: IfExists acquires only a record that is there", ErrNotFound, s.want.key)
 	}
 	return s.see(item)
-}
-
-// refused looks at the record that a grant of ours met.
-func (s *seeker) refused(last attempt, item protocol.Item) (*holding, error) {
-	if err := s.met(item); err != nil {
-		return nil, err
-	}
-	if s.want.side != nil {
-		return s.landedUnseen(last, item)
-	}
-	if s.seen == nil {
-		return nil, nil
-	}
-	// One of our own attempts that landed unseen: this one, delivered twice,
-	// or an earlier one. It is worth having while half its trust is left.
-	for _, a := range append(slices.Clone(s.tried), last) {
-		if a.version != s.seen.Version {
-			continue
-		}
-		if a.isWorthHaving(s.want.timing, s.c.now()) {
-			return s.hold(a, *s.seen), nil
-		}
-		s.view.Ours = true
-	}
-	return nil, nil
 }
 
 // see enters what a reply has shown.
@@ -358,7 +366,7 @@ func (s *seeker) see(item protocol.Item) error {
 		return nil
 	}
 	s.view.Free = false
-	s.view.Ours = s.c.isUnsettled(s.want.key, r.Version) || slices.Contains(versionsOf(s.tried), r.Version)
+	s.view.Ours = s.c.isUnsettled(s.want.key, r.Version) || slices.Contains(s.tried.Versions(), r.Version)
 	s.view.Grant, s.view.Dead = v.Granted, s.c.deadAt(*r, v, now, time.Now())
 	changed := s.seen == nil || grantIDOf(*s.seen) != grantIDOf(*r)
 	s.seen = r
@@ -370,33 +378,33 @@ func (s *seeker) see(item protocol.Item) error {
 	return nil
 }
 
-// note remembers an attempt without an answer. What is too old to be named in
-// every condition is remembered by the client: seen as holder, it is taken
-// over at once.
+// note remembers an attempt whose effect is not known.
 func (s *seeker) note(a attempt) {
-	s.tried = append(s.tried, a)
-	if extra := len(s.tried) - manyTried; extra > 0 {
-		s.c.leaveUnsettled(s.want.key, versionsOf(s.tried[:extra]))
-		s.tried = slices.Delete(s.tried, 0, extra)
+	s.tried.Add(a)
+	s.limit()
+}
+
+// limit leaves to the client what is too old to be named in every condition: seen
+// as holder, it is taken over at once.
+func (s *seeker) limit() {
+	if old := s.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
+		s.c.leaveUnsettled(s.want.key, versionsOf(old))
 	}
 }
 
-// deadHolder returns whom a takeover of the record seen takes over: behind an
-// attempt of our own that landed unseen, the holder whom that one took over.
+// deadHolder returns the dead holder that a takeover of the record seen replaces:
+// behind an attempt of our own without an answer, the one which that has replaced.
 func (s *seeker) deadHolder() *Record {
 	if !s.view.Ours {
 		return s.seen
 	}
-	for _, a := range s.tried {
-		if a.version == s.seen.Version {
-			return a.dead
-		}
-	}
-	return nil
+	a, _ := s.tried.Find(s.seen.Version)
+	return a.dead
 }
 
 // hold makes a holding of a grant.
 func (s *seeker) hold(a attempt, r Record) *holding {
+	s.tried.Drop(a.version)
 	s.c.observed.Forget(s.want.key)
 	h := s.c.newHolding(s.life, s.want, a, r)
 	h.took = a.dead

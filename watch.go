@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -49,30 +50,31 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 		c.observed.Watch(k)
 		defer c.observed.Unwatch(k)
 		w := &recordWatch{c: c, key: k}
-		for failures := 0; ; {
-			sighting, ans, err := w.look(ctx)
+		pauses := c.waitPauses()
+		for {
+			sighting, err := w.look(ctx)
+			f := attempts.FailureOf(err)
 			switch {
 			case c.isClosing():
 				yield(Sighting{}, ErrClosed)
 				return
 			case ctx.Err() != nil:
 				return
-			case ans.err != nil && ans.Cause == decide.Refused:
-				yield(Sighting{}, opError("watch", c.cfg.Table, k, ans.err))
+			case f != nil && f.Cause == decide.Refused:
+				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
 				return
+			case f != nil:
+				w.trouble.tell(ctx, c, k, f.Err)
+				if f.Cause == decide.Busy {
+					c.throttled(ctx, k, 0)(f.Err)
+				}
+				c.requests.Pause(ctx, &pauses)
+				continue
 			case err != nil:
 				yield(Sighting{}, err)
 				return
-			case ans.err != nil:
-				w.trouble.tell(ctx, c, k, ans.err)
-				if ans.Cause == decide.Busy {
-					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: ans.err})
-				}
-				pause(ctx.Done(), c.cfg.PollMin+c.backoff(failures, 2*time.Second))
-				failures++
-				continue
 			}
-			failures = 0
+			pauses.Reset()
 			w.trouble.passed()
 			if !yield(sighting, nil) {
 				return
@@ -98,29 +100,29 @@ type recordWatch struct {
 }
 
 // look reads the record once, and its holder's session if it has one.
-func (w *recordWatch) look(ctx context.Context) (Sighting, answer, error) {
+func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 	asked, wall := w.c.now(), time.Now()
-	ans := w.c.read(ctx, w.key)
-	if ans.err != nil {
-		return Sighting{}, ans, nil
+	item, err := w.c.requests.Read(ctx, protocol.Key(w.key))
+	if err != nil {
+		return Sighting{}, err
 	}
 	now := w.c.now()
-	r, v, err := w.c.observe(w.key, ans.item, now)
+	r, v, err := w.c.observe(w.key, item, now)
 	if err != nil {
-		return Sighting{}, ans, err
+		return Sighting{}, err
 	}
 	if r == nil {
 		if !w.looked || w.last != nil {
 			w.since = now.Mono
 		}
 		w.looked, w.last = true, nil
-		return Sighting{}, ans, nil
+		return Sighting{}, nil
 	}
 	deadAt := w.c.deadAt(*r, v, asked, wall)
 	if proto, ok := w.c.proto.(protocol.Sharing); ok && r.session != "" {
-		until, ans, err := w.c.watchOf(proto, r.session).look(ctx, 0)
-		if ans.err != nil || err != nil {
-			return Sighting{}, ans, err
+		until, err := w.c.watchOf(proto, r.session).look(ctx, 0)
+		if err != nil {
+			return Sighting{}, err
 		}
 		deadAt = until
 	}
@@ -130,7 +132,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, answer, error) {
 	holder := *r // the caller's
 	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: w.last == nil || grantIDOf(*w.last) != grantIDOf(*r)}
 	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, v.Granted, deadAt, dead
-	return shown, ans, nil
+	return shown, nil
 }
 
 // pause is the time until the next look, which is due when the holder is.

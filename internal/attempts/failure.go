@@ -69,14 +69,18 @@ func (p *Pauses) Reset() { p.n = 0 }
 
 // Pause waits before the next repetition, and reports whether ctx still lasts.
 func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
+	Wait(ctx, s.NextPause(p))
+	return ctx.Err() == nil
+}
+
+// NextPause is the pause before the next repetition.
+func (s *Sender) NextPause(p *Pauses) time.Duration {
 	most := p.Most
 	if most == 0 {
 		most = time.Second
 	}
-	d := p.Least + decide.Backoff(p.n, 50*time.Millisecond, most, s.Chance())
 	p.n++
-	Wait(ctx, d)
-	return ctx.Err() == nil
+	return p.Least + decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance())
 }
 
 // Wait waits for d, or until ctx ends.

@@ -41,6 +41,11 @@ type Result[A Attempt] struct {
 	Err     error // why it was not applied
 }
 
+// Failure is the failure of an attempt that was neither applied nor rejected.
+func (r Result[A]) Failure() error {
+	return &Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
+}
+
 // Operation is what one kind of write is to its sequence of attempts.
 type Operation[A Attempt] struct {
 	Key protocol.Key
@@ -231,7 +236,7 @@ func (q *Sequence[A]) met(ctx context.Context, s *Sender, op Operation[A], r Res
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
 			// Not dropped: this may be the reply to a second copy of the request.
-			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, err
+			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}
 		r.Item = item
@@ -246,4 +251,30 @@ func (q *Sequence[A]) met(ctx context.Context, s *Sender, op Operation[A], r Res
 	}
 	r.Outcome = Rejected
 	return r
+}
+
+// Part is the next attempt of one of several sequences.
+type Part[A Attempt] struct {
+	Sequence *Sequence[A]
+	Attempt  A
+	Write    *protocol.Write
+}
+
+// Together sends the next attempts of several sequences as one transaction, once:
+// all are applied, or none is.
+func Together[A Attempt](ctx context.Context, s *Sender, within time.Duration, parts []Part[A]) (decide.Transaction, error) {
+	writes := make([]*protocol.Write, len(parts))
+	for i, p := range parts {
+		p.Sequence.Add(p.Attempt)
+		writes[i] = p.Write
+	}
+	t, err := s.Transact(ctx, writes, within)
+	for _, p := range parts {
+		if t.Effect == decide.Unknown {
+			p.Sequence.NoReply()
+		} else {
+			p.Sequence.Drop(p.Attempt.ID())
+		}
+	}
+	return t, err
 }

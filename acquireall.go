@@ -116,6 +116,8 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
 }
 
+func compareHoldings(a, b *holding) int { return compareKeys(a.key, b.key) }
+
 // checkOrder refuses to wait for a key that sorts below one of a Group that ctx
 // belongs to: whoever holds it may be waiting for that one.
 func checkOrder(ctx context.Context, c *Client, want *request) error {

@@ -52,7 +52,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	var err error
 	g.c.detach(func() {
 		defer close(done)
-		err = t.commit()
+		err = g.commit(t)
 	})
 	select {
 	case <-done:
@@ -63,6 +63,25 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 		return g.c.unknownOutcome("commit", holds[0].key, context.Cause(ctx))
 	}
 	<-done
+	return err
+}
+
+// commit runs t in the turn of every lock.
+func (g *Group) commit(t *transaction) error {
+	defer t.stop()
+	waiting, cancel := g.Bind(t.ctx)
+	late, leave := takeTurns(waiting, t.holds)
+	cancel()
+	if late != nil {
+		leave()
+		if err := g.Err(); err != nil {
+			return err
+		}
+		return notSent(late, context.Cause(t.ctx))
+	}
+	result, err := t.run()
+	leave() // before anybody is told, who may commit or release the locks
+	t.report(result, err)
 	return err
 }
 
@@ -109,7 +128,7 @@ func withReleases(err error, released []error) error {
 // commitAndRelease ends the trust in all the locks and runs writes together with
 // their releases.
 func (c *Client) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
-	slices.SortFunc(rs, compareReleases)
+	slices.SortFunc(rs, func(a, b *release) int { return compareHoldings(a.h, b.h) })
 	ctx, stop := besides(ctx, holdsOf(rs)...)
 	defer stop()
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
@@ -123,33 +142,22 @@ func (c *Client) commitAndRelease(ctx context.Context, rs []*release, writes []t
 	if lost != nil {
 		return withReleases(lost, c.freeClaimed(limit, rs))
 	}
-	done := make(chan error, 1)
-	c.detach(func() { done <- c.commitAndFree(ctx, limit, rs, writes) })
-	select {
-	case err := <-done:
-		return err
-	case <-limit.Done():
-	}
-	select {
-	case err := <-done:
-		return err
-	default:
+	done := make(chan struct{})
+	var err error
+	c.detach(func() {
+		defer close(done)
+		err = c.commitAndFree(ctx, limit, rs, writes)
+	})
+	if !endsWithin(limit, done) {
 		return c.unknownOutcome("commit", rs[0].h.key, context.Cause(limit))
 	}
-}
-
-func holdsOf(rs []*release) []*holding {
-	holds := make([]*holding, len(rs))
-	for i, r := range rs {
-		holds[i] = r.h
-	}
-	return holds
+	return err
 }
 
 // commitAndFree runs writes together with the releases, and then whatever
 // releases that has not settled.
 func (c *Client) commitAndFree(ctx, limit context.Context, rs []*release, writes []types.TransactWriteItem) error {
-	late, leave := afterCommits(limit, rs)
+	late, leave := takeTurns(limit, holdsOf(rs))
 	defer leave()
 	var err error
 	if late != nil { // another commit has had all the time there was
@@ -169,14 +177,9 @@ func (c *Client) commitAndFree(ctx, limit context.Context, rs []*release, writes
 // the releases of all if it was committed, and those of locks that turn out to be
 // lost. Releases that follow expect what it may have written.
 func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
-	started := c.now()
-	fs := make([]*freeing, len(rs))
-	attempts := make([]attempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
-		fs[i] = r.h.freeingBy(r.op, started, true)
-		a, w := fs[i].next(r.e)
-		attempts[i], ends[i] = a, w.TransactItem(c.cfg.Table)
+		ends[i] = r.write().TransactItem(c.cfg.Table)
 	}
 	t := newTransaction(ctx, holdsOf(rs), writes, ends)
 	t.ended = (*holding).outlived
@@ -185,15 +188,11 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 	for i, r := range rs {
 		switch {
 		case result.Step == decide.Committed:
-			fs[i].settled(started, r.e, nil)
-			r.op.end(nil)
+			r.settle(nil)
 		case t.losses[i] != nil:
-			fs[i].settled(started, r.e, t.losses[i])
-			r.op.end(t.losses[i])
+			r.settle(t.losses[i])
 		case result.Step == decide.Doubtful:
-			// A record that shows the version of this attempt was released by it.
-			fs[i].tried.Add(attempts[i])
-			fs[i].tried.NoReply()
+			r.unsettled(true)
 		}
 	}
 	return err

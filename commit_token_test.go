@@ -38,7 +38,9 @@ func TestACommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
 					meanwhile(w)
 					return nil, lab.ErrReset
 				}))
-				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) || ctx.Err() != nil {
 					t.Errorf("commit: %v", err)
 				}
 				if n := lab.Commits(wire.Sent()); n != 1 {

@@ -2,22 +2,33 @@ package leasehold
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// Commits of one lock take turns with each other and with its release, so that
-// none conflicts with another or finds the record changed by it. Renewals keep
-// out of their way, but do not depend on them. The turn is h.committing.
+// Commits of one lock take turns with each other and with its release, by
+// h.committing. None conflicts with another then, or finds the record changed by
+// it. Renewals keep out of their way if they can.
 
-// afterCommits waits for the commits of this lock and keeps others out until
-// leave is called; false: limit came first.
-func (h *holding) afterCommits(limit context.Context) (leave func(), ok bool) {
-	select {
-	case h.committing <- struct{}{}:
-		return h.endTurn, true
-	case <-limit.Done():
-		return func() {}, false
+// takeTurns waits for the turn of each lock's commits, in one order for all who
+// wait, and keeps others out until leave is called. late is a lock whose turn had
+// not come when limit did; nil: all turns were taken.
+func takeTurns(limit context.Context, holds []*holding) (late *holding, leave func()) {
+	var taken []*holding
+	leave = func() {
+		for _, h := range taken {
+			h.endTurn()
+		}
 	}
+	for _, h := range slices.SortedFunc(slices.Values(holds), compareHoldings) {
+		select {
+		case h.committing <- struct{}{}:
+			taken = append(taken, h)
+		case <-limit.Done():
+			return h, leave
+		}
+	}
+	return nil, leave
 }
 
 // betweenCommits keeps commits out until leave is called, so that a renewal

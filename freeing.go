@@ -33,7 +33,7 @@ type freeing struct {
 // gets one conditional release: its record may still be there. Commits under
 // way are waited for.
 func (h *holding) free(op *releasing, e ending, trusted bool) error {
-	leave, _ := h.afterCommits(op.limit)
+	_, leave := takeTurns(op.limit, []*holding{h})
 	defer leave()
 	return h.freeNow(op, e, trusted)
 }

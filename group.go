@@ -98,13 +98,17 @@ func (g *Group) endWork(ctx context.Context) error {
 	return errors.Join(lost...)
 }
 
-// inOrder returns what the locks hold in the order in which several keys are
-// taken: commits of several locks take their turns in it too.
-func (g *Group) inOrder() []*holding {
+// holds returns what the locks hold, in order of first mention.
+func (g *Group) holds() []*holding {
 	holds := make([]*holding, len(g.locks))
 	for i, l := range g.locks {
 		holds[i] = l.h
 	}
-	slices.SortFunc(holds, func(a, b *holding) int { return compareKeys(a.key, b.key) })
 	return holds
+}
+
+// inOrder returns what the locks hold in the order in which several keys are
+// taken: commits of several locks take their turns in it too.
+func (g *Group) inOrder() []*holding {
+	return slices.SortedFunc(slices.Values(g.holds()), compareHoldings)
 }

@@ -30,13 +30,7 @@ func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 // of Locks, and under Config.SharedLease one last check that the shared lease
 // stands, which Lock.GuardError of any of the locks knows. They fail once a
 // grant has ended, for a transaction you build. They survive renewals.
-func (g *Group) Guards() []types.TransactWriteItem {
-	holds := make([]*holding, len(g.locks))
-	for i, l := range g.locks {
-		holds[i] = l.h
-	}
-	return guardsOf(rowsOf(holds))
-}
+func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.holds())) }
 
 // rowsOf returns what the grants of holds rest on: their own records in order,
 // and the rows of the sessions that they are under, each once.

@@ -147,16 +147,24 @@ func (h *holding) effort(limit context.Context, turn *inTurn) (op *releasing, ow
 
 // outcome waits for an effort to free the key.
 func (h *holding) outcome(limit context.Context, op *releasing) error {
+	if !endsWithin(limit, op.done) {
+		return h.unknownRelease(context.Cause(limit))
+	}
+	return op.err
+}
+
+// endsWithin waits until done is closed; false: limit came first.
+func endsWithin(limit context.Context, done <-chan struct{}) bool {
 	select {
-	case <-op.done:
-		return op.err
+	case <-done:
+		return true
 	case <-limit.Done():
 	}
 	select {
-	case <-op.done:
-		return op.err
+	case <-done: // both have come
+		return true
 	default:
-		return h.unknownRelease(context.Cause(limit))
+		return false
 	}
 }
 

@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,9 +16,44 @@ type release struct {
 	e    ending
 	turn *inTurn    // of its requests; nil: they wait for nobody
 	op   *releasing // the effort to free the key, if it is this call's
+
+	// In a transaction:
+	f       *freeing
+	started decide.Instant
+	attempt attempt
 }
 
-func compareReleases(a, b *release) int { return compareKeys(a.h.key, b.h.key) }
+// write spells the release for a transaction that starts now.
+func (r *release) write() *protocol.Write {
+	r.started = r.h.c.now()
+	r.f = r.h.freeingBy(r.op, r.started, true)
+	var w *protocol.Write
+	r.attempt, w = r.f.next(r.e)
+	return w
+}
+
+// unsettled has the releases that follow expect that the transaction's may have
+// been applied. silent: it has had no answer.
+func (r *release) unsettled(silent bool) {
+	r.f.tried.Add(r.attempt)
+	if silent {
+		r.f.tried.NoReply()
+	}
+}
+
+// settle ends the effort: nil, the transaction has freed the key.
+func (r *release) settle(err error) {
+	r.f.settled(r.started, r.e, err)
+	r.op.end(err)
+}
+
+func holdsOf(rs []*release) []*holding {
+	holds := make([]*holding, len(rs))
+	for i, r := range rs {
+		holds[i] = r.h
+	}
+	return holds
+}
 
 // release ends the trust in all the locks and frees their keys. It takes at least
 // Config.ReleaseGrace if it has to, however soon ctx ends. Errors are in the
@@ -56,7 +90,7 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 	claimed := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.op == nil })
 	for chunk := range slices.Chunk(claimed, maxTransact) {
 		c.detach(func() {
-			_, leave := afterCommits(limit, chunk)
+			_, leave := takeTurns(limit, holdsOf(chunk))
 			defer leave()
 			c.free(chunk)
 		})
@@ -70,24 +104,6 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 		}
 	})
 	return errs
-}
-
-// afterCommits waits for the commits of the locks, in the order in which commits
-// take their turns, and keeps others out until leave is called. late is a lock
-// whose commit was still under way when limit came, nil if there is none.
-func afterCommits(limit context.Context, rs []*release) (late *holding, leave func()) {
-	var leaves []func()
-	for _, r := range slices.SortedFunc(slices.Values(rs), compareReleases) {
-		leave, ok := r.h.afterCommits(limit)
-		if leaves = append(leaves, leave); !ok {
-			late = cmp.Or(late, r.h)
-		}
-	}
-	return late, func() {
-		for _, leave := range leaves {
-			leave()
-		}
-	}
 }
 
 // free frees the keys of one effort in one transaction; a single one, or if that
@@ -107,13 +123,9 @@ func (c *Client) free(rs []*release) {
 // freed the keys. If not, it may have all the same: what is sent next expects
 // that.
 func (c *Client) freeTogether(rs []*release) bool {
-	started := c.now()
-	fs := make([]*freeing, len(rs))
-	attempts := make([]attempt, len(rs))
 	writes := make([]*protocol.Write, len(rs))
 	for i, r := range rs {
-		fs[i] = r.h.freeingBy(r.op, started, true)
-		attempts[i], writes[i] = fs[i].next(r.e)
+		writes[i] = r.write()
 	}
 	ctx, cancel := context.WithCancel(rs[0].h.ctx)
 	defer cancel()
@@ -121,18 +133,12 @@ func (c *Client) freeTogether(rs []*release) bool {
 		defer context.AfterFunc(r.op.ctx, cancel)()
 	}
 	t, _ := c.transactUntil(ctx, writes, attemptLimit)
-	fs[0].sent++
-	for i, r := range rs {
+	rs[0].f.sent++
+	for _, r := range rs {
 		if t.Effect == decide.Applied {
-			fs[i].settled(started, r.e, nil)
-			r.op.end(nil)
-			continue
-		}
-		// One that was cancelled may have been applied as well: of a request
-		// delivered twice, the second answer came.
-		fs[i].tried.Add(attempts[i])
-		if t.Effect == decide.Unknown {
-			fs[i].tried.NoReply()
+			r.settle(nil)
+		} else { // even if it was cancelled: of a request delivered twice, this may be the second answer
+			r.unsettled(t.Effect == decide.Unknown)
 		}
 	}
 	return t.Effect == decide.Applied

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -246,11 +245,8 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 			freed = append(freed, h)
 		}
 	}
-	slices.SortFunc(freed, func(a, b *holding) int { return compareKeys(a.key, b.key) })
-	for _, h := range freed { // in the order in which commits take their turns
-		leave, _ := h.afterCommits(limit)
-		defer leave()
-	}
+	_, leave := takeTurns(limit, freed)
+	defer leave()
 	started := c.now()
 	err := s.row.release(limit, ending{policy: keepRecord})
 	if len(freed) == 0 && errors.Is(err, ErrLost) {

@@ -39,33 +39,6 @@ func newTransaction(ctx context.Context, holds []*holding, writes, guarded []typ
 	return t
 }
 
-// commit runs t in the turn of every lock, which it takes one after the other.
-// The turns end before anybody is told, who may commit or release the locks.
-func (t *transaction) commit() error {
-	result, err := t.inTurn()
-	if result.Step != decide.Again {
-		t.report(result, err)
-	}
-	return err
-}
-
-// inTurn runs t in the turn of every lock. The result is empty if it did not come
-// to that.
-func (t *transaction) inTurn() (_ fence.Result, err error) {
-	defer t.stop()
-	for _, h := range t.holds {
-		select {
-		case h.committing <- struct{}{}:
-			defer h.endTurn()
-		case <-t.ctx.Done():
-			return fence.Result{}, notSent(h, context.Cause(t.ctx))
-		case <-h.over:
-			return fence.Result{}, h.ended()
-		}
-	}
-	return t.run()
-}
-
 // run sends the transaction until what became of it is known, or cannot be. It
 // is called once.
 func (t *transaction) run() (fence.Result, error) {
@@ -135,10 +108,9 @@ func (t *transaction) Trusted() bool {
 
 // Turn waits for the turn of every session, in one order.
 func (t *transaction) Turn(ctx context.Context) (leave func()) {
-	sessions := slices.SortedFunc(slices.Values(t.rows[len(t.holds):]), func(a, b *holding) int { return compareKeys(a.key, b.key) })
-	leaves := make([]func(), len(sessions))
-	for i, row := range sessions {
-		leaves[i] = row.heads.turn(ctx)
+	var leaves []func()
+	for _, row := range slices.SortedFunc(slices.Values(t.rows[len(t.holds):]), compareHoldings) {
+		leaves = append(leaves, row.heads.turn(ctx))
 	}
 	return func() {
 		for _, leave := range leaves {

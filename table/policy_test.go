@@ -192,6 +192,17 @@ func (a *account) side(c *leasehold.Client, acquire acquisition[*rwlock.RWLock])
 	return l
 }
 
+// sideOf acquires one side of a read/write lock, or a lock if the layout has none.
+func (a *account) sideOf(c *leasehold.Client, acquire func(*leasehold.Client, context.Context, string, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	a.Helper()
+	l, err := acquire(c, a.Context(), "k")
+	if errors.Is(err, errors.ErrUnsupported) {
+		l, err = a.lock(c, "k"), nil
+	}
+	a.must(err)
+	a.must(l.Release(a.Context()))
+}
+
 // write is a caller's own, to a table of the caller's.
 func write() []types.TransactWriteItem {
 	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("books"),
@@ -368,6 +379,22 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.permit((*semaphore.Semaphore).Acquire).Release(a.Context()))
 			if s, err := semaphore.New(a.first, "k", 2); err == nil && a.layout.Name() == "native" {
 				a.must(s.Resize(a.Context(), 3))
+			}
+		},
+		"Client.AcquireRead": func(a *account) {
+			a.sideOf(a.first, (*leasehold.Client).AcquireRead)
+		},
+		"Client.AcquireWrite": func(a *account) {
+			a.sideOf(a.first, (*leasehold.Client).AcquireWrite)
+		},
+		"Client.Watch": func(a *account) {
+			a.later(a.lock(a.second, "k"))
+			seen := 0
+			for _, err := range a.first.Watch(a.Context(), "k") {
+				a.must(err)
+				if seen++; seen == 2 {
+					break
+				}
 			}
 		},
 		"RWLock.AcquireRead": func(a *account) {

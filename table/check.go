@@ -16,12 +16,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Check compares the table with spec: key schema, TTL, status, global-table
-// replicas with eventual consistency. No problems: the table fits. The error
-// matches leasehold.ErrTableNotFound if there is no such table.
+// Check compares the table with spec: key schema, TTL and status. It also finds
+// global-table replicas with eventual consistency. If it returns no problems,
+// the table fits. The error matches leasehold.ErrTableNotFound if the table does
+// not exist.
 //
-// TTL and replicas are never fatal: without TTL released records only stay,
-// and replicas are harmless while all clients use one region.
+// Problems with TTL and replicas are not fatal: without TTL, released records
+// stay in the table; replicas do no harm while all clients use the same region.
 func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	want, err := spec.complete()
 	if err != nil {
@@ -63,40 +64,40 @@ func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
 	have := keysOf(t)
 	advice := "name it in the layout, or use another table"
 	if names := layoutsOf(have); len(names) > 0 {
-		advice = fmt.Sprintf("this is a table of layout %s: use that, or another table", strings.Join(names, " or "))
+		advice = fmt.Sprintf("this is a table of layout %s: use that layout, or another table", strings.Join(names, " or "))
 	}
 	var problems []Problem
 	fatal := func(format string, args ...any) {
 		problems = append(problems, Problem{Fatal: true, What: fmt.Sprintf(format, args...)})
 	}
 	if have.Partition != want.Partition {
-		fatal("the partition key is %q, the layout's is %q: %s", have.Partition, want.Partition, advice)
+		fatal("the partition key is %q, but the layout's is %q: %s", have.Partition, want.Partition, advice)
 	}
 	switch {
 	case have.Sort == want.Sort:
 	case have.Sort == "":
-		fatal("the table has no sort key, the layout's is %q: %s", want.Sort, strings.Replace(advice, "name it in", "leave it out of", 1))
+		fatal("the table has no sort key, but the layout's is %q: %s", want.Sort, strings.Replace(advice, "name it in", "leave it out of", 1))
 	case want.Sort == "":
-		fatal("the table has the sort key %q, the layout has none: %s", have.Sort, advice)
+		fatal("the table has the sort key %q, but the layout has none: %s", have.Sort, advice)
 	default:
-		fatal("the sort key is %q, the layout's is %q: %s", have.Sort, want.Sort, advice)
+		fatal("the sort key is %q, but the layout's is %q: %s", have.Sort, want.Sort, advice)
 	}
 	for _, a := range t.AttributeDefinitions {
 		name, wanted := aws.ToString(a.AttributeName), types.ScalarAttributeTypeS
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		// Of a key by another name all has been said.
+		// A key with the wrong name has been reported above.
 		isPartition := want.Partition == have.Partition && name == have.Partition
 		isSort := want.Sort == have.Sort && name == have.Sort
 		if (isPartition || isSort) && a.AttributeType != wanted {
-			fatal("the key attribute %q is of type %s, it should be %s: use another table", name, a.AttributeType, wanted)
+			fatal("the key attribute %q has type %s, but it must be %s: use another table", name, a.AttributeType, wanted)
 		}
 	}
 	return problems
 }
 
-// keysOf is the key that a table has.
+// keysOf returns the key of a table.
 func keysOf(t *types.TableDescription) protocol.Schema {
 	var have protocol.Schema
 	for _, k := range t.KeySchema {
@@ -114,7 +115,8 @@ func keysOf(t *types.TableDescription) protocol.Schema {
 	return have
 }
 
-// layoutsOf names the layouts whose table, under its default names, has that key.
+// layoutsOf returns the names of the layouts whose tables have that key, by their
+// default attribute names.
 func layoutsOf(have protocol.Schema) []string {
 	var names []string
 	for _, name := range layout.Names() {
@@ -126,15 +128,15 @@ func layoutsOf(have protocol.Schema) []string {
 		if err != nil {
 			continue
 		}
-		is := proto.Schema()
-		if is.TTL = ""; is == have {
+		schema := proto.Schema()
+		if schema.TTL = ""; schema == have {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// ttlIsOn also counts a change that DynamoDB is still making.
+// ttlIsOn reports whether TTL is on, or is being turned on.
 func ttlIsOn(ttl *types.TimeToLiveDescription) bool {
 	return ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }
@@ -143,24 +145,25 @@ func checkTTL(ttl *types.TimeToLiveDescription, want protocol.Schema) []Problem 
 	on := ttlIsOn(ttl)
 	switch {
 	case !on && want.TTL != "":
-		return []Problem{{What: fmt.Sprintf("TTL is off: released records stay until somebody deletes them: turn it on for the attribute %q", want.TTL)}}
+		return []Problem{{What: fmt.Sprintf("TTL is off, so released records stay until somebody deletes them: turn it on for the attribute %q", want.TTL)}}
 	case on && want.TTL == "":
-		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: no lock may carry it, or it is deleted while held",
+		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: a record that has this attribute may be deleted while it is held: turn TTL off, or never write this attribute",
 			aws.ToString(ttl.AttributeName))}}
 	case on && aws.ToString(ttl.AttributeName) != want.TTL:
-		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, the layout's is %q: released records stay until somebody deletes them: name it in the layout",
+		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them: name it in the layout",
 			aws.ToString(ttl.AttributeName), want.TTL)}}
 	}
 	return nil
 }
 
-// checkReplicas finds what makes two regions able to grant one key (Developer
-// Guide, "Global tables: multi-Region eventual consistency").
+// checkReplicas finds replicas with eventual consistency, where two regions can
+// grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
+// consistency").
 func checkReplicas(t *types.TableDescription) []Problem {
 	if len(t.Replicas) == 0 || t.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
 		return nil
 	}
 	return []Problem{{What: fmt.Sprintf(
-		"the table has %d replicas with eventual consistency: two regions can grant one key at a time: use it from one region only, or give it strong consistency",
+		"the table has %d replicas with eventual consistency, so two regions can grant the same key at the same time: use it from one region only, or give it strong consistency",
 		len(t.Replicas))}}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// CloudFormation returns the resource as a YAML template. Deleting the stack
-// leaves the table: its records are the locks, and the tokens go on from them.
-// Of a spec that Create refuses it returns the error, which is no template.
+// CloudFormation returns the table as a YAML template. Deleting the stack keeps
+// the table, because deleting it would delete the locks and their tokens. For a
+// spec that Create refuses, it returns the error, which is not a valid template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()
 	if err != nil {
@@ -59,7 +59,7 @@ func (s Spec) CloudFormation() string {
 	}
 	t.line(0, "Outputs:")
 	t.line(1, "LockTableArn:")
-	t.line(2, "Description: For the policy of those who use the table")
+	t.line(2, "Description: ARN for the IAM policies of the table's clients")
 	t.line(2, "Value:")
 	t.line(3, "Fn::GetAtt: [LockTable, Arn]")
 	return t.String()

@@ -17,13 +17,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// longestCreation bounds the wait for a new table; DynamoDB takes seconds.
-const longestCreation = 5 * time.Minute
+// createTimeout bounds the wait for a new table. DynamoDB usually takes seconds.
+const createTimeout = 5 * time.Minute
 
-// Create creates the table, waits until it is active and turns TTL on. A table
-// that is there and fits is left alone; one that does not fit is an error that
-// lists the problems. It changes nothing but TTL of an existing table. Two
-// callers may create one table at the same time.
+// Create creates the table, waits until it is active and turns on TTL. If the
+// table exists, Create changes at most its TTL. If it does not fit, Create
+// returns an error that lists the fatal problems. Two callers may create the same
+// table at the same time.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {
@@ -32,8 +32,8 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 	found, err := describe(ctx, db, spec.Name)
 	if errors.Is(err, leasehold.ErrTableNotFound) {
 		_, err = db.CreateTable(ctx, spec.request(want))
-		// Somebody else may have created it since it was described.
-		if there := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &there) {
+		// Another caller may have created it in the meantime.
+		if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
 			return fmt.Errorf("table: create %s: %w", spec.Name, err)
 		}
 	} else if err != nil {
@@ -101,22 +101,23 @@ func wait(ctx context.Context, db DB, name string) error {
 	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 250*time.Millisecond, 5*time.Second
 	})
-	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, longestCreation); err != nil {
-		return fmt.Errorf("table: %s has not become active: %w", name, err)
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, createTimeout); err != nil {
+		return fmt.Errorf("table: waiting for %s to become active: %w", name, err)
 	}
 	return nil
 }
 
-// turnTTLOn leaves TTL on another attribute as it is: Check reports it.
+// turnTTLOn turns on TTL, unless it is on for any attribute: Check reports a wrong
+// one.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
-	is := func() (bool, error) {
+	isOn := func() (bool, error) {
 		out, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)})
 		if err != nil {
 			return false, fmt.Errorf("table: time to live of %s: %w", name, err)
 		}
 		return ttlIsOn(out.TimeToLiveDescription), nil
 	}
-	if on, err := is(); on || err != nil {
+	if on, err := isOn(); on || err != nil {
 		return err
 	}
 	_, refused := db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
@@ -128,8 +129,8 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	if refused == nil {
 		return nil
 	}
-	// That it is on already is an error: somebody else may have been faster.
-	if on, err := is(); on && err == nil {
+	// DynamoDB refuses to turn it on twice: another caller may have been faster.
+	if on, err := isOn(); on && err == nil {
 		return nil
 	}
 	return fmt.Errorf("table: turn on TTL of %s for %q: %w", name, attribute, refused)

@@ -30,7 +30,7 @@ func Example() {
 	}
 
 	// Output:
-	// false TTL is off: released records stay until somebody deletes them: turn it on for the attribute "expiresAt"
+	// false TTL is off, so released records stay until somebody deletes them: turn it on for the attribute "expiresAt"
 }
 
 func ExampleSpec_Terraform() {
@@ -88,7 +88,7 @@ func ExampleSpec_CloudFormation() {
 	//           Value: "billing"
 	// Outputs:
 	//   LockTableArn:
-	//     Description: For the policy of those who use the table
+	//     Description: ARN for the IAM policies of the table's clients
 	//     Value:
 	//       Fn::GetAtt: [LockTable, Arn]
 }

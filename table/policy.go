@@ -8,16 +8,17 @@ import (
 // Access is what an IAM policy allows.
 type Access string
 
-// The three kinds of access.
+// Values of Access.
 const (
-	Use     Access = "use"     // hold locks: a service
-	Operate Access = "operate" // use, list and break: an operator
-	Read    Access = "read"    // list and get
+	Use     Access = "use"     // hold locks; for a service
+	Operate Access = "operate" // hold, list and break locks; for an operator
+	Read    Access = "read"    // list locks and get their records
 )
 
-// actions are what the library calls. Of a transaction IAM looks at the items
-// (Developer Guide, "Using IAM with DynamoDB transactions"): a guard is a
-// ConditionCheckItem, and there is no action for TransactWriteItems itself.
+// actions are the actions that the library needs. For a transaction IAM checks
+// the action of each item (AWS, Developer Guide, "Using IAM with DynamoDB
+// transactions"): that of a guard is ConditionCheckItem. There is no action
+// TransactWriteItems.
 var actions = map[Access][]string{
 	Use: {
 		"dynamodb:BatchGetItem",       // AcquireAll, AcquireAny
@@ -42,13 +43,13 @@ var actions = map[Access][]string{
 	},
 }
 
-// Policy returns an IAM policy document for the table ARN, least privilege: the
-// actions that package leasehold and its recipes need, no more. What Create and
-// Check need is not in it, nor what a caller's own writes in a Commit or reads
-// in a Read do to tables of the caller's.
+// Policy returns a least-privilege IAM policy document for the table ARN: only the
+// actions that package leasehold and its recipes need. It does not contain the
+// actions of Create and Check, nor those of the caller's own writes in a Commit or
+// reads in a Read.
 //
-// The ARN stands in it as given. With an empty one, or another Access than
-// those of this package, the document is one that IAM refuses.
+// The ARN is used as given. If it is empty, or if a is none of the constants of
+// this package, IAM refuses the document.
 func (s Spec) Policy(arn string, a Access) string {
 	type statement struct {
 		Effect   string
@@ -59,7 +60,7 @@ func (s Spec) Policy(arn string, a Access) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	// Strings alone: it cannot fail.
+	// It cannot fail: the value contains only strings.
 	_ = e.Encode(struct {
 		Version   string
 		Statement []statement

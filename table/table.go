@@ -1,8 +1,8 @@
-// Package table creates and checks lock tables, and writes the texts that
-// infrastructure code needs.
+// Package table creates and checks lock tables. It also writes Terraform,
+// CloudFormation and IAM policies for them.
 //
-// It is apart from package leasehold so that a service can hold locks without
-// the permissions that these calls need.
+// It is separate from package leasehold, so that a service can hold locks
+// without the permissions that Create and Check need.
 package table
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is what Create and Check need; apart from leasehold.DB so that the
-// service itself runs without these permissions. *dynamodb.Client has it.
+// DB is the part of *dynamodb.Client that Create and Check need. It is separate
+// from leasehold.DB, so that a service runs without these permissions.
 type DB interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -27,11 +27,11 @@ type DB interface {
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 }
 
-// Spec is a lock table as it should be.
+// Spec describes a lock table.
 type Spec struct {
-	Name               string        // required; an ARN for Check
+	Name               string        // required; Check also accepts an ARN
 	Layout             layout.Layout // default layout.Native{}
-	ReadUnits          int64         // 0 and 0: pay per request
+	ReadUnits          int64         // provisioned capacity; default 0 and 0: pay per request
 	WriteUnits         int64
 	Tags               map[string]string
 	DeletionProtection bool
@@ -39,18 +39,18 @@ type Spec struct {
 
 // Problem is one way in which a table does not fit.
 type Problem struct {
-	Fatal bool   // locks would fail or be unsafe
-	What  string // what is, what should be, what to do
+	Fatal bool   // true: locks would fail or be unsafe
+	What  string // what is wrong, what is expected, and what to do
 }
 
-// complete checks the spec and returns what its layout asks for.
+// complete checks the spec and returns the key and TTL that its layout needs.
 func (s Spec) complete() (protocol.Schema, error) {
 	var errs []error
 	if s.Name == "" {
 		errs = append(errs, errors.New("table: Spec.Name is empty: name the lock table"))
 	}
 	if s.ReadUnits < 0 || s.WriteUnits < 0 || (s.ReadUnits == 0) != (s.WriteUnits == 0) {
-		errs = append(errs, fmt.Errorf("table: ReadUnits is %d and WriteUnits %d: both above 0, or both 0 to pay per request", s.ReadUnits, s.WriteUnits))
+		errs = append(errs, fmt.Errorf("table: ReadUnits is %d and WriteUnits is %d: set both above 0, or both to 0 to pay per request", s.ReadUnits, s.WriteUnits))
 	}
 	proto, err := records.Of(cmp.Or[layout.Layout](s.Layout, layout.Native{}))
 	if err := errors.Join(append(errs, err)...); err != nil {

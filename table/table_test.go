@@ -101,7 +101,7 @@ func TestCreateRefusesATableThatDoesNotFitAndLeavesItAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})
-	if err == nil || !strings.Contains(err.Error(), `the partition key is "id", the layout's is "key"`) {
+	if err == nil || !strings.Contains(err.Error(), `the partition key is "id", but the layout's is "key"`) {
 		t.Errorf("create: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestASpecWithoutNameOrHalfACapacityIsRefusedUnsent(t *testing.T) {
 	for want, spec := range map[string]table.Spec{
 		"Spec.Name is empty": {},
 		"ReadUnits is 5":     {Name: "locks", ReadUnits: 5},
-		"is the":             {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
+		"is already used as": {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 	} {
 		if err := table.Create(t.Context(), nil, spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
@@ -163,13 +163,13 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 		{name: "TTL just turned on", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusEnabling }},
 		{name: "another partition key", fatal: true, want: `the partition key is "id"`,
 			spoil: func(d *describing) { d.table.KeySchema[0] = key("id", types.KeyTypeHash) }},
-		{name: "a number as key", fatal: true, want: `"key" is of type N`,
+		{name: "a number as key", fatal: true, want: `"key" has type N`,
 			spoil: func(d *describing) { d.table.AttributeDefinitions[0] = attribute("key", types.ScalarAttributeTypeN) }},
-		{name: "a sort key too many", fatal: true, want: `the table has the sort key "range", the layout has none`,
+		{name: "a sort key too many", fatal: true, want: `the table has the sort key "range", but the layout has none`,
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("range", types.KeyTypeRange)) }},
-		{name: "no sort key", fatal: true, want: `the table has no sort key, the layout's is "range"`,
+		{name: "no sort key", fatal: true, want: `the table has no sort key, but the layout's is "range"`,
 			layout: layout.Native{SortKey: "range"}, spoil: func(*describing) {}},
-		{name: "another sort key", fatal: true, want: `the sort key is "other", the layout's is "range"`, layout: layout.Native{SortKey: "range"},
+		{name: "another sort key", fatal: true, want: `the sort key is "other", but the layout's is "range"`, layout: layout.Native{SortKey: "range"},
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("other", types.KeyTypeRange)) }},
 		{name: "being deleted", fatal: true, want: "status is DELETING",
 			spoil: func(d *describing) { d.table.TableStatus = types.TableStatusDeleting }},
@@ -234,7 +234,7 @@ func TestCheckNamesTheLayoutWhoseTableItIs(t *testing.T) {
 			}
 			named := 0
 			for _, p := range problems {
-				if p.Fatal && strings.Contains(p.What, "this is a table of layout "+names+": use that, or another table") {
+				if p.Fatal && strings.Contains(p.What, "this is a table of layout "+names+": use that layout, or another table") {
 					named++
 				} else if p.Fatal {
 					t.Errorf("a table of %s for %s: %s", is, asked, p.What)

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Terraform returns the resource as HCL, for the AWS provider. Terraform refuses
-// to destroy the table: its records are the locks, and the tokens go on from
-// them. Of a spec that Create refuses it returns the error, which is no HCL.
+// Terraform returns the table as an HCL resource of the AWS provider. It makes
+// Terraform refuse to destroy the table, because that would delete the locks and
+// their tokens. For a spec that Create refuses, it returns the error, which is not
+// valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {
@@ -63,7 +64,7 @@ func (s Spec) Terraform() string {
 	return t.String()
 }
 
-// quoteHCL is quote, with nothing for HCL to interpolate.
+// quoteHCL is quote, and also escapes HCL's interpolation.
 func quoteHCL(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(quote(s))
 }

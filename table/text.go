@@ -20,12 +20,13 @@ func keysOfSchema(want protocol.Schema) []keyAttribute {
 	return keys
 }
 
-// refused stands in the place of a text, and is of no use as one.
+// refused returns an error as a text. Neither Terraform nor CloudFormation accepts
+// it.
 func refused(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }
 
-// text is written line by line, two spaces a level.
+// text is written line by line, with two spaces for each level.
 type text struct{ strings.Builder }
 
 func (t *text) line(level int, format string, args ...any) {
@@ -46,9 +47,9 @@ func (t *text) assign(level int, pairs [][2]string) {
 	}
 }
 
-// quote is s in double quotes, by the escapes that YAML and HCL have in common:
-// YAML 1.2, "Escaped Characters", and HCL, "Quoted Template Expression". What
-// is not UTF-8 cannot be said in either.
+// quote returns s in double quotes. It uses only escapes that YAML and HCL share
+// (YAML 1.2, "Escaped Characters"; HCL, "Quoted Template Expression"). Neither can
+// express bytes that are not UTF-8.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

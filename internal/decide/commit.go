@@ -5,17 +5,17 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// CommitReply is a classified reply to a transaction whose last items are
+// CommitReply is a classified answer to a transaction whose last items are the
 // guards of locks.
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
-	Reasons []types.CancellationReason // one for each item, with GuardFailed and WriteFailed
-	Failed  []int                      // with GuardFailed: which of the guards, from 0
+	Reasons []types.CancellationReason // one per item, with GuardFailed and WriteFailed
+	Failed  []int                      // with GuardFailed: the guards that failed, from 0
 }
 
-// ClassifyCommit says what the error of a transaction of that many items
-// means, of which the last ones are guards.
+// ClassifyCommit says what the error of a transaction means. It has that many
+// items, of which the last ones are guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)
@@ -23,7 +23,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	if api, ok := as[smithy.APIError](err); ok {
 		switch api.ErrorCode() {
 		case "TransactionInProgressException":
-			// Something under this token is being carried out.
+			// A request with this token is in flight.
 			return CommitReply{Effect: Unknown, Cause: Busy}
 		case "IdempotentParameterMismatchException":
 			return CommitReply{Effect: NotApplied, Cause: TokenTaken}
@@ -33,13 +33,13 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	return CommitReply{Effect: r.Effect, Cause: r.Cause}
 }
 
-// cancelledBy looks for the worst of the reasons (DynamoDB API reference,
+// cancelledBy finds the worst of the reasons (DynamoDB API reference,
 // TransactWriteItems, "Cancellation Reasons"). A cancelled transaction has
-// written nothing, whatever the reason.
+// written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // whose reasons these are cannot be told
+		return t // the reasons cannot be assigned to items
 	}
 	worst := None
 	for i, r := range reasons {
@@ -61,7 +61,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 		}
 	}
 	switch worst {
-	case None: // cancelled for nothing that is told
+	case None: // cancelled without a reason
 		return t
 	case GuardFailed, WriteFailed:
 		t.Reasons = reasons
@@ -70,45 +70,50 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 	return t
 }
 
-// Stage is how far a commit has come. All its requests carry one token.
+// Stage is the stage of a commit. All its requests have the same idempotency
+// token.
 type Stage int
 
-// The stages.
+// Values of Stage.
 const (
 	Sending   Stage = iota // the transaction is sent, until it is answered
-	Voiding                // the guards alone are sent in its place: should they get the token, it can never land
-	Rereading              // they did not get it: the transaction is sent again to learn whether it has
+	Voiding                // only the guards are sent: if they use up the token, the transaction can never land
+	Rereading              // the token was used already: the transaction is sent again, to learn whether it has landed
 )
 
-// Course is where a commit stands when a request of its has been answered.
+// Course is the state of a commit when one of its requests has been answered.
 type Course struct {
 	Stage      Stage
-	Unanswered bool // a request has had no answer: it may have been applied, or may be yet
-	Trusted    bool // the lock is
-	Stopped    bool // the caller has left, the client closes, or the token grows old
+	Unanswered bool // a request had no answer: it may have been applied, or may still be
+	Trusted    bool // the lock is trusted
+	Stopped    bool // the caller's context ended, the client closes, or the token gets too old
 }
 
 // Step is what a commit does next.
 type Step int
 
-// The steps of a commit.
+// Values of Step. Those after Reread end the commit.
 const (
-	Again     Step = iota // the same request
-	Void                  // go on to Voiding
-	Reread                // go on to Rereading
-	Committed             // over: the writes have landed, once
-	NotHeld               // over: a guard failed. Nothing was written, nor will be
-	Cancelled             // over: one of the writes failed. Nothing was written, nor will be
-	Rejected              // over: the request itself is wrong or not allowed
-	GiveUp                // over: only busy answers, and no time left
-	Doubtful              // over: the writes may have landed, or may yet
+	Again     Step = iota // send the same request again
+	Void                  // go to stage Voiding
+	Reread                // go to stage Rereading
+	Committed             // the writes have been applied, once
+	NotHeld               // a guard failed: nothing was written, and nothing will be
+	Cancelled             // one of the writes failed: nothing was written, and nothing will be
+	Rejected              // the request itself is wrong or not allowed
+	GiveUp                // DynamoDB was busy until there was no time left
+	Doubtful              // the writes may have been applied, or may still be
 )
 
-// NextCommit says what follows from the answer to a request of a commit. It
-// rests on three things. A request repeated under the token of one that landed
-// succeeds and writes nothing, whatever its conditions say by now. A token that
-// one transaction has used refuses another (both: DynamoDB API reference,
-// ClientRequestToken). A guard that failed fails for ever.
+// NextCommit returns what to do after an answer to a request of a commit. It
+// relies on three facts:
+//
+//   - A repeated request whose token has been applied succeeds and writes
+//     nothing, whatever its conditions say by now.
+//   - A token that one transaction has used cannot be used by another.
+//   - A guard that has failed once fails forever.
+//
+// The first two are from the DynamoDB API reference, ClientRequestToken.
 func NextCommit(t CommitReply, c Course) Step {
 	switch t.Cause {
 	case None:

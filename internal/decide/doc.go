@@ -1,5 +1,5 @@
-// Package decide holds the client's decisions as pure functions over plain
-// values: how long a holder may believe, what a reply means, what a waiter
-// does next. Clocks and requests stand outside, so that every decision can be
-// tabled, fuzzed and tried by a model.
+// Package decide contains the client's decisions as pure functions over plain
+// values: how long a holder may trust its lock, what an answer means, what a
+// waiter does next. It reads no clock and sends no request, so every decision can
+// be tested by tables, by fuzzing and by a model.
 package decide

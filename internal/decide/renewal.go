@@ -2,32 +2,32 @@ package decide
 
 import "time"
 
-// Deadlines of one renewal attempt.
+// Bounds of RenewalDeadline.
 const (
 	renewalAtLeast = 250 * time.Millisecond
 	renewalAtMost  = 2 * time.Second
 )
 
-// RenewalDeadline is how long one attempt to renew may take: a quarter of the
-// trust that is left, so that a lost one leaves room for others.
+// RenewalDeadline returns how long one attempt to renew may take: a quarter of the
+// trust left, so that there is time for more attempts if this one is lost.
 func RenewalDeadline(left time.Duration) time.Duration {
 	d := min(max(left/4, renewalAtLeast), renewalAtMost)
 	return min(d, left)
 }
 
-// FirstRenewal is the pause between a grant and its first renewal: in the
-// second half of the period, so that locks granted together are not renewed
-// together, and within a third of the trust left, which a slow grant has
-// shortened; u is uniform in [0,1).
+// FirstRenewal returns the pause between a grant and its first renewal; u is
+// uniform in [0,1). The pause is a random time in the second half of the period,
+// so that locks granted together are not renewed together. It is at most a third
+// of the trust left, since a slow grant leaves less trust.
 func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 	return time.Duration((0.5 + 0.5*u) * float64(min(every, max(left, 0)/3)))
 }
 
-// NextRenewal is the pause between the reply to a renewal, which took that
-// long, and the next. The period counts from the sending, so that slow replies
-// move no renewal next to another. One that was not in its place, by its own
-// fault or the table's, is followed by one at a random time of the period: so
-// whatever bunched renewals, they are spread evenly one period later.
+// NextRenewal returns the pause between the answer to a renewal and the next
+// renewal. The period counts from when the renewal was sent, took ago, so that
+// slow answers do not shift renewals. A renewal that did not come at its time is
+// displaced: the next one comes at a random time of the period. So renewals that
+// were bunched for any reason are spread again one period later.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := every - took
 	if displaced || pause < every/2 {
@@ -36,10 +36,10 @@ func NextRenewal(every, took, left time.Duration, displaced bool, u float64) tim
 	return min(pause, max(left, 0)/3)
 }
 
-// RenewalRetry is the pause after the nth attempt in a row to renew that
-// failed, n from 0. Its ceiling is half of the trust left, so that the last
-// attempts are not slept through. None left: the lock is held on to through an
-// outage.
+// RenewalRetry returns the pause after the nth failed renewal in a row, n from 0.
+// It is at most half of the trust left, so that no pause lasts until trust ends. If
+// left is 0 or less, the lock is kept through an outage (HoldThroughOutage) and
+// there is no such bound.
 func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(every/4, 5*time.Second)
@@ -49,13 +49,13 @@ func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	return Backoff(n, first, most, u)
 }
 
-// Demand is how many renewals a second the leases of a client ask for.
+// Demand is how many renewals a second the leases of a client need.
 type Demand struct {
-	Usual float64 // each once in its period
-	Least float64 // each once while it is trusted
+	Usual float64 // one renewal of each lease per period
+	Least float64 // one renewal of each lease while it is trusted
 }
 
-// Add counts one more lease that is renewed that often and trusted that long.
+// Add adds a lease that is renewed once every period and trusted for that long.
 func (d Demand) Add(every, trust time.Duration) Demand {
 	return Demand{Usual: d.Usual + perSecond(every), Least: d.Least + perSecond(trust)}
 }
@@ -67,30 +67,29 @@ func (d Demand) Remove(every, trust time.Duration) Demand {
 
 func perSecond(every time.Duration) float64 { return 1 / max(every, time.Millisecond).Seconds() }
 
-// Pace is how many renewals a second are sent to a table that throttles them:
-// additive increase, multiplicative decrease (Chiu and Jain, "Analysis of the
-// Increase and Decrease Algorithms", 1989). The zero Pace is none: what is due
-// is sent.
+// Pace limits the renewals per second to a table that throttles them, by additive
+// increase and multiplicative decrease (Chiu and Jain, "Analysis of the Increase
+// and Decrease Algorithms", 1989). The zero Pace is no limit.
 type Pace struct {
 	PerSecond float64
-	lowered   time.Duration // when, since some origin
-	raised    time.Duration
+	lowered   time.Duration // when it was last lowered, since some origin
+	raised    time.Duration // when it was last raised, since some origin
 }
 
-// How the pace changes. It falls once for the replies of a short time: a table
-// that refuses one request refuses those beside it. It never falls below what
-// keeps every lease trusted, with half of that to spare for refused ones.
+// How the pace changes. Throttled answers within a short time lower it only once,
+// because a table that throttles one request also throttles those sent with it.
+// It never falls below what keeps every lease trusted, times paceReserve for
+// renewals that are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
-	paceGrowth  = 0.05 // of the usual demand, a second
+	paceGrowth  = 0.05 // of the usual demand, per second
 	paceReserve = 1.5
 	paceLeast   = 5.0
-	paceFree    = 1.5 // of the usual demand: no pace is needed
+	paceFree    = 1.5 // of the usual demand: above that, no limit is needed
 )
 
-// Throttled is the pace after a renewal that was sent at that time was
-// throttled.
+// Throttled returns the pace after a renewal that was sent at sent was throttled.
 func (p Pace) Throttled(d Demand, sent, now time.Duration) Pace {
 	switch {
 	case p.PerSecond == 0:
@@ -101,8 +100,8 @@ func (p Pace) Throttled(d Demand, sent, now time.Duration) Pace {
 	return Pace{PerSecond: max(p.PerSecond*paceCut, d.Least*paceReserve, paceLeast), lowered: now, raised: now}
 }
 
-// Landed is the pace after a renewal has landed.
-func (p Pace) Landed(d Demand, now time.Duration) Pace {
+// Succeeded returns the pace after a successful renewal.
+func (p Pace) Succeeded(d Demand, now time.Duration) Pace {
 	if p.PerSecond == 0 {
 		return p
 	}
@@ -114,7 +113,7 @@ func (p Pace) Landed(d Demand, now time.Duration) Pace {
 	return p
 }
 
-// Gap is the time from one renewal to the next at this pace.
+// Gap returns the time between two renewals at this pace.
 func (p Pace) Gap() time.Duration {
 	if p.PerSecond == 0 {
 		return 0

@@ -103,14 +103,14 @@ func TestThePaceFallsWhenThrottledAndRecovers(t *testing.T) {
 		if step.throttled {
 			p = p.Throttled(d, step.sent, step.now)
 		} else {
-			p = p.Landed(d, step.now)
+			p = p.Succeeded(d, step.now)
 		}
 		if diff := p.PerSecond - step.want; diff > 1e-6 || diff < -1e-6 {
 			t.Fatalf("step %d, %s: %v a second, want %v", i, step.what, p.PerSecond, step.want)
 		}
 	}
 	for now := 65 * s; p != (Pace{}); now += s {
-		if p = p.Landed(d, now); now > 100*s {
+		if p = p.Succeeded(d, now); now > 100*s {
 			t.Fatalf("not over after 35 s: %v a second", p.PerSecond)
 		}
 	}
@@ -132,7 +132,7 @@ func TestAPaceNeverFallsBelowTheDemandOfTrust(t *testing.T) {
 			if throttled {
 				p = p.Throttled(d, now, now)
 			} else {
-				p = p.Landed(d, now)
+				p = p.Succeeded(d, now)
 			}
 			if p != (Pace{}) && p.PerSecond < least {
 				t.Fatalf("%v a second, %v keep all trusted", p.PerSecond, least)

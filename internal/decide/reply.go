@@ -13,48 +13,48 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Effect is what a reply says of the write it answers.
+// Effect says whether a write was applied, as far as its answer tells.
 type Effect int
 
-// The three kinds of answer.
+// Values of Effect.
 const (
-	Unknown    Effect = iota // the write may or may not have landed, or may yet
-	NotApplied               // it has not landed and will not
+	Unknown    Effect = iota // the write may have been applied, or may still be
+	NotApplied               // it was not applied, and never will be
 	Applied
 )
 
-// Cause is why a request was not answered with success.
+// Cause says why a request did not succeed.
 type Cause int
 
-// The causes, by what is to be done about them.
+// Values of Cause, with what to do about it.
 const (
 	None            Cause = iota
-	ConditionFailed       // look at the old item
-	Busy                  // throttled or in conflict with a transaction: later
+	ConditionFailed       // read the old item in the answer
+	Busy                  // throttled, or in conflict with a transaction: retry later
 	Refused               // the request itself is wrong or not allowed: give up
-	Unreachable           // no reply, a server error, or one that cannot be read: again
-	Unsigned              // there were no credentials for it: see After
-	Conflict              // of a transaction with another: again at once, with jitter
-	GuardFailed           // the condition of a lock's guard in a transaction
-	WriteFailed           // one of the caller's own writes in a transaction
+	Unreachable           // no answer, a server error, or an unreadable answer: retry
+	Unsigned              // there were no credentials: see After
+	Conflict              // of two transactions: retry immediately, with jitter
+	GuardFailed           // the guard of a lock failed in a transaction
+	WriteFailed           // one of the caller's own writes failed in a transaction
 	TokenTaken            // another transaction has used the idempotency token
 )
 
-// Reply is a classified reply.
+// Reply is a classified answer.
 type Reply struct {
 	Effect Effect
 	Cause  Cause
-	Outage bool                            // DynamoDB itself says that it cannot: a server error, or throttling
-	Old    map[string]types.AttributeValue // with ConditionFailed; nil: no item, or an engine that returns none
+	Outage bool                            // DynamoDB itself cannot serve the request: a server error, or throttling
+	Old    map[string]types.AttributeValue // with ConditionFailed; nil: no item, or the server does not return it
 }
 
-// Classify says what the error of a request means. Whatever it does not know
-// is an unknown effect: a wrapper around the SDK may return errors of its own.
+// Classify says what the error of a request means. An error that it does not know
+// has an unknown effect: a wrapper around the SDK may have its own errors.
 func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	if NotSigned(err) { // first: what the provider was told by a server of its own is not DynamoDB's word
+	if NotSigned(err) { // first: the credential provider's error may contain an answer of its own server, not of DynamoDB
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
 		}
@@ -67,7 +67,7 @@ func Classify(err error) Reply {
 		switch {
 		case busy[api.ErrorCode()]:
 			return Reply{Effect: NotApplied, Cause: Busy, Outage: !conflict[api.ErrorCode()]}
-		case api.ErrorCode() == "UnknownError": // the SDK's name for a reply that is not DynamoDB's, a proxy's for one
+		case api.ErrorCode() == "UnknownError": // the SDK's code for an answer that is not DynamoDB's, such as a proxy's
 			return Reply{Effect: Unknown, Cause: Unreachable}
 		case status(err) >= 400 && status(err) < 500, status(err) == 0 && api.ErrorFault() == smithy.FaultClient:
 			return Reply{Effect: NotApplied, Cause: Refused}
@@ -80,8 +80,8 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// busy lists the error codes that mean "not now" (DynamoDB API reference,
-// "Error handling with DynamoDB").
+// busy are the error codes that mean "retry later" (DynamoDB API reference, "Error
+// handling with DynamoDB").
 var busy = map[string]bool{
 	"ProvisionedThroughputExceededException": true,
 	"RequestLimitExceeded":                   true,
@@ -91,7 +91,7 @@ var busy = map[string]bool{
 	"ReplicatedWriteConflictException":       true,
 }
 
-// conflict lists those of them that say another write is under way.
+// conflict are those of them that mean "another write is in flight".
 var conflict = map[string]bool{
 	"TransactionConflictException":     true,
 	"ReplicatedWriteConflictException": true,
@@ -104,9 +104,9 @@ func status(err error) int {
 	return 0
 }
 
-// After is the cause by what is known of the client. One that has had an answer
-// before has had credentials: being without them will pass. One that never had
-// may wait for them for ever, and is told so at once.
+// After turns Unsigned into another cause. A client that has had an answer before
+// has had credentials: their absence may pass, so it retries. A client that never
+// had one might wait forever, so it gives up immediately.
 func (c Cause) After(answered bool) Cause {
 	switch {
 	case c != Unsigned:
@@ -117,21 +117,21 @@ func (c Cause) After(answered bool) Cause {
 	return Refused
 }
 
-// Answered reports whether err, nil for success, is DynamoDB's answer to a
-// request, which then had been signed.
+// Answered reports whether err, nil for success, is an answer of DynamoDB. Then
+// the request had been signed.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
 	return err == nil || api && !NotSigned(err)
 }
 
-// NoCredentials reports whether a request was not sent because there are no
-// credentials at all, as far as an error tells, and not because those who give
-// them could not be asked or refused.
+// NoCredentials reports whether a request was not sent because no credentials are
+// configured, as far as the error tells. It is false if the credential provider
+// could not be reached, or refused.
 func NoCredentials(err error) bool {
 	if !NotSigned(err) {
 		return false
 	}
-	if strings.Contains(err.Error(), "no EC2 IMDS role found") { // the last that the SDK asks by default
+	if strings.Contains(err.Error(), "no EC2 IMDS role found") { // the last provider that the SDK tries by default
 		return true
 	}
 	_, refused := as[smithy.APIError](err)
@@ -140,8 +140,8 @@ func NoCredentials(err error) bool {
 	return !refused && !unsent && !canceled && !stepFailed(err, "sign request: ") && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// NotSigned reports whether the SDK gave up before the request left, because it
-// could not get credentials or not sign with them.
+// NotSigned reports whether the SDK did not send the request because it could not
+// get credentials, or could not sign with them.
 func NotSigned(err error) bool {
 	if _, ok := as[*v4.SigningError](err); ok {
 		return true
@@ -149,8 +149,8 @@ func NotSigned(err error) bool {
 	return stepFailed(err, "get identity: ", "sign request: ")
 }
 
-// neverSent reports whether the SDK gave up before the request left: it could
-// not build it, or was not told how to authenticate or whom to send it to.
+// neverSent reports whether the SDK did not send the request because it could not
+// build it, or did not know how to authenticate or where to send it.
 func neverSent(err error) bool {
 	if _, ok := as[*smithy.OperationError](err); !ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -164,8 +164,8 @@ func neverSent(err error) bool {
 	return stepFailed(err, "resolve auth scheme: ", "failed to resolve service endpoint")
 }
 
-// stepFailed reports whether an operation of the SDK failed at one of these
-// steps, which have no error types of their own.
+// stepFailed reports whether an SDK operation failed at one of these steps. They
+// have no error types, so it compares texts.
 func stepFailed(err error, steps ...string) bool {
 	op, ok := as[*smithy.OperationError](err)
 	if !ok {

@@ -5,25 +5,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Transaction is a classified reply to a TransactWriteItems request.
+// Transaction is a classified answer to a TransactWriteItems request.
 type Transaction struct {
 	Effect  Effect
-	Cause   Cause    // the gravest of the reasons, or of the request as a whole
-	Reasons []Reason // one per item, in the order sent; nil unless the reply names them
+	Cause   Cause    // the worst of the reasons, or that of the whole request
+	Reasons []Reason // one per item, in the order sent; nil unless the answer has them
 }
 
-// Reason is what cancelled a transaction, as far as one of its items is
-// concerned. Its cause is None for an item that did not.
+// Reason says whether one item cancelled a transaction, and why. Its cause is None
+// if the item did not.
 type Reason struct {
 	Cause Cause
-	Old   map[string]types.AttributeValue // with ConditionFailed; nil: no item, or none was asked for
+	Old   map[string]types.AttributeValue // with ConditionFailed; nil: no item, or the request did not ask for it
 }
 
-// ClassifyTransaction says what the error of a TransactWriteItems request
-// means. One that was cancelled has written nothing.
+// ClassifyTransaction says what the error of a TransactWriteItems request means. A
+// cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		t := Transaction{Effect: NotApplied, Cause: Busy} // one without reasons may go through later
+		t := Transaction{Effect: NotApplied, Cause: Busy} // without reasons: it may succeed later
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
 			t.Reasons = append(t.Reasons, reason)
@@ -37,20 +37,19 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// A copy of this very request is under way; nobody else has its token.
+		// A duplicate of this request is in flight: no other request has its token.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)
 	return Transaction{Effect: r.Effect, Cause: r.Cause}
 }
 
-// gravity orders the causes of one cancellation: what will never go through
-// comes before what has been decided, and that before what may pass.
+// gravity orders the causes of a cancellation. The worst is a request that can
+// never succeed, then a failed condition, then what may pass.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
-// classifyReason goes by the codes that TransactWriteItems lists (DynamoDB API
-// reference, "TransactionCanceledException"). What it does not know will not
-// pass by being repeated.
+// classifyReason reads the codes of TransactWriteItems (DynamoDB API reference,
+// "TransactionCanceledException"). An unknown code is not worth a retry.
 func classifyReason(r types.CancellationReason) Reason {
 	switch aws.ToString(r.Code) {
 	case "", "None":

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Instant is a reading of two clocks that cannot be set. Mono stands still
-// while the machine is suspended (CLOCK_MONOTONIC), Boot does not
-// (CLOCK_BOOTTIME; elsewhere than on Linux the wall clock takes its place).
+// Instant is a reading of two clocks that nobody can set. Mono stops while the
+// machine is suspended (CLOCK_MONOTONIC). Boot does not (CLOCK_BOOTTIME; on
+// systems other than Linux, the wall clock is used instead).
 type Instant struct{ Mono, Boot time.Duration }
 
-// Never is later than every instant that a clock reads, by 146 years, which leaves
-// room to reckon with clocks that read less than nothing.
+// Never is later than every reading of a clock, by 146 years. It is only half of
+// the maximum, so that differences to negative readings do not overflow.
 var Never = Instant{Mono: math.MaxInt64 / 2, Boot: math.MaxInt64 / 2}
 
-// Add returns the instant d later on both clocks; it saturates, since a lease
-// may be "for ever".
+// Add returns the instant d later on both clocks. It saturates instead of
+// overflowing, since a lease may be endless.
 func (i Instant) Add(d time.Duration) Instant {
 	return Instant{Mono: saturate(i.Mono, d), Boot: saturate(i.Boot, d)}
 }
@@ -27,30 +27,31 @@ func saturate(t, d time.Duration) time.Duration {
 	return 1<<63 - 1
 }
 
-// Past reports whether either clock has reached until: a holder believes the
-// clock that says more time has passed.
+// Past reports whether either clock has reached until. A holder goes by the clock
+// on which more time has passed.
 func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
-// Remaining is the time left until then by the clock that says less.
+// Remaining returns the time left until then, by the clock on which less is left.
 func (i Instant) Remaining(until Instant) time.Duration {
 	return min(until.Mono-i.Mono, until.Boot-i.Boot)
 }
 
-// Since is the time that has passed since then by the clock that says more. By
-// it goes whatever outlives a request: the server's clock runs on in suspend.
+// Since returns the time that has passed since then, by the clock on which more
+// has passed. Use it for anything that lasts longer than a request: the server's
+// clock goes on while this machine is suspended.
 func (i Instant) Since(then Instant) time.Duration {
 	return max(i.Mono-then.Mono, i.Boot-then.Boot)
 }
 
-// Earlier returns on each clock the earlier of two instants.
+// Earlier returns the earlier of two instants, for each clock separately.
 func (i Instant) Earlier(o Instant) Instant {
 	return Instant{Mono: min(i.Mono, o.Mono), Boot: min(i.Boot, o.Boot)}
 }
 
-// TrustedUntil is the instant up to which the holder may believe in a grant or
-// renewal whose attempt was begun at sent. The lease counts from before the
-// request left, and ends a margin early: the record cannot have been written
-// sooner, and no observer can have begun to watch it sooner.
+// TrustedUntil is when a holder must stop trusting a grant or renewal whose
+// attempt started at sent: sent + lease − margin. The lease counts from before the
+// request was sent, because the record cannot have been written earlier, and so
+// no observer can have seen it earlier.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(lease - margin)
 }

@@ -2,13 +2,17 @@ package decide
 
 import "slices"
 
-// StillToName returns those of the versions tried for one grant, oldest first,
-// that a condition must name when a read has shown one of them: that one, and
-// what was tried after it, which may land yet. What was tried before it cannot,
-// since its own condition names versions that are gone. Of more than most, which
-// a condition may not take, the oldest are given up: should one land yet, the
-// write that does not name it is refused, and nothing is doubled. What is shown
-// always stays; a version that is none of them settles nothing.
+// StillToName returns the versions that the next condition must name, oldest
+// first. tried are the versions of one grant's attempts without an answer; a read
+// has shown the version shown.
+//
+// If shown is one of tried, the result is shown and all later ones: they may
+// still land. Earlier ones cannot, since their conditions name versions that are
+// gone. If shown is none of tried, all of them may still land.
+//
+// A condition can name at most most versions, so the oldest are dropped, but never
+// shown. That is safe: if a dropped attempt does land, the next write, which does
+// not name it, is refused. Nothing is granted twice.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

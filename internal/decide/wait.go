@@ -2,13 +2,13 @@ package decide
 
 import "time"
 
-// View is what a waiter knows of the record it wants.
+// View is what a waiter knows about the record of the key that it wants.
 type View struct {
-	Known   bool          // a reply has shown the record's state since the last grant was refused
-	Free    bool          // absent or released
-	Ours    bool          // shows an unsettled attempt of this client, which nobody holds
-	Grant   time.Duration // monotonic time at which the grant was first seen
-	Dead    time.Duration // monotonic time from which the holder is dead, if the record stays as it is
+	Known   bool          // an answer has shown the record since the last grant was refused
+	Free    bool          // the record is absent or released
+	Ours    bool          // the record shows an attempt of this client that nobody holds
+	Grant   time.Duration // when the current grant was first seen, in monotonic time
+	Dead    time.Duration // when the holder is dead if the record does not change, in monotonic time
 	PollMin time.Duration
 	PollMax time.Duration
 }
@@ -16,17 +16,17 @@ type View struct {
 // Move is what a waiter does next.
 type Move int
 
-// The moves.
+// Values of Move.
 const (
 	Take     Move = iota // write a grant: the key is free, or nothing is known
-	TakeOver             // write a grant that also replaces the version watched
+	TakeOver             // write a grant that also replaces the observed version
 	Look                 // read the record, after the pause
 )
 
-// Next says what a waiter does next and after which pause; u is uniform in
-// [0,1). Pauses grow with the age of the grant: a lock that changes hands
-// often is followed closely, one held for long cheaply. At the holder's death
-// the look is the conditional takeover itself.
+// Next returns what a waiter does next, and the pause before it; u is uniform in
+// [0,1). Pauses grow with the age of the grant: a lock that changes hands often is
+// read often, one that is held for long is read rarely. Once the holder is dead,
+// the waiter does not read first: it writes the conditional takeover.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -44,27 +44,27 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	return Look, pause
 }
 
-// DeadByVersion is when the holder of a version is dead that was first seen at
-// since: once it has stood still for the record's own lease by the observer's
-// monotonic clock. No wall clock is compared.
+// DeadByVersion returns when a holder is dead whose version was first seen at
+// since: since + lease, by the observer's monotonic clock. Wall clocks play no
+// part.
 func DeadByVersion(since, lease time.Duration) time.Duration { return saturate(since, lease) }
 
-// DeadByClock is when the holder of a record is dead that says when it expires:
-// once the skew and one step of that time have passed by this machine's wall
-// clock, which reads wall at the monotonic time now.
+// DeadByClock returns when a holder is dead whose record has an expiry time, in
+// monotonic time: expires + skew + step, by this machine's wall clock. That clock
+// reads wall at the monotonic time now.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return saturate(now, max(expires.Add(skew+step).Sub(wall), 0))
 }
 
-// Pause is the time between two looks at a grant of that age: uniform between
-// nothing and twice the age, the age taken as at least low and at most high.
+// Pause returns the time between two reads of a grant of that age. The age is
+// first limited to low..high; the pause is uniform between 0 and twice that.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return time.Duration(2 * u * float64(min(max(age, low), high)))
 }
 
-// Backoff is the pause before the nth repetition of a request that failed,
-// n from 0: full jitter under a ceiling that doubles (AWS Architecture Blog,
-// "Exponential Backoff And Jitter").
+// Backoff returns the pause before the nth retry of a failed request, n from 0:
+// exponential backoff with full jitter (AWS Architecture Blog, "Exponential
+// Backoff And Jitter").
 func Backoff(n int, first, most time.Duration, u float64) time.Duration {
 	ceiling := most
 	if n < 20 && first<<n < most {

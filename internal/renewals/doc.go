@@ -1,24 +1,23 @@
-// Package renewals decides which lease of a client is renewed when, and how
-// many at a time. It knows neither DynamoDB nor locks: a lease is a function
-// that sends one attempt and says what came of it.
+// Package renewals schedules the renewals of a client: which lease is renewed
+// when, and how many at the same time. It knows neither DynamoDB nor locks: a
+// lease is a function that sends one attempt and returns its outcome.
 //
-//	         due             a place, and the pace allows it
-//	later ────────► ready ───────────────────────────────────► sending
-//	  ▲                                                           │
-//	  └── the next after a period, or after a pause if it failed ─┘
+//	         due            a place is free, and the pace allows it
+//	later ────────► ready ────────────────────────────────────► sending
+//	  ▲                                                            │
+//	  └─── next one: after a period, or after a pause if it failed ┘
 //
-// Of the leases that are due, the one with the least trust left goes first. A
-// lease costs a goroutine only while an attempt of its is being sent.
+// Among the leases that are due, the one with the least trust left is sent first.
+// A lease needs a goroutine only while its attempt is in flight.
 //
-// An attempt that has had no answer for a quarter of its deadline gives up its
-// place, so that others are sent beside it; and leases whose last attempt had
-// no answer have half of the places at most, so that keys whose requests hang
-// take none from the others. However many hang, no more than four times the
-// places are in flight.
+// Attempts that hang must not block the others. So an attempt that has had no
+// answer for a quarter of its deadline gives up its place to another. Leases whose
+// last attempt had no answer get at most half of the places. In total, at most
+// four times as many attempts are in flight as there are places.
 //
-// A table that throttles is sent to at a pace that follows what it takes: who
-// is sent then is decided by the trust left, and none is lost as long as the
-// table takes one renewal of each within its trust. Those whose last
-// attempt was throttled, as every one is of a hot partition, have a fifth of
-// the pace while others are due.
+// If the table throttles, a pace limits the renewals per second to what the table
+// accepts. Then, too, the lease with the least trust left goes first. No lease is
+// lost as long as the table accepts one renewal of each within its trust. Leases
+// whose last attempt was throttled get only a fifth of the pace while others are
+// due: in a hot partition, every attempt is throttled.
 package renewals

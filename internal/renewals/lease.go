@@ -5,63 +5,63 @@ import (
 	"time"
 )
 
-// Lease is one that is renewed until it is removed. Its queue guards it.
+// Lease is renewed until it is removed. The queue's mutex guards its fields.
 type Lease struct {
 	send  func() Outcome
 	times Times
 
 	state  state
 	due    time.Time
-	ends   time.Time // its trust, if nothing is renewed
-	number int       // of leases, to decide between equals
-	index  int       // in the line it stands in
+	ends   time.Time // when trust ends unless it is renewed
+	number int       // position in the order of Add, to break ties
+	index  int       // in its line
 
-	failures  int       // in a row
-	doubtful  bool      // the last attempt had no answer or was throttled
-	displaced bool      // it is not in its place of the period
-	ready     time.Time // when it was found to be due
-	sent      time.Time // the attempt under way
-	place     place     // of that
-	hang      *time.Timer
+	failures  int         // in a row
+	doubtful  bool        // the last attempt had no answer or was throttled
+	displaced bool        // its next renewal should come at a random time of the period
+	ready     time.Time   // when it was found to be due
+	sent      time.Time   // when the attempt in flight was sent
+	place     place       // of the attempt in flight
+	hang      *time.Timer // ends the place of an attempt that hangs
 }
 
-// Times are how often a lease is renewed and how long a renewal is trusted.
+// Times says how often a lease is renewed, and for how long a renewal is trusted.
 type Times struct{ Every, Trust time.Duration }
 
-// Outcome is what an attempt came to.
+// Outcome is the result of an attempt.
 type Outcome int
 
-// The outcomes.
+// Values of Outcome.
 const (
-	Over      Outcome = iota // the lease is not renewed any more
-	Renewed                  // Queue.Renewed has been called
+	Over      Outcome = iota // the lease is no longer renewed
+	Renewed                  // success; Queue.Renewed has been called
 	Silent                   // no answer
-	Throttled                // the table takes no more now
-	Conflict                 // with another write of the record, which is over by now
+	Throttled                // the table accepts no more at the moment
+	Conflict                 // with another write of the record, which has ended by now
 	Failed                   // any other answer
 )
 
-// state is where a lease is on its way.
+// state is the state of a lease; see the package comment.
 type state int
 
 const (
-	later   state = iota // it is not due yet
-	ready                // it is due
-	sending              // its attempt is under way
+	later   state = iota // not due yet
+	ready                // due
+	sending              // its attempt is in flight
 	removed
 )
 
-// place is what an attempt under way counts for.
+// place says how an attempt in flight is counted.
 type place int
 
 const (
-	none     place = iota // nothing: it waits for a write of its own lock
-	ordinary              // one of the places
-	unsure                // one of those for doubtful leases
-	hanging               // none of the places any more, but one of all that are in flight
+	none     place = iota // not at all: it waits for another write of its own lock
+	ordinary              // as one of the places
+	unsure                // as one of the places for doubtful leases
+	hanging               // not as a place any more, only as one of all attempts in flight
 )
 
-// line is a queue of leases in some order.
+// line is a priority queue of leases.
 type line struct {
 	leases []*Lease
 	before func(a, b *Lease) bool
@@ -81,7 +81,7 @@ func byTrust(a, b *Lease) bool {
 	return a.ends.Before(b.ends)
 }
 
-// first returns the first in line, nil if there is none.
+// first returns the first lease in line, nil if there is none.
 func (n *line) first() *Lease {
 	if len(n.leases) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (n *line) first() *Lease {
 func (n *line) add(l *Lease)    { heap.Push(n, l) }
 func (n *line) remove(l *Lease) { heap.Remove(n, l.index) }
 
-// Len, Less, Swap, Push and Pop are for package heap.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 func (n *line) Len() int           { return len(n.leases) }
 func (n *line) Less(i, j int) bool { return n.before(n.leases[i], n.leases[j]) }
 

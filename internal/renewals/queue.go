@@ -7,39 +7,40 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Queue holds the leases of a client. It is safe for concurrent use, and calls
-// none of its functions while it is locked but chance and run.
+// Queue schedules the renewals of a client's leases. It is safe for concurrent
+// use. While it holds its mutex, it calls only chance and run.
 type Queue struct {
-	most   int            // places
-	run    func(func())   // begins a goroutine
-	chance func() float64 // in [0,1)
+	most   int            // number of places
+	run    func(func())   // starts a goroutine
+	chance func() float64 // random, in [0,1)
 	origin time.Time      // of the pace's clock
 
-	mu       sync.Mutex // guards what follows
-	later    line       // not due yet
-	sure     line       // due
-	doubtful line       // due, but doubtful
-	others   int        // sent since the last of the doubtful
-	taken    [hanging + 1]int
+	mu       sync.Mutex       // guards the following fields
+	later    line             // leases that are not due yet
+	sure     line             // leases that are due and not doubtful
+	doubtful line             // leases that are due and doubtful
+	others   int              // attempts sent since the last doubtful one
+	taken    [hanging + 1]int // attempts in flight, by place
 	added    int
 	demand   decide.Demand
 	pace     decide.Pace
-	next     time.Time // when the pace lets one go
+	next     time.Time // when the pace allows the next attempt
 	timer    *time.Timer
 }
 
-// burst is how far behind its pace a queue may be to make up for it.
+// burst is how much delay behind its pace a queue may catch up on.
 const burst = 50 * time.Millisecond
 
-// late is the part of a period by which an attempt must come too late to be
-// out of its place: those that come less late are no more than fit there.
+// late is the tolerance for a late attempt, as a divisor of the period: an attempt
+// that is late by more than period/late is displaced.
 const late = 50
 
-// othersFirst is how many leases are sent at a pace before a doubtful one.
+// othersFirst is how many other leases are sent before a doubtful one, if there is
+// a pace.
 const othersFirst = 4
 
-// New returns a queue that sends at most that many attempts at a time, each in
-// a goroutine begun by run.
+// New returns a queue that has at most that many places for attempts in flight. It
+// sends each attempt in a goroutine that run starts.
 func New(most int, run func(func()), chance func() float64) *Queue {
 	return &Queue{
 		most: most, run: run, chance: chance, origin: time.Now(),
@@ -47,24 +48,24 @@ func New(most int, run func(func()), chance func() float64) *Queue {
 	}
 }
 
-// Add begins to renew a lease of which that much trust is left. Each attempt
-// is one call of send.
+// Add starts to renew a lease that has that much trust left. Each attempt is one
+// call of send.
 func (q *Queue) Add(t Times, left time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// Those granted together are in their places after the second renewal.
+	// Displaced: so leases that were granted together are spread over the period
+	// after their second renewal.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	l.due = now.Add(decide.FirstRenewal(t.Every, left, q.chance()))
 	q.demand = q.demand.Add(t.Every, t.Trust)
 	q.later.add(l)
-	q.turn(now)
+	q.sendDue(now)
 	return l
 }
 
-// Remove ends the renewals of a lease. An attempt that is under way is not
-// waited for.
+// Remove stops renewing a lease. It does not wait for an attempt in flight.
 func (q *Queue) Remove(l *Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,11 +75,12 @@ func (q *Queue) Remove(l *Lease) {
 	q.takeOut(l)
 	l.state = removed
 	q.demand = q.demand.Remove(l.times.Every, l.times.Trust)
-	q.turn(time.Now())
+	q.sendDue(time.Now())
 }
 
-// Renewed makes the next renewal due of a lease that was renewed by an attempt
-// that took that long, whoever sent it, and of which that much trust is left.
+// Renewed says that a lease was renewed, by an attempt of the queue or another
+// write, which took that long. It schedules the next renewal. left is the trust
+// left.
 func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
 		l.displaced = l.displaced || l.state == sending && l.sent.Sub(l.due) > t.Every/late
@@ -87,8 +89,8 @@ func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	})
 }
 
-// Lasts says how much trust is left of a lease, if that is less than it seemed,
-// or more though no renewal has landed.
+// Lasts says how much trust a lease has left, if that has changed without a
+// renewal.
 func (q *Queue) Lasts(l *Lease, left time.Duration) {
 	q.change(l, l.times, left, func(now time.Time) {
 		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
@@ -97,7 +99,7 @@ func (q *Queue) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change lets a lease take the place in line that it has after change.
+// change calls change, and then puts the lease into the right line again.
 func (q *Queue) change(l *Lease, t Times, left time.Duration, change func(now time.Time)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,10 +114,10 @@ func (q *Queue) change(l *Lease, t Times, left time.Duration, change func(now ti
 	if l.state != sending {
 		q.putLater(l)
 	}
-	q.turn(now)
+	q.sendDue(now)
 }
 
-// takeOut takes a lease out of the line it stands in, if any.
+// takeOut removes a lease from its line, if it is in one.
 func (q *Queue) takeOut(l *Lease) {
 	switch l.state {
 	case later:
@@ -130,8 +132,8 @@ func (q *Queue) putLater(l *Lease) {
 	q.later.add(l)
 }
 
-// due is the line of a lease that is due. It does not change while the lease
-// stands in it.
+// due returns the line of a lease that is due. l.doubtful does not change while
+// the lease is in it.
 func (q *Queue) due(l *Lease) *line {
 	if l.doubtful {
 		return &q.doubtful
@@ -139,27 +141,27 @@ func (q *Queue) due(l *Lease) *line {
 	return &q.sure
 }
 
-// Waited reports whether the lease has been due and others were sent before it.
-// What has become due this very moment has not waited: it may be that nothing
-// ran here until now.
+// Waited reports whether the lease was due, but others were sent before it. A
+// lease that was sent as soon as it was found to be due has not waited, even if it
+// was late: the process may have been paused.
 func (q *Queue) Waited(l *Lease) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return l.state == ready || l.state == sending && l.sent.After(l.ready)
 }
 
-// Waits gives up the place of the attempt under way: it waits for another
-// write of the same lock, which is nothing that others should wait for.
+// Waits says that the attempt in flight waits for another write of the same lock.
+// It gives up the place of the attempt, as other leases should not wait for that.
 func (q *Queue) Waits(l *Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.vacate(l, none)
-	q.turn(time.Now())
+	q.move(l, none)
+	q.sendDue(time.Now())
 }
 
-// turn sends what is due as far as there are places and the pace allows it, and
+// sendDue sends the leases that are due, as many as places and pace allow, and
 // sets the timer for the rest. q.mu is held.
-func (q *Queue) turn(now time.Time) {
+func (q *Queue) sendDue(now time.Time) {
 	for l := q.later.first(); l != nil && !l.due.After(now); l = q.later.first() {
 		q.later.remove(l)
 		l.state, l.ready = ready, now
@@ -168,11 +170,10 @@ func (q *Queue) turn(now time.Time) {
 	for l := q.choose(); l != nil && !q.next.After(now); l = q.choose() {
 		q.begin(l, now)
 	}
-	q.arm(now)
+	q.setTimer(now)
 }
 
-// choose returns the lease that is to be sent next, nil if there is none or no
-// place for it.
+// choose returns the lease to send next. nil: none is due, or there is no place.
 func (q *Queue) choose() *Lease {
 	inPlaces := q.taken[ordinary] + q.taken[unsure]
 	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {
@@ -184,7 +185,7 @@ func (q *Queue) choose() *Lease {
 		return sure
 	case sure == nil:
 		return doubtful
-	case q.pace != decide.Pace{} && q.others < othersFirst: // it is the pace that is scarce
+	case q.pace != decide.Pace{} && q.others < othersFirst:
 		return sure
 	case byTrust(doubtful, sure):
 		return doubtful
@@ -192,7 +193,7 @@ func (q *Queue) choose() *Lease {
 	return sure
 }
 
-// begin sends a lease's attempt. q.mu is held.
+// begin sends an attempt of a lease. q.mu is held.
 func (q *Queue) begin(l *Lease, now time.Time) {
 	q.due(l).remove(l)
 	l.state, l.sent = sending, now
@@ -209,38 +210,38 @@ func (q *Queue) begin(l *Lease, now time.Time) {
 		}
 		q.next = q.next.Add(gap)
 	}
-	keeps := max(decide.RenewalDeadline(l.ends.Sub(now)), burst) / 4
+	keepPlace := max(decide.RenewalDeadline(l.ends.Sub(now)), burst) / 4
 	sent := now
-	l.hang = time.AfterFunc(keeps, func() {
+	l.hang = time.AfterFunc(keepPlace, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if l.sent.Equal(sent) && (l.place == ordinary || l.place == unsure) {
-			q.vacate(l, hanging)
-			q.turn(time.Now())
+			q.move(l, hanging)
+			q.sendDue(time.Now())
 		}
 	})
 	q.run(func() { q.ended(l, l.send()) })
 }
 
-// vacate gives up the place of the attempt under way for another. q.mu is held.
-func (q *Queue) vacate(l *Lease, to place) {
+// move moves the attempt in flight to another place. q.mu is held.
+func (q *Queue) move(l *Lease, to place) {
 	q.taken[l.place]--
 	l.place = to
 	q.taken[to]++
 }
 
-// ended takes what an attempt came to.
+// ended handles the outcome of an attempt.
 func (q *Queue) ended(l *Lease, out Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	l.hang.Stop()
-	q.vacate(l, none)
+	q.move(l, none)
 	q.taken[none]--
 	at, sent := now.Sub(q.origin), l.sent.Sub(q.origin)
 	switch out {
 	case Renewed:
-		q.pace = q.pace.Landed(q.demand, at)
+		q.pace = q.pace.Succeeded(q.demand, at)
 	case Throttled:
 		q.pace = q.pace.Throttled(q.demand, sent, at)
 	}
@@ -256,18 +257,18 @@ func (q *Queue) ended(l *Lease, out Outcome) {
 		}
 		q.putLater(l)
 	}
-	q.turn(now)
+	q.sendDue(now)
 }
 
 func (q *Queue) retryAfter(l *Lease, out Outcome, now time.Time) time.Duration {
 	if out == Conflict && l.failures == 0 {
-		return 0 // once at once: a conflict has passed as soon as it is told
+		return 0 // retry once immediately: the conflict is already over
 	}
 	return decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
 }
 
-// arm sets the timer for the next turn that no event brings. q.mu is held.
-func (q *Queue) arm(now time.Time) {
+// setTimer sets the timer for the next time that something is due. q.mu is held.
+func (q *Queue) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {
 		at = l.due
@@ -290,5 +291,5 @@ func (q *Queue) arm(now time.Time) {
 func (q *Queue) tick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.turn(time.Now())
+	q.sendDue(time.Now())
 }

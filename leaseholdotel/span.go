@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// show makes the span of what an event ends.
-func (t *Telemetry) show(ctx context.Context, e leasehold.Event) {
+// trace makes a span for each acquire, commit or hold that an event ends.
+func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGranted:
 		t.span(ctx, "leasehold.acquire", e, e.Time.Add(-e.Took), e.Time, attribute.String("leasehold.how", howOf(e)))
@@ -22,7 +22,7 @@ func (t *Telemetry) show(ctx context.Context, e leasehold.Event) {
 		if e.Held == 0 {
 			return // an earlier event has ended it
 		}
-		end := e.Time.Add(-e.Took) // a lock is not held any more while it is released
+		end := e.Time.Add(-e.Took) // the lock is no longer held while it is being released
 		var more []attribute.KeyValue
 		if reason, ok := lossIn(e); ok {
 			more = append(more, attribute.String("leasehold.reason", string(reason)))
@@ -31,7 +31,7 @@ func (t *Telemetry) show(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// span makes a span of what is over, under the span of ctx.
+// span makes a span with the given start and end, under the span of ctx.
 func (t *Telemetry) span(ctx context.Context, name string, e leasehold.Event, start, end time.Time, more ...attribute.KeyValue) {
 	attributes := append(more,
 		attribute.String("leasehold.key", e.Key.Partition),

@@ -1,5 +1,5 @@
-// Package leaseholdotel exports leasehold's events to OpenTelemetry. A module of
-// its own.
+// Package leaseholdotel exports leasehold's events to OpenTelemetry. It is a
+// module of its own, so that leasehold does not depend on OpenTelemetry.
 //
 //	t, err := leaseholdotel.New(nil, nil)
 //	...
@@ -7,8 +7,8 @@
 //	...
 //	err = t.Watch(locks)
 //
-// What each metric means, what to alert on, and what the spans show is in the
-// project's docs/metrics.md.
+// The project's docs/metrics.md explains each metric and span, and what to alert
+// on.
 package leaseholdotel
 
 import (
@@ -27,24 +27,23 @@ import (
 
 const scope = "github.com/leasehold-go/leasehold/leaseholdotel"
 
-// Telemetry records the metrics of leaseholdprom under leasehold.*, and a span
-// each for acquire, hold and commit under the caller's span.
+// Telemetry records metrics, and a span under the caller's span for each acquire,
+// hold and commit.
 //
 // The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
 // leasehold.renew_seconds (histograms), leasehold.grants{how},
 // leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
-// leasehold.wait_errors, leasehold.gave_up, leasehold.requests (counters), and
-// of the clients that are watched
-// leasehold.held, leasehold.waiting (up-down counters) and
-// leasehold.min_remaining_seconds (gauge). An exporter to Prometheus makes
-// leaseholdprom's names of them.
+// leasehold.wait_errors, leasehold.gave_up, leasehold.requests (counters) and,
+// for watched clients, leasehold.held, leasehold.waiting (up-down counters) and
+// leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
+// the names of leaseholdprom.
 //
-// The spans are leasehold.acquire, leasehold.hold and leasehold.commit. They are
-// made once what they show is over, with the times of its beginning and its end.
+// The spans are leasehold.acquire, leasehold.hold and leasehold.commit. Each is
+// made when what it shows has ended, with the times when that started and ended.
 // Keys are attributes of spans, never of metrics: there may be millions.
 //
-// Telemetry is safe for concurrent use, and by several clients: what they do
-// adds up.
+// Telemetry is safe for concurrent use. Several clients may share it: their values
+// add up.
 type Telemetry struct {
 	tracer trace.Tracer
 
@@ -52,19 +51,20 @@ type Telemetry struct {
 	grants, lost, renewErrors, throttled, requests metric.Int64Counter
 	waitErrors, gaveUp                             metric.Int64Counter
 
-	first   sync.Once // event
+	first   sync.Once // initializes the counters at the first event
 	watched *watched
 }
 
-// Buckets, in seconds, as those of leaseholdprom. A view can change them.
+// Buckets, in seconds, the same as in leaseholdprom. An OpenTelemetry view can
+// change them.
 var (
 	acquireBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
 	heldBuckets    = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600}
 	renewBuckets   = []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 )
 
-// New makes the instruments; a nil provider is the global one, which may be set
-// later.
+// New creates the instruments. A nil provider is the global one, which may be set
+// after New.
 func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	if m == nil {
 		m = otel.GetMeterProvider()
@@ -91,9 +91,9 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 		renew:       histogram("leasehold.renew_seconds", "Time that a successful renewal took.", renewBuckets),
 		grants:      counter("leasehold.grants", "{grant}", "Grants: of a free key, taken over from a dead holder, or handed over inside the process."),
 		lost:        counter("leasehold.lost", "{lock}", "Locks lost while they were held."),
-		renewErrors: counter("leasehold.renew_errors", "{renewal}", "Renewals that failed; they are repeated while the lock is trusted."),
-		throttled:   counter("leasehold.throttled", "{request}", "Requests that DynamoDB throttled; they are repeated."),
-		waitErrors:  counter("leasehold.wait_errors", "{wait}", "Waits whose requests fail: each once, and then once a minute."),
+		renewErrors: counter("leasehold.renew_errors", "{renewal}", "Renewals that failed; they are retried while the lock is trusted."),
+		throttled:   counter("leasehold.throttled", "{request}", "Requests that DynamoDB throttled; they are retried."),
+		waitErrors:  counter("leasehold.wait_errors", "{wait}", "Waits whose requests fail: counted once per wait, and then once a minute."),
 		gaveUp:      counter("leasehold.gave_up", "{call}", "Calls of Acquire that ended without a grant."),
 		requests:    counter("leasehold.requests", "{request}", "DynamoDB requests of grants, renewals, commits and releases."),
 	}
@@ -102,13 +102,13 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 		return nil, fmt.Errorf("leaseholdotel: %w", err)
 	}
 	out.watched = watched
-	out.begin()
+	out.startAtZero()
 	return out, nil
 }
 
-// begin has every counter be there before it counts: one that appears with its
-// first loss shows no increase.
-func (t *Telemetry) begin() {
+// startAtZero makes every counter visible with the value 0. A counter that
+// appeared with its first loss would show no increase.
+func (t *Telemetry) startAtZero() {
 	ctx := context.Background()
 	for _, how := range []string{free, takenOver, handedOver} {
 		t.grants.Add(ctx, 0, howIs(how))
@@ -121,11 +121,11 @@ func (t *Telemetry) begin() {
 	}
 }
 
-// OnEvent is for Config.OnEvent.
+// OnEvent is the function for Config.OnEvent.
 func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
-	t.first.Do(t.begin) // again: the global provider may not have been set in New
+	t.first.Do(t.startAtZero) // once more: the global provider may have been set after New
 	t.measure(ctx, e)
-	t.show(ctx, e)
+	t.trace(ctx, e)
 }
 
 func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
@@ -144,7 +144,7 @@ func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
 		t.renewErrors.Add(ctx, 1)
 	case leasehold.EventThrottled:
 		t.throttled.Add(ctx, 1)
-		return // the call that it was for has the request in its own event
+		return // the request is counted in the event of the call that it belongs to
 	case leasehold.EventLost, leasehold.EventReleased:
 		if reason, ok := lossIn(e); ok {
 			t.lost.Add(ctx, 1, reasonIs(reason))
@@ -156,10 +156,10 @@ func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
 	t.requests.Add(ctx, int64(e.Requests))
 }
 
-// lossIn returns how the lock was lost that an event ends. Only the first event
-// that ends a grant says for how long it was held: one without a time follows a
-// loss, or a release that had no answer. That a lock was gone may be found at
-// its release alone.
+// lossIn returns the reason why a lock was lost, false if the event shows no loss
+// or one that was counted before. A release may be the first to find the loss. Only
+// the first event that ends a grant has Held above zero: a released event without
+// it follows a loss, or a release that had no answer.
 func lossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
@@ -168,7 +168,7 @@ func lossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	return lost.Reason, true
 }
 
-// The values of the attribute "how".
+// Values of the attribute "how".
 const (
 	free       = "free"
 	takenOver  = "taken_over"

@@ -1,13 +1,13 @@
-// Package leaseholdprom exports leasehold's events to Prometheus. A module of
-// its own.
+// Package leaseholdprom exports leasehold's events to Prometheus. It is a module
+// of its own, so that leasehold does not depend on Prometheus.
 //
 //	m := leaseholdprom.New(prometheus.DefaultRegisterer, nil)
 //	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: m.OnEvent})
 //	...
 //	m.Watch(locks)
 //
-// What each metric means, what to alert on, and a dashboard for Grafana are in
-// the project's docs/metrics.md.
+// The project's docs/metrics.md explains each metric and what to alert on, and has
+// a Grafana dashboard.
 package leaseholdprom
 
 import (
@@ -29,13 +29,13 @@ import (
 // and per watched client leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds (gauges).
 //
-// how is "free", "taken_over" (from a dead holder) or "handed_over" (inside
-// this process); reason is a leasehold.LostReason. The series of a group begin,
-// at zero, with its first event.
+// how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
+// process); reason is a leasehold.LostReason. All series of a group start at zero
+// with the group's first event.
 //
-// Metrics are safe for concurrent use, and by several clients: their events add
-// up. To tell clients apart, make Metrics for each, with a registerer of
-// prometheus.WrapRegistererWith.
+// Metrics are safe for concurrent use. Several clients may share them: their
+// values add up. To distinguish clients, create Metrics for each with a registerer
+// from prometheus.WrapRegistererWith.
 type Metrics struct {
 	group   func(leasehold.Key) string
 	acquire *prometheus.HistogramVec
@@ -50,27 +50,28 @@ type Metrics struct {
 	gaveUp      *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 
-	groups  sync.Map // of *series by group
+	groups  sync.Map // from group to *series
 	watched *watched
 }
 
-// Buckets, in seconds. A grant takes one request or a wait for somebody's work,
-// a lock is held for a request or for a night, and a renewal is one request
-// that has a deadline of seconds.
+// Buckets, in seconds. A grant takes one request, or a wait for another holder's
+// work. A lock may be held for one request or for a night. A renewal is one request
+// with a deadline of seconds.
 var (
 	acquireBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
 	heldBuckets    = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600}
 	renewBuckets   = []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 )
 
-// New registers the metrics. group names a key's group for the label "group";
-// nil: no such label. Never the key itself: there may be millions.
+// New registers the metrics with reg; nil: with no registry. Call it once per
+// registry, and share the result between all clients: it panics, as promauto does,
+// if reg already has metrics of these names.
 //
-// It panics, as promauto does, if reg has metrics of these names already: call
-// it once per registry, and give the one Metrics to every client. With a nil
-// reg nothing is registered. group is called for every event, on the goroutine
-// it happens on: it must not block. With Config.SharedLease it is called for the
-// keys of sessions as well, which begin with "leasehold/session/".
+// group returns a key's group for the label "group"; nil: no such label. It must
+// not return the key itself, as there may be millions. It is called for every
+// event, on the goroutine of the event, and must not block. With
+// Config.SharedLease it is also called for the keys of sessions, which begin with
+// "leasehold/session/".
 func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	var labels []string
 	if group != nil {
@@ -89,9 +90,9 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 		renew:       histogram("leasehold_renew_seconds", "Time that a successful renewal took.", renewBuckets),
 		grants:      counter("leasehold_grants_total", "Grants: of a free key, taken over from a dead holder, or handed over inside the process.", "how"),
 		lost:        counter("leasehold_lost_total", "Locks lost while they were held.", "reason"),
-		renewErrors: counter("leasehold_renew_errors_total", "Renewals that failed; they are repeated while the lock is trusted."),
-		throttled:   counter("leasehold_throttled_total", "Requests that DynamoDB throttled; they are repeated."),
-		waitErrors:  counter("leasehold_wait_errors_total", "Waits whose requests fail: each once, and then once a minute."),
+		renewErrors: counter("leasehold_renew_errors_total", "Renewals that failed; they are retried while the lock is trusted."),
+		throttled:   counter("leasehold_throttled_total", "Requests that DynamoDB throttled; they are retried."),
+		waitErrors:  counter("leasehold_wait_errors_total", "Waits whose requests fail: counted once per wait, and then once a minute."),
 		gaveUp:      counter("leasehold_gave_up_total", "Calls of Acquire that ended without a grant."),
 		requests:    counter("leasehold_requests_total", "DynamoDB requests of grants, renewals, commits and releases."),
 		watched:     newWatched(),
@@ -120,7 +121,7 @@ func (cs collectors) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// OnEvent is for Config.OnEvent.
+// OnEvent is the function for Config.OnEvent.
 func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	s := m.seriesOf(e.Key)
 	switch e.Kind {
@@ -138,14 +139,14 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 		s.renewErrors.Inc()
 	case leasehold.EventThrottled:
 		s.throttled.Inc()
-		return // the call that it was for has the request in its own event
+		return // the request is counted in the event of the call that it belongs to
 	case leasehold.EventLost, leasehold.EventReleased:
 		s.end(e)
 	}
 	s.requests.Add(float64(e.Requests))
 }
 
-// series are what the metrics have of one group.
+// series are the metrics of one group.
 type series struct {
 	acquire, held, renew             prometheus.Observer
 	grants                           map[string]prometheus.Counter
@@ -154,7 +155,7 @@ type series struct {
 	waitErrors, gaveUp               prometheus.Counter
 }
 
-// The values of the label "how".
+// Values of the label "how".
 const (
 	free       = "free"
 	takenOver  = "taken_over"
@@ -171,13 +172,14 @@ func howOf(e leasehold.Event) string {
 	return free
 }
 
-// seriesOf returns the series of a key's group. All of them begin together: a
-// counter that appears with its first loss shows no increase.
+// seriesOf returns the series of a key's group. It creates all of them at the same
+// time, at zero: a counter that appeared with its first loss would show no
+// increase.
 func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	var values []string
 	var group string
 	if m.group != nil {
-		group = strings.ToValidUTF8(m.group(k), "\ufffd") // the registry refuses what is cut in the middle of a letter
+		group = strings.ToValidUTF8(m.group(k), "\ufffd") // the registry refuses invalid UTF-8
 		values = []string{group}
 	}
 	if s, ok := m.groups.Load(group); ok {
@@ -199,13 +201,13 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	for _, reason := range []leasehold.LostReason{leasehold.LostExpired, leasehold.LostPaused, leasehold.LostReplaced, leasehold.LostBroken} {
 		s.lost.WithLabelValues(string(reason))
 	}
-	m.groups.Store(group, s) // another goroutine's has the same counters
+	m.groups.Store(group, s) // if another goroutine did the same, both have the same counters
 	return s
 }
 
-// end counts what a grant came to. Only the first event that ends it says for
-// how long it was held: one without a time follows a loss, or a release that
-// had no answer. That a lock was gone may be found at its release alone.
+// end counts the end of a grant, and its loss. A release may be the first to find
+// the loss. Only the first event that ends a grant has Held above zero: a released
+// event without it follows a loss, or a release that had no answer.
 func (s *series) end(e leasehold.Event) {
 	var lost *leasehold.LostError
 	if errors.As(e.Err, &lost) && (e.Kind == leasehold.EventLost || e.Held > 0) {

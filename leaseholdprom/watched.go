@@ -10,21 +10,20 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Watch exports the client's Stats as gauges.
+// Watch exports the client's Stats as gauges. Several clients share one set of
+// gauges: held and waiting are sums, min_remaining_seconds is the minimum. If no
+// lock is held, the minimum has no sample; zero would mean that trust has run out.
 //
-// Those of several clients are one: the sums of held and waiting, the shortest
-// of the remaining times. With nothing held there is no sample of the last:
-// zero would mean that trust has run out. A client that is closed adds nothing,
-// one that nobody uses any more is forgotten.
+// A closed client adds nothing. Watch does not keep a client alive.
 func (m *Metrics) Watch(c *leasehold.Client) { m.watched.add(c) }
 
-// watched collects the gauges of clients. It does not keep them alive: one that
-// holds locks or waits for some is kept by its own work.
+// watched collects the gauges of clients. Its pointers are weak: a client that
+// holds a lock or waits for one is kept alive by its own goroutines.
 type watched struct {
 	held, waiting, remaining *prometheus.Desc
 
-	mu      sync.Mutex // guards what follows; not held while clients are asked
-	any     bool       // some client has been watched
+	mu      sync.Mutex // guards the following fields; not held while Stats are read
+	any     bool       // Watch has been called
 	clients map[weak.Pointer[leasehold.Client]]bool
 }
 
@@ -33,7 +32,7 @@ func newWatched() *watched {
 	return &watched{
 		held:      desc("leasehold_held", "Locks held."),
 		waiting:   desc("leasehold_waiting", "Calls that wait to be granted a lock."),
-		remaining: desc("leasehold_min_remaining_seconds", "Shortest time until a held lock is not trusted any more; none if none is held."),
+		remaining: desc("leasehold_min_remaining_seconds", "Shortest time until a held lock is no longer trusted; no value if none is held."),
 		clients:   map[weak.Pointer[leasehold.Client]]bool{},
 	}
 }
@@ -44,20 +43,19 @@ func (w *watched) add(c *leasehold.Client) {
 	w.any, w.clients[weak.Make(c)] = true, true
 }
 
-// living returns the clients that are in use, and forgets the others; false:
-// there never was one.
-func (w *watched) living() ([]*leasehold.Client, bool) {
+// alive returns the clients that are still in use, and forgets the others. any is
+// false if there never was one.
+func (w *watched) alive() (alive []*leasehold.Client, any bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var living []*leasehold.Client
 	maps.DeleteFunc(w.clients, func(p weak.Pointer[leasehold.Client], _ bool) bool {
 		c := p.Value()
 		if c != nil {
-			living = append(living, c)
+			alive = append(alive, c)
 		}
 		return c == nil
 	})
-	return living, w.any
+	return alive, w.any
 }
 
 // Describe implements prometheus.Collector.
@@ -69,9 +67,9 @@ func (w *watched) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (w *watched) Collect(ch chan<- prometheus.Metric) {
-	clients, watching := w.living()
+	clients, watching := w.alive()
 	if !watching {
-		return // no locks held is not what is known
+		return // nothing is known: zero would say that no locks are held
 	}
 	var sum leasehold.Stats
 	for _, c := range clients {

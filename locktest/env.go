@@ -1,9 +1,9 @@
-// Package locktest tests code that uses leasehold, with no AWS and, inside
-// testing/synctest, with no waiting.
+// Package locktest is for tests of code that uses leasehold. It needs no AWS and,
+// with testing/synctest, takes no time.
 //
-// An Env is a DynamoDB in this process, and clients that think themselves
-// processes of their own. The clients are real, and so are the SDK and the
-// requests; only the network and DynamoDB are not:
+// An Env is a DynamoDB in this process, with clients that behave like separate
+// processes. The clients, the SDK and the requests are real; only the network and
+// DynamoDB are not:
 //
 //	func TestNobodyClosesAMonthThatIsBeingClosed(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -14,12 +14,12 @@
 //		})
 //	}
 //
-// Use it in a bubble of testing/synctest, made in the bubble by New: leases run
-// out at once then, if nothing else is to be done. Outside a bubble all is the
-// same and takes its time: a holder that died blocks its key for a lease.
+// Use it in a bubble of testing/synctest, and call New inside the bubble: then
+// leases expire as soon as nothing else is left to do. Outside a bubble everything
+// works the same, but takes real time: a dead holder blocks its key for one lease.
 //
-// Methods may be called by several goroutines. Those that can fail do so by
-// testing.TB.Fatalf, for which they belong on the goroutine of the test.
+// All methods are safe for concurrent use. But those that can fail call
+// testing.TB.Fatalf, so call them on the test's goroutine.
 package locktest
 
 import (
@@ -44,7 +44,7 @@ import (
 // tableName is the lock table's name.
 const tableName = "locks"
 
-// Env is a DynamoDB of one test, with a lock table.
+// Env is a DynamoDB with a lock table, for one test.
 type Env struct {
 	t      testing.TB
 	engine *localdynamo.Engine
@@ -52,17 +52,16 @@ type Env struct {
 	began  time.Time
 	log    *output
 
-	mu        sync.Mutex    // guards what follows; never held across I/O
-	layout    layout.Layout // of the lock table; nil: nobody relies on one yet
+	mu        sync.Mutex    // guards the following fields; never held across I/O
+	layout    layout.Layout // of the lock table; nil: no client uses it yet
 	processes []*process
-	cut       bool // everyone is disconnected, later clients as well
+	cut       bool // everybody is disconnected, including later clients
 	ended     bool
 }
 
-// New returns a fresh Env whose table "locks" exists. Everything it made is
-// closed when the test ends; a lock still held then is an error of the test,
-// unless it is the Env's own (Hold, Steal) or of a client that is disconnected
-// at that time.
+// New returns a new Env with a table "locks". When the test ends, New's clean-up
+// closes all clients. The test fails if a lock is still held then, unless it is one
+// of Hold or Steal, or its client is disconnected.
 func New(t testing.TB) *Env {
 	t.Helper()
 	e := &Env{t: t, engine: localdynamo.New(), began: time.Now(), log: &output{w: t.Output()}}
@@ -73,20 +72,21 @@ func New(t testing.TB) *Env {
 }
 
 // DB returns an SDK client, for the tables of the code under test. It is never
-// disconnected, so that a test can look at what there is. Locks of clients made
-// with it by leasehold.New are not the Env's concern.
+// disconnected, so that a test can always read the tables. The Env does not check
+// or close lock clients that leasehold.New makes with it.
 func (e *Env) DB() *dynamodb.Client { return e.db }
 
-// Client returns a client as a process of its own would have. Table is filled
-// in, whatever it was. Owner is by default process-1, process-2 and so on, and
-// Logger the test's log, for warnings.
+// Client returns a client that behaves like a process of its own. Table is always
+// set to the Env's table. Defaults: Owner is process-1, process-2 and so on; Logger
+// is the test's log.
 //
-// The Layout of the first client is that of the table, of Hold and Steal, and of
-// later clients that name none; another one is an error. Both of the client's clocks follow package
-// time, so that in a bubble no lease runs out by how long the test really takes.
+// The Layout of the first client becomes that of the table, of Hold and Steal, and
+// of later clients that name none; a different one fails the test. Both clocks of
+// the client follow package time, so that in a bubble the real duration of the test
+// does not make a lease expire.
 func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	e.t.Helper()
-	cfg.Layout = e.settle(cfg.Layout)
+	cfg.Layout = e.useLayout(cfg.Layout)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
@@ -95,8 +95,8 @@ func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	return p.client
 }
 
-// settle makes sure that the table is of layout l, nil for that which it has.
-func (e *Env) settle(l layout.Layout) layout.Layout {
+// useLayout makes the table have layout l; nil: the layout that it has.
+func (e *Env) useLayout(l layout.Layout) layout.Layout {
 	e.t.Helper()
 	e.mu.Lock()
 	has := e.layout
@@ -105,7 +105,7 @@ func (e *Env) settle(l layout.Layout) layout.Layout {
 	e.mu.Unlock()
 	switch {
 	case has != nil && has != l:
-		e.t.Fatalf("locktest: the lock table is of layout %#v, as the first client or lock would have it, and not of %#v: give the first client the Layout of all",
+		e.t.Fatalf("locktest: the lock table has layout %#v, from the first client or lock, not %#v: set the Layout that all clients use in the first client",
 			has, l)
 	case has == nil && l != layout.Layout(layout.Native{}):
 		if _, err := e.db.DeleteTable(e.t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(tableName)}); err != nil {
@@ -123,8 +123,8 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a client with a network of its own, which is up. others:
-// it is not of the code under test.
+// newProcess returns a client with its own network, connected. others: it does not
+// belong to the code under test.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
 	p := &process{env: e, others: others}
@@ -147,16 +147,17 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	return p
 }
 
-// end closes everything, and finds the locks that the code under test has left.
+// end closes everything, and reports the locks that the code under test still
+// holds.
 func (e *Env) end() {
 	e.t.Helper()
-	e.log.stop() // what closing would log is said here, if at all
+	e.log.stop() // report says what is wrong: closing need not log it
 	e.mu.Lock()
 	e.ended = true
 	var tested, others []*process
 	for _, p := range e.processes {
 		switch {
-		case p.client == nil: // it was refused
+		case p.client == nil: // leasehold.New failed
 		case p.others:
 			others = append(others, p)
 		default:
@@ -174,7 +175,7 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The others last: what they hold is not for waiters that were left behind.
+	// The others last: waiters of the code under test must not get their locks.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
 	_ = e.engine.Close() // it is in memory
@@ -185,21 +186,21 @@ func (e *Env) report(c *leasehold.Client) {
 	e.t.Helper()
 	seen := map[leasehold.Key]bool{}
 	for _, lock := range c.Held() {
-		// One that is being lost is in the list for a moment yet.
+		// A lock that has just been lost is still in the list for a moment.
 		if !seen[lock.Key()] && lock.Err() == nil {
 			seen[lock.Key()] = true
-			e.t.Errorf("locktest: %v is still held by %s when the test ends: release it (Client.Do does so by itself), close its client, or disconnect that if its process is to have died",
+			e.t.Errorf("locktest: %v is still held by %s at the end of the test: release it (Client.Do does so by itself), close its client, or disconnect the client if its process should have died",
 				lock.Key(), lock.Record().Owner)
 		}
 	}
 }
 
-// closeAll closes clients. The test's context has ended by then, which leaves
-// each its ReleaseGrace.
+// closeAll closes clients. The test's context has ended, so each client has its
+// ReleaseGrace for that.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {
-		wg.Go(func() { _ = p.client.Close(ctx) }) // what was to be said of it has been said
+		wg.Go(func() { _ = p.client.Close(ctx) }) // report has said what is wrong
 	}
 	wg.Wait()
 }

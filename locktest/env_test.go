@@ -288,7 +288,7 @@ func TestASecondLayoutIsRefused(t *testing.T) {
 		env := locktest.New(p)
 		env.Client(leasehold.Config{})
 		said := p.fatal(func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) })
-		if !strings.Contains(said, "give the first client the Layout of all") {
+		if !strings.Contains(said, "set the Layout that all clients use in the first client") {
 			t.Errorf("said: %s", said)
 		}
 		p.end()

@@ -14,22 +14,22 @@ import (
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	others bool // not of the code under test
+	others bool // does not belong to the code under test
 
 	// Guarded by env.mu.
-	down chan struct{} // closed when requests go through again; nil: they do
-	dead bool          // it was down when the test ended
+	down chan struct{} // nil: connected; else closed by Reconnect
+	dead bool          // it was disconnected when the test ended
 }
 
-// Disconnect makes all requests of clients fail; without clients, everyone's:
-// those of Hold and Steal and of clients made later as well. A client that is
-// never reconnected is a process that died.
+// Disconnect cuts clients off from the network. Without arguments it cuts off
+// everybody, including Hold and Steal and clients created later. A client that is
+// never reconnected is like a process that has died.
 //
-// As on a network that loses everything, a request never arrives and has no
-// answer: it takes until its deadline, three seconds at most, and is then
-// repeated. A lock is lost when its trust ends, and TryAcquire and Release give
-// up as they do by their own limits. In a bubble that costs nothing; outside,
-// shorten Config.Lease and ReleaseGrace. DB is not disconnected.
+// The network loses every request: no request arrives, and none is answered. Each
+// takes until its deadline, at most three seconds, and is then retried. A lock is
+// lost when its trust ends; TryAcquire and Release give up after their own limits.
+// In a bubble that takes no time; outside, use a shorter Config.Lease and
+// ReleaseGrace. DB is not disconnected.
 func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("disconnect", clients, true) {
@@ -37,8 +37,8 @@ func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// Reconnect undoes Disconnect: of clients, without clients of everyone.
-// Requests that were under way are lost; they are repeated at once.
+// Reconnect undoes Disconnect for clients or, without arguments, for everybody.
+// Requests in flight are lost, and retried at once.
 func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("reconnect", clients, false) {
@@ -51,8 +51,8 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf finds the processes of clients; without clients all, and enters
-// what becomes of later ones.
+// processesOf returns the processes of clients. Without clients it returns all,
+// and sets whether later ones are disconnected.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()
@@ -68,7 +68,7 @@ func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []
 	for _, c := range clients {
 		i := slices.IndexFunc(all, func(p *process) bool { return c != nil && p.client == c })
 		if i < 0 {
-			e.t.Fatalf("locktest: %s: the client is not of this Env: use what its Client has returned", what)
+			e.t.Fatalf("locktest: %s: the client does not belong to this Env: use one that its method Client has returned", what)
 		}
 		found = append(found, all[i])
 	}
@@ -83,7 +83,7 @@ func (e *Env) disconnect(p *process) {
 	}
 }
 
-// follow disconnects p if everyone is.
+// follow disconnects p if everybody is disconnected.
 func (e *Env) follow(p *process) {
 	e.mu.Lock()
 	cut := e.cut
@@ -93,8 +93,8 @@ func (e *Env) follow(p *process) {
 	}
 }
 
-// errReset is the error of a request that was under way while the network came
-// back.
+// errReset is the error of a request that was in flight when its client was
+// reconnected.
 var errReset = errors.New("locktest: the connection was lost")
 
 // Do passes a request on if the network is up.
@@ -104,7 +104,7 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	p.env.mu.Unlock()
 	switch {
 	case dead:
-		return p.buried(r), nil
+		return p.refuse(r), nil
 	case down == nil:
 		return p.env.engine.RoundTrip(r)
 	}
@@ -116,9 +116,9 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// buried is the answer to a process that was down when the test ended: it is to
-// give up, and not to come to life again for the time that closing takes.
-func (p *process) buried(r *http.Request) *http.Response {
+// refuse answers a process that was disconnected when the test ended. The answer
+// makes it give up: it must not do any work while it is being closed.
+func (p *process) refuse(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"locktest: the test has ended"}`
 	return &http.Response{
 		Status: "400 Bad Request", StatusCode: http.StatusBadRequest, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -150,7 +150,7 @@ func TestAClientOfSomebodyElseIsRefused(t *testing.T) {
 		env, other := locktest.New(p), locktest.New(t)
 		for _, fn := range []func(...*leasehold.Client){env.Disconnect, env.Reconnect} {
 			for _, c := range []*leasehold.Client{other.Client(leasehold.Config{}), nil} {
-				if said := p.fatal(func() { fn(c) }); !strings.Contains(said, "not of this Env") {
+				if said := p.fatal(func() { fn(c) }); !strings.Contains(said, "does not belong to this Env") {
 					t.Errorf("said: %s", said)
 				}
 			}

@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Hold has another process hold key, and returns its lock, which it renews
-// until it is released or the test ends. With leasehold.WithoutRenewal it is a
-// process that died with the key: the lease runs out. A key that is held is an
-// error of the test: Steal takes it.
+// Hold lets another process acquire key and returns its lock. The process renews
+// the lock until it is released or the test ends. With leasehold.WithoutRenewal it
+// behaves like a process that has died: its lease expires. The test fails if key
+// is held already; to take a held key, use Steal.
 func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("holder")
@@ -20,28 +20,28 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 	lock, err := p.client.TryAcquire(context.WithoutCancel(e.t.Context()), key, opts...)
 	switch {
 	case errors.Is(err, leasehold.ErrHeld):
-		e.t.Fatalf("locktest: hold %q: %v: have it released first, or take it with Steal", key, err)
+		e.t.Fatalf("locktest: hold %q: %v: release it first, or take it with Steal", key, err)
 	case err != nil:
 		e.t.Fatalf("locktest: hold %q: %v", key, err)
 	}
 	return lock
 }
 
-// Steal has another process hold key from now on, as if the holder's lease had
-// run out unnoticed: the worst case for the code under test. Its write is that
-// of any takeover, and the token grows. The holder believes in its lock until
-// its next renewal, what it writes through Commit or Guard is refused at once.
+// Steal lets another process take over key, as if the holder's lease had expired
+// without the holder noticing: the worst case for the code under test. The write is
+// an ordinary takeover, and the token grows. The old holder trusts its lock until
+// its next renewal, but its writes through Commit or Guard are refused at once.
 //
-// What comes in between, such as a renewal or a hand-over, does not keep it
-// from its aim. A key that nobody holds is taken as by Hold. Steal goes through
-// while everyone is disconnected; its process is cut off then from there on.
+// If a renewal or a hand-over comes in between, Steal tries again. A key that is
+// not held is acquired as by Hold. Steal works even while everybody is
+// disconnected; its process is disconnected afterwards.
 func (e *Env) Steal(key string) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("thief")
 	defer e.follow(p)
 	ctx := context.WithoutCancel(e.t.Context())
-	for n := range manySteals {
-		lock, err := steal(ctx, p.client, key, n >= manyTakeovers)
+	for n := range maxSteals {
+		lock, err := steal(ctx, p.client, key, n >= maxTakeovers)
 		switch {
 		case err == nil:
 			return lock
@@ -49,20 +49,20 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 			e.t.Fatalf("locktest: steal %q: %v", key, err)
 		}
 	}
-	e.t.Fatalf("locktest: steal %q: others were faster %d times: have fewer of them", key, manySteals)
+	e.t.Fatalf("locktest: steal %q: other processes were faster %d times: let fewer compete for the key", key, maxSteals)
 	return nil
 }
 
-// How often Steal tries: first by takeovers, which a holder that renews without
-// a pause comes in between of, then by breaking the grant, which only another
-// grant can.
+// Steal first tries maxTakeovers takeovers. A holder that renews without a pause
+// can prevent these, so it then breaks the grant, which only another grant can
+// prevent. It gives up after maxSteals attempts.
 const (
-	manyTakeovers = 5
-	manySteals    = 1000
+	maxTakeovers = 5
+	maxSteals    = 1000
 )
 
 // steal tries once, by breaking the grant if byForce. ErrHeld, ErrChanged and
-// ErrNotFound: somebody came in between.
+// ErrNotFound mean that another process was faster.
 func steal(ctx context.Context, thief *leasehold.Client, key string, byForce bool) (*leasehold.Lock, error) {
 	r, err := thief.Get(ctx, key)
 	switch {
@@ -76,8 +76,8 @@ func steal(ctx context.Context, thief *leasehold.Client, key string, byForce boo
 	if byForce {
 		return seize(ctx, thief, r)
 	}
-	// The thief has seen this version before, so long ago that its holder is
-	// dead: the takeover is then the client's own.
+	// Pretend that the thief has observed this version for a whole lease: then the
+	// client takes over as usual.
 	const skew = time.Second
 	seen := leasehold.Observation{Key: r.Key, Version: r.Version, Lease: r.Lease, Since: time.Now().Add(-r.Lease).Add(-skew)}
 	if err := thief.ImportObservations(skew, seen); err != nil {
@@ -88,15 +88,15 @@ func steal(ctx context.Context, thief *leasehold.Client, key string, byForce boo
 	if !errors.As(err, &held) || held.Holder.Version != r.Version {
 		return lock, err
 	}
-	// A lease for ever, or a layout whose records say by the clock when they
-	// end: nobody is dead by observation there.
+	// An endless lease, or a layout with an expiry time: there, observation does
+	// not make a holder dead.
 	return seize(ctx, thief, r)
 }
 
-// seize breaks the grant in r and asks for the key.
+// seize breaks the grant in r and acquires the key.
 func seize(ctx context.Context, thief *leasehold.Client, r leasehold.Record) (*leasehold.Lock, error) {
 	if !thief.Capabilities().FencingSurvivesRelease {
-		time.Sleep(time.Microsecond) // the next token is the time: not the same again
+		time.Sleep(time.Microsecond) // the next token is the time, and must differ
 	}
 	if err := thief.Break(ctx, r); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func seize(ctx context.Context, thief *leasehold.Client, r leasehold.Record) (*l
 	return thief.TryAcquire(ctx, r.Key.Partition)
 }
 
-// newOther returns a process that is not of the code under test.
+// newOther returns a process that does not belong to the code under test.
 func (e *Env) newOther(kind string) *process {
 	e.t.Helper()
-	return e.newProcess(leasehold.Config{Layout: e.settle(nil), Logger: slog.New(slog.DiscardHandler)}, kind, true)
+	return e.newProcess(leasehold.Config{Layout: e.useLayout(nil), Logger: slog.New(slog.DiscardHandler)}, kind, true)
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// output is the test's log for as long as the test runs: what writes to it
-// later would panic.
+// output writes to the test's log until the test ends. After that it discards
+// everything, because writing to the log would panic.
 type output struct {
 	mu sync.Mutex
 	w  io.Writer // nil: the test has ended

@@ -29,7 +29,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 // acquireOne is Acquire of a request that is in order.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", want.key, c.cfg.Table, context.Cause(ctx))
+		return nil, c.errorf("acquire", want.key, "%w", context.Cause(ctx))
 	}
 	if h := heldKeysOf(ctx).find(c, want.key); h != nil {
 		if err := h.refuses(want); err != nil {
@@ -59,7 +59,7 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 // an error that comes before fn ran matches ErrNotRun.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
 	if fn == nil {
-		return &notRunError{fmt.Errorf("leasehold: do %v: the function is nil", key)}
+		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}
 	}
 	lock, err := c.Acquire(ctx, key, opts...)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *Client) waitEnded(want *request, holder *Record, ended error, last *err
 	if last != nil {
 		return &OpError{Op: "acquire", Table: c.cfg.Table, Key: want.key, Err: errors.Join(ended, *last)}
 	}
-	return fmt.Errorf("leasehold: acquire %v in table %s: %w", want.key, c.cfg.Table, ended)
+	return c.errorf("acquire", want.key, "%w", ended)
 }
 
 // granted ends an Acquire that was granted h. A grant that Close may have come

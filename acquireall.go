@@ -125,7 +125,7 @@ func checkOrder(ctx context.Context, c *Client, want *request) error {
 		return nil
 	}
 	if h := heldKeysOf(ctx).above(c, want.key); h != nil {
-		return &orderError{want: want.key, held: h.key}
+		return &orderError{table: c.cfg.Table, want: want.key, held: h.key}
 	}
 	return nil
 }
@@ -142,11 +142,14 @@ func (h *heldKeys) above(c *Client, key Key) *holding {
 }
 
 // orderError says that two keys are taken out of order. Is ErrDeadlock.
-type orderError struct{ want, held Key }
+type orderError struct {
+	table      string
+	want, held Key
+}
 
 func (e *orderError) Error() string {
-	return fmt.Sprintf("leasehold: acquire %v: this context holds %v, which AcquireAll takes after it: acquire both in one AcquireAll, or with NoWait",
-		e.want, e.held)
+	return fmt.Sprintf("leasehold: acquire %v in table %s: this context holds %v, which AcquireAll takes after it: acquire both in one AcquireAll, or with NoWait",
+		e.want, e.table, e.held)
 }
 
 func (e *orderError) Is(target error) bool { return target == ErrDeadlock }

@@ -26,10 +26,10 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	}
 	r.Key = key
 	if r.Version == "" {
-		return fmt.Errorf("leasehold: break %v: the record lacks its version: pass one that Get or List returned", key)
+		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("leasehold: break %v: %w", key, context.Cause(ctx))
+		return c.errorf("break", key, "%w", context.Cause(ctx))
 	}
 	if !c.enter() {
 		return ErrClosed

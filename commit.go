@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -200,5 +199,5 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 
 // notSent is the error of a commit that has sent nothing.
 func notSent(h *holding, cause error) error {
-	return fmt.Errorf("leasehold: commit %v: nothing was sent: %w", h.key, cause)
+	return h.c.errorf("commit", h.key, "nothing was sent: %w", cause)
 }

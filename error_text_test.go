@@ -7,53 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
-
-func TestErrorsNameTheTableInEveryType(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		w.Work()
-		c, wire := w.Client(lab.Config())
-		other, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		seen := lock.Record()
-		errs := map[string]error{}
-		_, errs["held"] = other.TryAcquire(t.Context(), "job")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, errs["waited"] = other.Acquire(ctx, "job")
-		_, errs["ended before"] = other.Acquire(ctx, "job")
-		_, errs["not found"] = c.Get(t.Context(), "none")
-		errs["commit"] = lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1")))
-		errs["broken"] = other.Break(t.Context(), seen)
-		errs["changed"] = other.Break(t.Context(), seen)
-		errs["lost"] = lock.Renew(t.Context())
-		delete(errs, "broken")
-		w.Put(map[string]types.AttributeValue{"key": lab.Str("odd"), "ownerName": lab.Str("x")})
-		_, errs["damaged"] = c.Acquire(t.Context(), "odd")
-		wire.SetFault(refuse("AccessDeniedException"))
-		_, errs["refused"] = c.Acquire(t.Context(), "b")
-		for name, err := range errs {
-			if err == nil || !strings.Contains(err.Error(), "table locks") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		for _, err := range []any{new(*leasehold.HeldError), new(*leasehold.LostError), new(*leasehold.CommitError),
-			new(*leasehold.ChangedError), new(*leasehold.RecordError), new(*leasehold.OpError)} {
-			found := false
-			for _, e := range errs {
-				found = found || errors.As(e, err)
-			}
-			if !found {
-				t.Errorf("no %T", err)
-			}
-		}
-	})
-}
 
 func TestAnOddKeyIsQuotedSoThatAnErrorIsOneLine(t *testing.T) {
 	for key, want := range map[leasehold.Key]string{

@@ -223,18 +223,18 @@ func (e *RecordError) Error() string {
 // Is reports whether target is ErrBadRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrBadRecord }
 
-// UnsupportedError is an option that the layout cannot honour. Is
-// errors.ErrUnsupported.
-type UnsupportedError struct{ Layout, Feature string }
+// UnsupportedError is something asked for that the layout, as it is configured,
+// cannot do, whatever the key. Nothing was sent. Is errors.ErrUnsupported.
+type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("leasehold: layout %s, as configured, has no %s", e.Layout, e.Feature)
+	return fmt.Sprintf("leasehold: layout %s%s, as configured, has no %s", e.Layout, inTable(e.Table), e.Feature)
 }
 
 func (c *Client) unsupported(feature string) error { return c.cfg.unsupported(feature) }
 
 func (cfg *Config) unsupported(feature string) error {
-	return &UnsupportedError{Layout: cfg.Layout.Name(), Feature: feature}
+	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
 // Is reports whether target is errors.ErrUnsupported.
@@ -294,6 +294,11 @@ func advise(err error) string {
 		}
 	}
 	return ""
+}
+
+// errorf is the error of a call for a key that sent nothing.
+func (c *Client) errorf(op string, key Key, format string, args ...any) error {
+	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, c.cfg.Table}, args...)...)
 }
 
 // opError wraps an error of the SDK.

@@ -106,7 +106,7 @@ func Example_shareATableWithPython() {
 	// Output:
 	// held: invoice/9 (eu)
 	// error: <nil>
-	// true leasehold: layout python-dynamodb-lock, as configured, has no KeepOnRelease
+	// true leasehold: layout python-dynamodb-lock in table DynamoDBLockTable, as configured, has no KeepOnRelease
 }
 
 // The stage in the middle of a move to another table: both locks, the old one

@@ -84,7 +84,7 @@ func (l *Lock) Detach() (Grant, error) {
 		return Grant{}, h.c.unsupported("Detach of a read/write lock")
 	}
 	if shared {
-		return Grant{}, fmt.Errorf("leasehold: detach %v: other handles share the grant: release them first", h.key)
+		return Grant{}, h.c.errorf("detach", h.key, "other handles share the grant: release them first")
 	}
 	if !h.end(ErrDetached) {
 		return Grant{}, h.ended()
@@ -112,7 +112,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: resume %v: %w", key, context.Cause(ctx))
+		return nil, c.errorf("resume", key, "%w", context.Cause(ctx))
 	}
 	if !c.enter() {
 		return nil, ErrClosed
@@ -177,20 +177,20 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return g.Key, fmt.Errorf("leasehold: resume %q in table %s: the grant lacks its %s: pass what Lock.Detach returned, or its JSON read back",
-			g.Key.String(), c.cfg.Table, strings.Join(missing, ", "))
+		return g.Key, c.errorf("resume", g.Key, "the grant lacks its %s: pass what Lock.Detach returned, or its JSON read back",
+			strings.Join(missing, ", "))
 	}
 	if g.Table != c.cfg.Table {
-		return g.Key, fmt.Errorf("leasehold: resume %v: the grant is of table %q, this client of %q", g.Key, g.Table, c.cfg.Table)
+		return g.Key, c.errorf("resume", g.Key, "the grant is of table %q: use a client of that", g.Table)
 	}
 	key, err := c.checkKey("resume", g.Key)
 	if err != nil {
 		return key, err
 	}
-	if err := c.checkLease(key, r.lease); err != nil {
+	if err := c.checkLease("resume", key, r.lease); err != nil {
 		return key, err
 	}
-	return key, c.checkChanges(key, &r.changes)
+	return key, c.checkChanges("resume", key, &r.changes)
 }
 
 // resume sends the renewal until it is answered.

@@ -89,7 +89,7 @@ func (c *Client) Observations() []Observation {
 // maxSkew is 0. No wall clocks are compared anywhere else.
 func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) error {
 	if maxSkew < 0 {
-		return fmt.Errorf("leasehold: import observations: maxSkew is %v: negative", maxSkew)
+		return fmt.Errorf("leasehold: import observations into table %s: maxSkew is %v: negative", c.cfg.Table, maxSkew)
 	}
 	for _, o := range obs {
 		if o == (Observation{}) {
@@ -103,7 +103,7 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 			continue // no observation makes a holder dead there
 		}
 		if o.Version == "" || o.Lease <= 0 {
-			return fmt.Errorf("leasehold: import observation of %v: version or lease is missing", key)
+			return c.errorf("import observation of", key, "version or lease is missing")
 		}
 		now, wall := c.now(), time.Now().Round(0)
 		first := observed.Time{Boot: o.boot, ByBoot: o.sinceBoot, Wall: o.Since}

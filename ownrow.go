@@ -15,27 +15,27 @@ func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem)
 	rows := rowsOf(holds)
 	switch most := maxTransact - len(rows); {
 	case most < 0:
-		return fmt.Errorf("leasehold: commit %v: %d guards alone: a transaction takes %d items: commit under fewer locks at once",
-			holds[0].key, len(rows), maxTransact)
+		return c.errorf("commit", holds[0].key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
+			len(rows), maxTransact)
 	case len(writes) > most:
-		return fmt.Errorf("leasehold: commit %v: %d writes: at most %d beside %s: split them, or write one item that refers to the rest",
-			holds[0].key, len(writes), most, nameGuards(len(holds), len(rows)))
+		return c.errorf("commit", holds[0].key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
+			len(writes), most, nameGuards(len(holds), len(rows)))
 	}
 	for i, w := range writes {
 		table, item, n := target(w)
 		if n != 1 {
-			return fmt.Errorf("leasehold: commit %v: write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
-				holds[0].key, i, n)
+			return c.errorf("commit", holds[0].key, "write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
+				i, n)
 		}
 		for _, h := range rows {
 			switch {
 			case !h.isOwnRow(table, item):
 			case h.heads != nil:
-				return fmt.Errorf("leasehold: commit %v: write %d is to the row of this client's shared lease in table %s, which nobody else may write",
-					holds[0].key, i, c.cfg.Table)
+				return c.errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write",
+					i)
 			default:
-				return fmt.Errorf("leasehold: commit %v: write %d is to the lock's own record in table %s: change that with Renew, or with options of CommitAndRelease",
-					h.key, i, c.cfg.Table)
+				return c.errorf("commit", h.key, "write %d is to the lock's own record: change that with Renew, or with options of CommitAndRelease",
+					i)
 			}
 		}
 	}

@@ -127,16 +127,16 @@ func (h *holding) checkGets(gets []types.TransactGetItem) error {
 		if rows > 1 {
 			what += " and the row of its shared lease"
 		}
-		return fmt.Errorf("leasehold: read %v: %d items: at most %d beside %s: read them in several calls", h.key, len(gets), most, what)
+		return h.c.errorf("read", h.key, "%d items: at most %d beside %s: read them in several calls", len(gets), most, what)
 	}
 	for i, g := range gets {
 		switch {
 		case g.Get == nil:
-			return fmt.Errorf("leasehold: read %v: item %d has no Get", h.key, i)
+			return h.c.errorf("read", h.key, "item %d has no Get", i)
 		case h.isOwnRow(g.Get.TableName, g.Get.Key):
-			return fmt.Errorf("leasehold: read %v: item %d is the lock's own record: Read reads it anyway; see Record and Data", h.key, i)
+			return h.c.errorf("read", h.key, "item %d is the lock's own record: Read reads it anyway; see Record and Data", i)
 		case h.session != nil && h.session.row.isOwnRow(g.Get.TableName, g.Get.Key):
-			return fmt.Errorf("leasehold: read %v: item %d is the row of this client's shared lease: Read reads it anyway", h.key, i)
+			return h.c.errorf("read", h.key, "item %d is the row of this client's shared lease: Read reads it anyway", i)
 		}
 	}
 	return nil

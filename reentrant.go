@@ -11,9 +11,9 @@ import (
 func (h *holding) refuses(want *request) error {
 	switch {
 	case !want.mayShare(h):
-		return fmt.Errorf("%w: %v: a read lock does not become a write lock, nor a plain one: release it first", ErrDeadlock, want.key)
+		return fmt.Errorf("%w: %v in table %s: a read lock does not become a write lock, nor a plain one: release it first", ErrDeadlock, want.key, h.c.cfg.Table)
 	case !want.reentrant:
-		return fmt.Errorf("%w: %v: use Reentrant to share the grant", ErrDeadlock, want.key)
+		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, want.key, h.c.cfg.Table)
 	}
 	if differs := h.differsFrom(want); differs != "" {
 		return fmt.Errorf("leasehold: acquire %v in table %s: Reentrant shares the grant as it is, and %s", want.key, h.c.cfg.Table, differs)

@@ -38,18 +38,18 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 		if h.session != nil {
 			return h.c.unsupported("WithLease together with SharedLease")
 		}
-		if err := h.c.checkLease(h.key, r.lease); err != nil {
+		if err := h.c.checkLease("renew", h.key, r.lease); err != nil {
 			return err
 		}
 	}
 	if err := h.want.checkAlone(h.c, byConfig, &r.changes); err != nil {
 		return err
 	}
-	if err := h.c.checkChanges(h.key, &r.changes); err != nil {
+	if err := h.c.checkChanges("renew", h.key, &r.changes); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("leasehold: renew %v: %w", h.key, context.Cause(ctx))
+		return h.c.errorf("renew", h.key, "%w", context.Cause(ctx))
 	}
 	done := make(chan error, 1)
 	h.c.detach(func() { done <- h.renewUntil(ctx, r) })

@@ -611,7 +611,7 @@ func TestWhatASemaphoreCannotDo(t *testing.T) {
 		for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DyndbMutex{}, layout.DynamoDLM{NoSlots: true}} {
 			c, _ := w.Client(locksOf("locks", l))
 			var unsupported *leasehold.UnsupportedError
-			if _, err := semaphore.New(c, "gpu", 3); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Layout: l.Name(), Feature: "semaphores"}) {
+			if _, err := semaphore.New(c, "gpu", 3); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: l.Name(), Feature: "semaphores"}) {
 				t.Errorf("%s: %v", l.Name(), err)
 			}
 		}
@@ -834,7 +834,7 @@ func TestThePermitsOfDynamoDLMAreItsSlots(t *testing.T) {
 			t.Errorf("a fourth: %v", err)
 		}
 		var unsupported *leasehold.UnsupportedError
-		if err := s.Resize(t.Context(), 4); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Layout: "dynamo-dlm", Feature: "Resize"}) {
+		if err := s.Resize(t.Context(), 4); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: "dynamo-dlm", Feature: "Resize"}) {
 			t.Errorf("resize: %v", err)
 		}
 		w.Release(other)

@@ -40,7 +40,7 @@ func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 				defer client.Close(t.Context())
 				_, err := client.Acquire(t.Context(), "job", c.ask)
 				var unsupported *leasehold.UnsupportedError
-				if !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Layout: c.layout.Name(), Feature: c.feature}) ||
+				if !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: c.layout.Name(), Feature: c.feature}) ||
 					!errors.Is(err, errors.ErrUnsupported) {
 					t.Errorf("acquire: %v", err)
 				}
@@ -61,7 +61,7 @@ func TestRetentionIsRefusedWhereNoReleasedRecordCouldExpire(t *testing.T) {
 		cfg := locksOf("locks", l)
 		cfg.Retention = time.Hour
 		var unsupported *leasehold.UnsupportedError
-		if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Layout: l.Name(), Feature: "Retention"}) {
+		if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: l.Name(), Feature: "Retention"}) {
 			t.Errorf("%s: %v", l.Name(), err)
 		}
 	}

@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -36,9 +35,9 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 		return r, err
 	}
 	if c.isSession(r.key) {
-		return r, fmt.Errorf("leasehold: acquire %v in table %s: the key is that of a session: choose one that does not begin so", r.key, c.cfg.Table)
+		return r, c.errorf("acquire", r.key, "the key is that of a session: choose one that does not begin so")
 	}
-	if err := c.checkLease(r.key, r.timing.Lease); err != nil {
+	if err := c.checkLease("acquire", r.key, r.timing.Lease); err != nil {
 		return r, err
 	}
 	if err := r.checkAlone(c, r.policy, &r.changes); err != nil {
@@ -52,10 +51,10 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	}
 	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
-			return r, fmt.Errorf("leasehold: %v: an expiry warning needs a function and a time of 0 or more, not %v", r.key, n.left)
+			return r, c.errorf("acquire", r.key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
-	return r, c.checkChanges(r.key, &r.changes)
+	return r, c.checkChanges("acquire", r.key, &r.changes)
 }
 
 // newEnding turns the options of a release into what becomes of the record.
@@ -71,7 +70,7 @@ func (c *Client) newEnding(h *holding, opts []ReleaseOption) (ending, error) {
 	if e.policy, err = c.checkPolicy(e.policy); err != nil {
 		return e, err
 	}
-	return e, c.checkChanges(h.key, &e.changes)
+	return e, c.checkChanges("release", h.key, &e.changes)
 }
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {
@@ -80,18 +79,18 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 	}
 	key = Key(c.proto.Complete(protocol.Key(key)))
 	if _, err := c.proto.Key(protocol.Key(key)); err != nil {
-		return key, fmt.Errorf("leasehold: %s %v in table %s: %w", op, key, c.cfg.Table, err)
+		return key, c.errorf(op, key, "%w", err)
 	}
 	return key, nil
 }
 
-func (c *Client) checkLease(key Key, lease time.Duration) error {
+func (c *Client) checkLease(op string, key Key, lease time.Duration) error {
 	if lease < minLease {
-		return fmt.Errorf("leasehold: %v: lease of %v: at least %v", key, lease, minLease)
+		return c.errorf(op, key, "lease of %v: at least %v", lease, minLease)
 	}
 	if t := c.timing.Scaled(lease); t.Skew > 0 && t.Trust() < minLease/2 {
-		return fmt.Errorf("leasehold: %v: lease of %v: the margin, %v, and the clock skew of layout %s, %v, leave %v of it to be trusted: at least %v",
-			key, lease, t.Margin, c.cfg.Layout.Name(), t.Skew, t.Trust(), minLease/2)
+		return c.errorf(op, key, "lease of %v: the margin, %v, and the clock skew of layout %s, %v, leave %v of it to be trusted: at least %v",
+			lease, t.Margin, c.cfg.Layout.Name(), t.Skew, t.Trust(), minLease/2)
 	}
 	return nil
 }
@@ -113,7 +112,7 @@ func (c *Client) checkPolicy(p policy) (policy, error) {
 	return p, nil
 }
 
-func (c *Client) checkChanges(key Key, ch *changes) error {
+func (c *Client) checkChanges(op string, key Key, ch *changes) error {
 	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
 		return c.unsupported("data")
 	}
@@ -124,20 +123,20 @@ func (c *Client) checkChanges(key Key, ch *changes) error {
 	for name, v := range ch.Attributes {
 		switch {
 		case name == "":
-			return fmt.Errorf("leasehold: %v: an attribute needs a name", key)
+			return c.errorf(op, key, "an attribute needs a name")
 		case c.proto.Reserved(name):
-			return fmt.Errorf("leasehold: %v: attribute %q is part of the lock record itself: choose another name", key, name)
+			return c.errorf(op, key, "attribute %q is part of the lock record itself: choose another name", name)
 		}
 		if v != nil { // which removes one
 			if where := emptyIn(v); where != "" {
-				return fmt.Errorf("leasehold: %v: attribute %q%s is a nil value: give it one, or leave it out", key, name, where)
+				return c.errorf(op, key, "attribute %q%s is a nil value: give it one, or leave it out", name, where)
 			}
 		}
 		size += len(name) + valueBytes(v)
 	}
 	if size > maxItemBytes {
-		return fmt.Errorf("leasehold: %v: the record would have about %d bytes: DynamoDB takes %d: keep large data elsewhere and a reference here",
-			key, size, maxItemBytes)
+		return c.errorf(op, key, "the record would have about %d bytes: DynamoDB takes %d: keep large data elsewhere and a reference here",
+			size, maxItemBytes)
 	}
 	return nil
 }

@@ -344,7 +344,7 @@ func (s *seeker) rejected(r attempts.Result[attempt]) error {
 // met enters the record that a grant of ours met.
 func (s *seeker) met(item protocol.Item) error {
 	if item == nil && s.want.ifExists {
-		return fmt.Errorf("%w: %v: IfExists acquires only a record that is there", ErrNotFound, s.want.key)
+		return fmt.Errorf("%w: %v in table %s: IfExists acquires only a record that is there", ErrNotFound, s.want.key, s.c.cfg.Table)
 	}
 	return s.see(item)
 }

@@ -205,6 +205,7 @@ func trim(err error) string {
 	var lost *leasehold.LostError
 	var changed *leasehold.ChangedError
 	var record *leasehold.RecordError
+	var unsupported *leasehold.UnsupportedError
 	switch {
 	case errors.As(err, &held):
 		return strings.Replace(text, " in table "+held.Table, "", 1)
@@ -214,6 +215,8 @@ func trim(err error) string {
 		return strings.Replace(text, " in table "+changed.Table, "", 1)
 	case errors.As(err, &record):
 		return strings.Replace(text, " in table "+record.Table, "", 1)
+	case errors.As(err, &unsupported):
+		return strings.Replace(text, " in table "+unsupported.Table, "", 1)
 	}
 	return text
 }

@@ -1,0 +1,117 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// errorTypes lists the error types of the package, from its sources.
+func errorTypes(t *testing.T) map[string]bool {
+	t.Helper()
+	method := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)\) Error\(\) string`)
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range method.FindAllStringSubmatch(string(source), -1) {
+			found["*leasehold."+m[1]] = true
+		}
+	}
+	return found
+}
+
+// typesIn adds the types of err and of all it wraps to found.
+func typesIn(err error, found map[string]bool) {
+	if err == nil {
+		return
+	}
+	found[fmt.Sprintf("%T", err)] = true
+	switch err := err.(type) {
+	case interface{ Unwrap() error }:
+		typesIn(err.Unwrap(), found)
+	case interface{ Unwrap() []error }:
+		for _, e := range err.Unwrap() {
+			typesIn(e, found)
+		}
+	}
+}
+
+func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		c, wire := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		seen := lock.Record()
+		second := func(_ any, err error) error { return err }
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		errs := map[string]error{
+			"held":      second(other.TryAcquire(t.Context(), "job")),
+			"waited":    second(other.Acquire(soon, "job")),
+			"late":      second(other.Acquire(soon, "job")),
+			"not run":   other.Do(t.Context(), "job", nil),
+			"reentrant": second(c.Acquire(lock.Context(), "job")),
+			"not there": second(c.Get(t.Context(), "job/none")),
+			"if exists": second(c.Acquire(t.Context(), "job/none", leasehold.IfExists())),
+			"sort key":  second(c.Acquire(t.Context(), "job", leasehold.WithSortKey("eu"))),
+			"no lease":  second(c.Acquire(t.Context(), "job", leasehold.WithLease(time.Nanosecond))),
+			"no data":   lock.Renew(t.Context(), leasehold.WithAttributes(map[string]types.AttributeValue{"data": nil})),
+			"commit":    lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))),
+		}
+		group := w.AcquireAll(c, leasehold.Keys("job/1", "job/2"))
+		errs["order"] = second(c.Acquire(group.Context(), "job/0"))
+		if err := other.Break(t.Context(), seen); err != nil {
+			t.Error(err)
+		}
+		errs["changed"] = other.Break(t.Context(), seen)
+		errs["lost"] = lock.Renew(t.Context())
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("job/odd"), "ownerName": lab.Str("x")})
+		errs["damaged"] = second(c.Acquire(t.Context(), "job/odd"))
+		wire.SetFault(refuse("AccessDeniedException"))
+		errs["refused"] = second(c.Acquire(t.Context(), "job/b"))
+		errs["close"] = c.Close(t.Context())
+
+		found := map[string]bool{}
+		for name, err := range errs {
+			typesIn(err, found)
+			if err == nil || !strings.Contains(err.Error(), "table locks") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s names no table, or is of several lines: %v", name, err)
+				continue
+			}
+			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
+				continue // whatever the key
+			}
+			if !strings.Contains(err.Error(), "job") {
+				t.Errorf("%s names no key: %v", name, err)
+			}
+		}
+		missing := errorTypes(t)
+		maps.DeleteFunc(missing, func(name string, _ bool) bool { return found[name] })
+		if len(missing) > 0 {
+			t.Errorf("no error of %v", missing)
+		}
+	})
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/places"
 )
 
 // Close ends the client: waiters return ErrClosed; every lock's context ends
@@ -34,7 +36,7 @@ func (c *Client) Close(ctx context.Context) error {
 
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
 	defer cancel()
-	cl := &closing{c: c, limit: limit, turns: newTurns(c.cfg.RenewConcurrency)}
+	cl := &closing{c: c, limit: limit, places: places.New(c.cfg.RenewConcurrency)}
 	held := c.byTrust()
 	cl.freeAll(held)
 	c.waitIdle(limit)
@@ -46,10 +48,10 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closing is the work of Close: to free what is held.
 type closing struct {
-	c     *Client
-	limit context.Context
-	turns *turns
-	wg    sync.WaitGroup
+	c      *Client
+	limit  context.Context
+	places *places.Places
+	wg     sync.WaitGroup
 
 	mu   sync.Mutex // guards what follows
 	busy bool       // a function in Do has not returned
@@ -105,11 +107,11 @@ func allQuiet(until context.Context, held []*holding) bool {
 	return true
 }
 
-// freeOne frees a lock, in its turn. Of those that need not wait for a function
-// in Do no more are under way than have their turn.
+// freeOne frees a lock, once there is a place for it. One that need not wait for
+// a function in Do costs no goroutine before that.
 func (cl *closing) freeOne(h *holding) {
 	if h.isQuiet() {
-		leave, ok := cl.turns.take(cl.limit)
+		leave, ok := cl.places.Take(cl.limit)
 		cl.wg.Go(func() { cl.free(h, leave, ok) })
 		return
 	}
@@ -123,12 +125,12 @@ func (cl *closing) freeOne(h *holding) {
 				h.key, context.Cause(cl.limit)))
 			return
 		}
-		leave, ok := cl.turns.take(cl.limit)
+		leave, ok := cl.places.Take(cl.limit)
 		cl.free(h, leave, ok)
 	})
 }
 
-// free frees a lock whose turn it is; not ok: there is no time left for it.
+// free frees a lock that has its place; not ok: there is no time left for it.
 func (cl *closing) free(h *holding, leave func(), ok bool) {
 	if !ok {
 		h.end(ErrClosed)
@@ -137,7 +139,7 @@ func (cl *closing) free(h *holding, leave func(), ok bool) {
 	}
 	defer leave()
 	cl.failed(cl.c.releaseWithin(cl.limit, []*release{{
-		h: h, e: ending{policy: h.want.policy}, turn: &inTurn{turns: cl.turns, leave: leave},
+		h: h, e: ending{policy: h.want.policy}, places: cl.places.Effort(leave),
 	}})[0])
 }
 

@@ -173,7 +173,7 @@ func (f *freeing) operation(next func() (attempt, *protocol.Write), shows func(p
 			return next()
 		},
 		Turn: func() (func(), error) {
-			leave, ok := f.op.turn.take(f.op.limit)
+			leave, ok := f.op.places.Take(f.op.limit)
 			if !ok {
 				return nil, context.Cause(f.op.limit)
 			}

@@ -6,14 +6,16 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/places"
 )
 
 // releasing is one effort to free a key, which several calls may wait for.
 type releasing struct {
-	limit context.Context    // of the call that makes it: once over, the effort winds up
-	ctx   context.Context    // of its requests
-	cut   context.CancelFunc // ends them, without an answer
-	turn  *inTurn            // of its requests
+	limit  context.Context    // of the call that makes it: once over, the effort winds up
+	ctx    context.Context    // of its requests
+	cut    context.CancelFunc // ends them, without an answer
+	places *places.Effort     // of its requests
 
 	done  chan struct{}
 	err   error // once done is closed
@@ -131,7 +133,7 @@ func (h *holding) release(ctx context.Context, e ending) error {
 
 // effort returns the effort to free the key that is under way or has freed it,
 // or begins one. One that only winds up, since nobody waits for it, is cut short.
-func (h *holding) effort(limit context.Context, turn *inTurn) (op *releasing, own bool) {
+func (h *holding) effort(limit context.Context, places *places.Effort) (op *releasing, own bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if op := h.releasing; op != nil && !op.failed() {
@@ -141,7 +143,7 @@ func (h *holding) effort(limit context.Context, turn *inTurn) (op *releasing, ow
 		return op, false
 	}
 	h.releasing = newReleasing(limit)
-	h.releasing.turn = turn
+	h.releasing.places = places
 	return h.releasing, true
 }
 

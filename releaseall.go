@@ -7,15 +7,16 @@ import (
 	"sync"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/places"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // release is one lock that a call releases, by itself or together with others.
 type release struct {
-	h    *holding
-	e    ending
-	turn *inTurn    // of its requests; nil: they wait for nobody
-	op   *releasing // the effort to free the key, if it is this call's
+	h      *holding
+	e      ending
+	places *places.Effort // of its requests; nil: they wait for none
+	op     *releasing     // the effort to free the key, if it is this call's
 
 	// In a transaction:
 	f       *freeing
@@ -76,7 +77,7 @@ func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
 func (r *release) claim(limit context.Context) bool {
 	r.h.look()
 	op := newReleasing(limit)
-	op.turn = r.turn
+	op.places = r.places
 	if !r.h.endWith(ErrReleased, op) {
 		return false
 	}
@@ -100,7 +101,7 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 		if r := rs[i]; r.op != nil {
 			errs[i] = r.h.outcome(limit, r.op)
 		} else {
-			errs[i] = r.h.releaseEnded(limit, r.e, r.turn)
+			errs[i] = r.h.releaseEnded(limit, r.e, r.places)
 		}
 	})
 	return errs
@@ -146,7 +147,7 @@ func (c *Client) freeTogether(rs []*release) bool {
 
 // releaseEnded frees the key of a lock that had ended before this call, if it may
 // be held yet: by an effort of its own, or by the one under way.
-func (h *holding) releaseEnded(limit context.Context, e ending, turn *inTurn) error {
+func (h *holding) releaseEnded(limit context.Context, e ending, places *places.Effort) error {
 	cause := h.ended()
 	if errors.Is(cause, ErrDetached) {
 		return ErrDetached
@@ -157,7 +158,7 @@ func (h *holding) releaseEnded(limit context.Context, e ending, turn *inTurn) er
 	}
 	trusted := lost == nil && errors.Is(cause, ErrReleased)
 	for {
-		op, own := h.effort(limit, turn)
+		op, own := h.effort(limit, places)
 		if own {
 			h.c.detach(func() { op.end(h.free(op, e, trusted)) })
 		}

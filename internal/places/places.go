@@ -1,0 +1,95 @@
+// Package places bounds how many requests of a client are under way when it has
+// many to send, as when it closes. Requests that are sent for the first time go
+// before those that are repeated, and one that hangs gives up its place: what
+// hangs or is refused holds up nothing else.
+//
+// It knows nothing of what the requests are, and sends none.
+package places
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Kept is how long one request keeps its place. One that hangs is then let be,
+// and another is sent beside it.
+const Kept = time.Second
+
+// Places are places for requests under way. They are safe for concurrent use.
+type Places struct {
+	mu              sync.Mutex
+	free            int
+	first, repeated []chan struct{} // waiting, in order; closed when they have a place
+}
+
+// New returns n places.
+func New(n int) *Places { return &Places{free: n} }
+
+// Take waits for a place for a request that is sent for the first time, and has
+// it until leave is called; false: limit came first.
+func (p *Places) Take(limit context.Context) (leave func(), ok bool) { return p.wait(limit, &p.first) }
+
+func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(), ok bool) {
+	given := make(chan struct{})
+	p.mu.Lock()
+	*line = append(*line, given)
+	p.give()
+	p.mu.Unlock()
+	select {
+	case <-given:
+	case <-limit.Done():
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(*line, given); i >= 0 {
+			*line = slices.Delete(*line, i, i+1)
+			return nil, false
+		}
+		p.free++ // it had its place by then
+		p.give()
+		return nil, false
+	}
+	end := sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.free++
+		p.give()
+	})
+	timer := time.AfterFunc(Kept, end)
+	return func() { timer.Stop(); end() }, true
+}
+
+// give gives the free places to those who wait. p.mu is held.
+func (p *Places) give() {
+	for _, line := range []*[]chan struct{}{&p.first, &p.repeated} {
+		for p.free > 0 && len(*line) > 0 {
+			close((*line)[0])
+			*line = (*line)[1:]
+			p.free--
+		}
+	}
+}
+
+// Effort takes the places of one request and its repetitions. A nil Effort waits
+// for none. It is for one goroutine.
+type Effort struct {
+	places *Places
+	leave  func() // the place that the next request has already; nil: none
+}
+
+// Effort returns an effort whose first request has its place already, until
+// leave.
+func (p *Places) Effort(leave func()) *Effort { return &Effort{places: p, leave: leave} }
+
+// Take waits for the place of the next request; false: limit came first.
+func (e *Effort) Take(limit context.Context) (leave func(), ok bool) {
+	if e == nil {
+		return func() {}, true
+	}
+	if leave := e.leave; leave != nil {
+		e.leave = nil
+		return leave, true
+	}
+	return e.places.wait(limit, &e.places.repeated)
+}

@@ -21,11 +21,11 @@ test: ## Test the library, the engine and the command; needs Go alone
 
 check: lint ## Lint and test every module, with the race detector and the real servers
 	go test -race -timeout 30m ./...
-	LEASEHOLD_SEEDS=5000 go test -timeout 60m -run '^TestSimulation$$' .
-	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' .
-	LEASEHOLD_SEEDS=2000 go test -timeout 60m -run '^TestSimulationOf(Elections|Semaphores|ReadWriteLocks)$$' .
-	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOf(OddNetworks|FailingKeys|Suspends|Closing|Breaking|Deletion|PassingOn|Groups|Outages|LayoutsByTheClock)$$' .
-	LEASEHOLD_SEEDS=60 go test -timeout 60m -run '^TestSimulationOfLoad$$' .
+	LEASEHOLD_SEEDS=5000 go test -timeout 60m -run '^TestSimulation$$' ./internal/simulation
+	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' ./internal/simulation
+	LEASEHOLD_SEEDS=2000 go test -timeout 60m -run '^TestSimulationOf(Elections|Semaphores|ReadWriteLocks)$$' ./internal/simulation
+	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOf(OddNetworks|FailingKeys|Suspends|Closing|Breaking|Deletion|PassingOn|Groups|Outages|LayoutsByTheClock)$$' ./internal/simulation
+	LEASEHOLD_SEEDS=60 go test -timeout 60m -run '^TestSimulationOfLoad$$' ./internal/simulation
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 
@@ -42,8 +42,8 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 		(cd $$(dirname $$file) && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; done
 
 soak: ## Simulate SOAKSEEDS (100000) seeds; compare the engine with dynoxide over SOAKCHECKS (20000) sequences
-	LEASEHOLD_SEEDS=$(SOAKSEEDS) go test -race -timeout 0 -v -run '^TestSimulation|^TestPhilosophersWho' -skip '^TestSimulationOfLoad$$' . | grep -v '^ *\(---\|===\) .*/'
-	LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 100)) go test -race -timeout 0 -v -run '^TestSimulationOfLoad$$' . | grep -v '^ *\(---\|===\) .*/'
+	LEASEHOLD_SEEDS=$(SOAKSEEDS) go test -race -timeout 0 -v -run '^TestSimulation|^TestPhilosophersWho' -skip '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
+	LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 100)) go test -race -timeout 0 -v -run '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 
 bench: ## Compare the engine's conditional updates with dynoxide's, five runs

@@ -59,7 +59,7 @@ func (s *server) serve(r *lab.Request) (*http.Response, error) {
 
 func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
 	thousands := 10_000
-	if raceEnabled { // make test runs it without the detector
+	if lab.Race { // make test runs it without the detector
 		thousands = 600
 	}
 	for name, tc := range map[string]struct {

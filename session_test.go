@@ -19,7 +19,7 @@ import (
 
 func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	locks := 10_000
-	if raceEnabled { // make check runs it without the detector too
+	if lab.Race { // make check runs it without the detector too
 		locks = 1_000
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -79,6 +79,14 @@ func Text(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
+// Number reads a number attribute; empty: there is none.
+func Number(item map[string]types.AttributeValue, name string) string {
+	if n, ok := item[name].(*types.AttributeValueMemberN); ok {
+		return n.Value
+	}
+	return ""
+}
+
 // Steal has somebody else hold the key, whatever its holder believes.
 func (w *World) Steal(key string) {
 	w.T.Helper()

@@ -75,6 +75,11 @@ func (w *World) Log(id string) []string {
 	return Log(w.WorkItem(id))
 }
 
+// Get reads an item of table work in a transaction.
+func Get(id string) types.TransactGetItem {
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
+}
+
 // Log returns what was appended to an item of table work.
 func Log(item map[string]types.AttributeValue) []string {
 	var out []string

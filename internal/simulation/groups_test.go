@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 // Nothing is given up.
 func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, in(groups)) }
 
-func groups(seed uint64) simPlan {
-	return simPlan{shared: seed%3 == 0, work: (*simClient).sectionOfGroups}
+func groups(seed uint64) world {
+	return world{shared: seed%3 == 0, work: (*process).sectionOfGroups}
 }
 
-func (c *simClient) sectionOfGroups(r *worker) {
+func (c *process) sectionOfGroups(r *worker) {
 	switch r.IntN(5) {
 	case 0:
 		c.oneOf(r)
@@ -32,10 +32,10 @@ func (c *simClient) sectionOfGroups(r *worker) {
 }
 
 // oneOf holds one of the keys for a while.
-func (c *simClient) oneOf(r *worker) {
+func (c *process) oneOf(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	keys := leasehold.Keys(simKeys...)
+	keys := leasehold.Keys(keyNames...)
 	if r.IntN(2) == 0 {
 		keys[0], keys[1] = keys[1], keys[0]
 	}
@@ -50,10 +50,10 @@ func (c *simClient) oneOf(r *worker) {
 }
 
 // allOf holds all the keys for a while, and commits under all of them.
-func (c *simClient) allOf(r *worker) {
+func (c *process) allOf(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	g, err := c.client.AcquireAll(ctx, leasehold.Keys(simKeys...), c.manner(r)...)
+	g, err := c.client.AcquireAll(ctx, leasehold.Keys(keyNames...), c.manner(r)...)
 	if err != nil {
 		return
 	}
@@ -93,10 +93,10 @@ func (c *simClient) allOf(r *worker) {
 }
 
 // twice enters a lock that it holds already.
-func (c *simClient) twice(r *worker) {
+func (c *process) twice(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	key := simKeys[r.IntN(len(simKeys))]
+	key := keyNames[r.IntN(len(keyNames))]
 	lock, err := c.client.Acquire(ctx, key, leasehold.IfExists())
 	if err != nil {
 		return
@@ -119,14 +119,14 @@ func (c *simClient) twice(r *worker) {
 
 // isReleased reports whether the table shows the lock's grant released, by who had
 // it.
-func (c *simClient) isReleased(lock *leasehold.Lock) bool {
+func (c *process) isReleased(lock *leasehold.Lock) bool {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	s := c.records[lock.Key().Partition]
 	return s != nil && s.released && s.grant == lock.Record().Grant && s.token == lock.Token() && !c.broken[s.grant]
 }
 
-func (c *simClient) manner(r *worker) []leasehold.AcquireOption {
+func (c *process) manner(r *worker) []leasehold.AcquireOption {
 	var opts []leasehold.AcquireOption
 	if r.IntN(4) == 0 {
 		opts = append(opts, leasehold.NoWait())
@@ -137,7 +137,7 @@ func (c *simClient) manner(r *worker) []leasehold.AcquireOption {
 	return opts
 }
 
-func (c *simClient) releases(r *worker, lock *leasehold.Lock) {
+func (c *process) releases(r *worker, lock *leasehold.Lock) {
 	if c.isDead() {
 		return
 	}

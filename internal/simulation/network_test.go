@@ -1,11 +1,10 @@
-package leasehold_test
+package simulation
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -15,59 +14,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
-
-// Everything that decides in a run comes from its seed, and from nothing whose
-// order the scheduler of Go could change. What becomes of a request is drawn
-// for the goroutine on whose behalf it is sent, for what it asks of which keys,
-// and for how many such requests went before. Whatever is on its way arrives at an
-// instant of its own: no two processes ever reach the table at the same.
-
-// drawn returns the chance of one thing in a run.
-func drawn(seed uint64, what ...any) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = fmt.Fprintln(h, what...)
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
-}
-
-// upTo draws a time that no other is likely to equal.
-func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
-	return time.Duration(r.Int64N(int64(d)))
-}
-
-// worker is one goroutine of a process, with chances of its own.
-type worker struct {
-	*rand.Rand
-	name string
-}
-
-func newWorker(seed uint64, id ...any) *worker {
-	return &worker{drawn(seed, append([]any{"worker"}, id...)...), fmt.Sprint(id...)}
-}
-
-type workerKey struct{}
-
-// ctx lets the network tell whose request it has.
-func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
-
-func onBehalf(ctx context.Context, who string) context.Context {
-	return context.WithValue(ctx, workerKey{}, who)
-}
-
-// chance is the client's own: two of its goroutines that draw at the same
-// instant draw the same, whoever comes first.
-func (c *simClient) chance() float64 { return drawn(c.seed, "chance", c.id, time.Now()).Float64() }
-
-// Each process has instants of its own, a slot in every cycle.
-const (
-	slot  = 100 * time.Nanosecond
-	cycle = (lastClient + 1) * slot
-)
-
-// after sleeps for about d, until an instant that is this process's own.
-func (c *simClient) after(d time.Duration, r *rand.Rand) {
-	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
-	time.Sleep(time.Until(until))
-}
 
 // troubles are what a network has beside losing, delaying, repeating and
 // refusing requests for a moment.
@@ -87,7 +33,7 @@ type fate struct {
 	rng         *rand.Rand // of what else happens to it
 }
 
-func (c *simClient) fateOf(ctx context.Context, sent lab.Call) fate {
+func (c *process) fateOf(ctx context.Context, sent lab.Call) fate {
 	asks := asks(sent)
 	if who, ok := ctx.Value(workerKey{}).(string); ok {
 		asks += " for " + who
@@ -121,7 +67,7 @@ func asks(c lab.Call) string {
 }
 
 // Do is the network of the process.
-func (c *simClient) Do(r *http.Request) (*http.Response, error) {
+func (c *process) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -149,7 +95,7 @@ func (c *simClient) Do(r *http.Request) (*http.Response, error) {
 }
 
 // fault is what the network does with one request.
-func (c *simClient) fault(ctx context.Context, sent lab.Call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
+func (c *process) fault(ctx context.Context, sent lab.Call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	dead, cutTil, asleepTil, outTil := c.dead, c.cutTil, c.asleepTil, c.outTil
 	c.mu.Unlock()
@@ -210,9 +156,9 @@ func (c *simClient) fault(ctx context.Context, sent lab.Call, f fate, deliver fu
 }
 
 // throttled reports whether the key of a write is too hot just now.
-func (c *simClient) throttled(sent lab.Call) bool {
+func (c *process) throttled(sent lab.Call) bool {
 	keys := sent.Keys()
-	if sent.Reads() || len(keys) == 0 || !slices.Contains(simKeys, keys[0]) {
+	if sent.Reads() || len(keys) == 0 || !slices.Contains(keyNames, keys[0]) {
 		return false
 	}
 	const window = 5 * time.Second
@@ -221,7 +167,7 @@ func (c *simClient) throttled(sent lab.Call) bool {
 }
 
 // copied delivers a request once more.
-func (c *simClient) copied(late time.Duration, deliver func() (*http.Response, error)) {
+func (c *process) copied(late time.Duration, deliver func() (*http.Response, error)) {
 	go func() {
 		c.after(late, drawn(c.seed, "copy", late))
 		_, _ = deliver()
@@ -254,7 +200,7 @@ func hang(ctx context.Context) (*http.Response, error) {
 }
 
 // pass delivers a request, and its reply if that is still waited for.
-func (c *simClient) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
+func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response
 		err error
@@ -275,6 +221,6 @@ func (c *simClient) pass(ctx context.Context, f fate, there, back time.Duration,
 }
 
 // refuse answers in the table's place.
-func (c *simClient) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
+func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) { return res, nil })
 }

@@ -1,12 +1,9 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,11 +13,7 @@ import (
 )
 
 // Twenty philosophers dine over twenty keys: each asks for some of them, in any
-// order, on the network of the simulation (sim_test.go). In every seed all who
-// are alive when the faults stop must eat once more.
-//
-//	LEASEHOLD_SEEDS=2000 go test -run TestPhilosophers .     more seeds
-//	LEASEHOLD_SEED=4711 go test -run TestPhilosophers .      one seed again
+// order. In every seed all who are alive when the faults stop must eat once more.
 
 const (
 	philosopherSeeds  = 200
@@ -29,7 +22,7 @@ const (
 )
 
 func TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd(t *testing.T) {
-	forSeeds(t, philosopherSeeds, func(t *testing.T, seed uint64) { dine(t, seed, simPlan{}, acquireAll) })
+	forSeeds(t, philosopherSeeds, func(t *testing.T, seed uint64) { dine(t, seed, world{}, acquireAll) })
 }
 
 // manners are how a philosopher takes several keys.
@@ -44,26 +37,26 @@ func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, 
 }
 
 type philosopher struct {
-	*simClient
+	*process
 	take  manners
 	alone bool // nobody else uses its client
 }
 
-func dine(t *testing.T, seed uint64, plan simPlan, take manners) {
+func dine(t *testing.T, seed uint64, plan world, take manners) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, seed, plan)
+		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		atOne := []int{1, 1, 4}[rng.IntN(3)] // client
 		if plan.alone {
 			atOne = 1
 		}
-		var clients []*simClient
+		var clients []*process
 		for id := range philosophers / atOne {
-			clients = append(clients, s.newClient(t, id, rng))
+			clients = append(clients, s.newClient(id, rng))
 		}
 		var wg sync.WaitGroup
 		for i := range philosophers {
-			p := &philosopher{simClient: clients[i/atOne], take: take, alone: atOne == 1}
+			p := &philosopher{process: clients[i/atOne], take: take, alone: atOne == 1}
 			r := newWorker(seed, p.id, i)
 			wg.Go(func() { p.dine(r) })
 		}
@@ -148,7 +141,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 		return err
 	}
 	for i, lock := range locks {
-		p.believes(p.simClient, lock)
+		p.believes(p.process, lock)
 		if lock.Key() != keys[i] {
 			p.violated("13: process %d was granted %v for %v", p.id, lock.Key(), keys[i])
 		}
@@ -181,69 +174,9 @@ func (p *philosopher) snack(r *worker) {
 	if err != nil {
 		return
 	}
-	p.believes(p.simClient, lock)
+	p.believes(p.process, lock)
 	p.rest(r, 1000)
 	if !p.isDead() && lock.Release(ctx) == nil {
 		p.releasedForGood(lock)
-	}
-}
-
-// Each of these is caught by the simulation: what would not be found by it is
-// not tested by it.
-func TestPhilosophersOfBadMannersAreFound(t *testing.T) {
-	for _, tc := range []struct {
-		name, found string
-		tamper      func(*http.Request, []byte) []byte
-		take        manners
-	}{
-		{name: "keys one by one, in any order", found: "12", take: oneByOne(true)},
-		{name: "keys one by one, kept when one is refused", found: "13", take: oneByOne(false)},
-		{name: "transactions without their conditions", found: "7", take: acquireAll,
-			tamper: func(r *http.Request, body []byte) []byte {
-				if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "TransactWriteItems") {
-					return body
-				}
-				return []byte(strings.ReplaceAll(string(body), `"ConditionExpression":"`, `"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
-			}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var problems []string
-			for seed := uint64(1); seed <= 10; seed++ {
-				found := false
-				plan := simPlan{tamper: tc.tamper, report: func(p string) {
-					problems = append(problems, p)
-					found = strings.HasPrefix(p, "invariant "+tc.found+":")
-				}}
-				t.Run(fmt.Sprint(seed), func(t *testing.T) { dine(t, seed, plan, tc.take) })
-				if found {
-					return
-				}
-			}
-			t.Errorf("invariant %s was not found broken: %q", tc.found, problems)
-		})
-	}
-}
-
-// oneByOne waits for each key in the order given while it holds those before.
-func oneByOne(releases bool) manners {
-	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
-		var locks []*leasehold.Lock
-		release := func(ctx context.Context) (err error) {
-			for _, lock := range locks {
-				err = errors.Join(err, lock.Release(ctx))
-			}
-			return err
-		}
-		for _, key := range keys {
-			lock, err := c.Acquire(ctx, key.Partition, opts...)
-			if err != nil {
-				if releases {
-					_ = release(ctx)
-				}
-				return nil, nil, err
-			}
-			locks = append(locks, lock)
-		}
-		return locks, release, nil
 	}
 }

@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ func (s *rowState) String() string {
 }
 
 // believesToRead enters a reader's lock that a process was given.
-func (c *checker) believesToRead(by *simClient, lock *leasehold.Lock) {
+func (c *checker) believesToRead(by *process, lock *leasehold.Lock) {
 	c.mu.Lock()
 	before := len(c.beliefs)
 	c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *checker) changesRow(r *request, key string, item attributeMap) {
 			r.by.owner = e.owner
 			c.grantedRow(key, grant, e, before)
 		}
-		trust := e.lease - time.Duration(float64(e.lease)*float64(simMargin)/float64(simLease))
+		trust := e.lease - time.Duration(float64(e.lease)*float64(usualMargin)/float64(usualLease))
 		if until := r.at.Add(time.Duration(float64(trust) / r.by.rate)); before.holders[grant].version != e.version && until.After(c.trusts[grant]) {
 			c.trusts[grant] = until
 		}

@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -19,21 +19,21 @@ const operator = 50
 // ever.
 func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, in(breaking)) }
 
-func breaking(seed uint64) simPlan {
-	plan := simPlan{beside: breakLocks}
+func breaking(seed uint64) world {
+	plan := world{beside: breakLocks}
 	if seed%2 == 0 {
-		plan.work = (*simClient).sectionOfGroups
+		plan.work = (*process).sectionOfGroups
 	}
 	return plan
 }
 
-func breakLocks(t *testing.T, s *sim, r *worker) {
-	c := s.newClient(t, operator, r.Rand)
+func breakLocks(t *testing.T, s *run, r *worker) {
+	c := s.newClient(operator, r.Rand)
 	defer func() { _ = c.client.Close(context.Background()) }()
 	for s.goesOn() {
 		c.rest(r, 3000)
 		ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
-		if record, err := c.client.Get(ctx, simKeys[r.IntN(len(simKeys))]); err == nil && !record.Released {
+		if record, err := c.client.Get(ctx, keyNames[r.IntN(len(keyNames))]); err == nil && !record.Released {
 			_ = c.client.Break(ctx, record)
 		}
 		cancel()
@@ -45,18 +45,18 @@ func breakLocks(t *testing.T, s *sim, r *worker) {
 // give up the order of tokens against copies of old requests, and nothing else.
 func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, in(deletion)) }
 
-func deletion(_ uint64) simPlan {
-	return simPlan{config: shortRetention, beside: deleteRecords}
+func deletion(_ uint64) world {
+	return world{config: shortRetention, beside: deleteRecords}
 }
 
-func deleteRecords(_ *testing.T, s *sim, r *worker) {
+func deleteRecords(_ *testing.T, s *run, r *worker) {
 	s.mu.Lock()
 	s.deletes = true
 	s.mu.Unlock()
 	for s.goesOn() {
 		time.Sleep(upTo(r, 2*time.Second))
 		s.mu.Lock()
-		key := simKeys[r.IntN(len(simKeys))]
+		key := keyNames[r.IntN(len(keyNames))]
 		before, item := s.records[key], attributesOf(s.w.Item(key))
 		due := item["expiresAt"] != nil && time.Unix(item.number("expiresAt"), 0).Before(time.Now())
 		if byHand := r.IntN(6) == 0; before != nil && (due || byHand) {
@@ -72,7 +72,7 @@ func deleteRecords(_ *testing.T, s *sim, r *worker) {
 }
 
 // deleteNow deletes a record, at the instant of the look at it.
-func (s *sim) deleteNow(key string) {
+func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
 		s.note("0: %v", err)
@@ -80,7 +80,7 @@ func (s *sim) deleteNow(key string) {
 }
 
 // goesOn reports whether the network still has faults.
-func (s *sim) goesOn() bool {
+func (s *run) goesOn() bool {
 	select {
 	case <-s.quit:
 		return false

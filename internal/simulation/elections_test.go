@@ -1,8 +1,7 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -33,7 +32,7 @@ func TestSimulationOfElections(t *testing.T) {
 
 // electionPlan is what tests of the simulation itself change.
 type electionPlan struct {
-	simPlan
+	world
 	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
 	observe func(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error]
 }
@@ -43,7 +42,7 @@ type leads = func(context.Context, *leasehold.Lock) error
 
 // voter is one process of a run, that leads and observes.
 type voter struct {
-	*simClient
+	*process
 	plan   electionPlan
 	e      *election.Election
 	seed   uint64
@@ -75,14 +74,14 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, seed, plan.simPlan)
+		s := newRun(t, seed, plan.world)
 		rng := rand.New(rand.NewPCG(seed, 0))
 		ctx, stop := context.WithCancel(t.Context())
 		var voters []*voter
 		var wg sync.WaitGroup
 		join := func(id int) {
-			v := &voter{simClient: s.newClient(t, id, rng), plan: plan, resign: make(chan struct{})}
-			v.e, v.seed = election.New(v.client, simKeys[0]), rng.Uint64()
+			v := &voter{process: s.newClient(id, rng), plan: plan, resign: make(chan struct{})}
+			v.e, v.seed = election.New(v.client, keyNames[0]), rng.Uint64()
 			voters = append(voters, v)
 			wg.Go(func() { v.stand(onBehalf(ctx, "the candidate")) })
 			wg.Go(func() { v.watch(onBehalf(ctx, "the observer")) })
@@ -90,7 +89,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		for id := range 2 + rng.IntN(2) {
 			join(id)
 		}
-		time.Sleep(2 * simFaults)
+		time.Sleep(2 * faultsLast)
 		close(s.quit)
 		time.Sleep(6 * time.Second) // what was delayed arrives
 
@@ -142,7 +141,7 @@ func (v *voter) stand(ctx context.Context) {
 func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	v.begins(term)
 	defer v.ends()
-	v.believes(v.simClient, term)
+	v.believes(v.process, term)
 	r := newWorker(v.seed, v.id, term.Token())
 	for {
 		select {
@@ -165,9 +164,9 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case p < 12:
 			return nil
 		case p < 36:
-			v.simClient.mu.Lock()
+			v.process.mu.Lock()
 			v.cutTil = time.Now().Add(upTo(r, 8*time.Second))
-			v.simClient.mu.Unlock()
+			v.process.mu.Unlock()
 		case p < 39:
 			v.crash()
 		case p < 43:
@@ -195,8 +194,8 @@ func (v *voter) ends() {
 }
 
 func (v *voter) crash() {
-	v.simClient.mu.Lock()
-	defer v.simClient.mu.Unlock()
+	v.process.mu.Lock()
+	defer v.process.mu.Unlock()
 	v.dead = true
 }
 
@@ -210,7 +209,7 @@ func (v *voter) watch(ctx context.Context) {
 		v.mu.Lock()
 		v.shown = l
 		v.mu.Unlock()
-		if l == nobody {
+		if l == (election.Leader{}) {
 			continue
 		}
 		v.checker.mu.Lock()
@@ -237,8 +236,8 @@ func (v *voter) leadsNow() *leasehold.Lock {
 
 // awaitLeader waits until a live process leads in another term than the last,
 // for as long as that may take.
-func awaitLeader(s *sim, voters []*voter, last *leasehold.Lock) *voter {
-	lease := float64(simLease) / slowest
+func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
+	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond
 	for began := time.Now(); time.Since(began) < most; time.Sleep(10 * time.Millisecond) {
 		for _, v := range voters {
@@ -259,95 +258,19 @@ func (v *voter) checkView(leader *voter) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if want := leaderOf(term, "of "+fmt.Sprint(leader.id)); v.shown != want {
+	if want := (election.Leader{Owner: term.Record().Owner, Value: "of " + fmt.Sprint(leader.id), Token: term.Token()}); v.shown != want {
 		v.violated("of elections: process %d is shown %v while %v leads", v.id, v.shown, want)
 	}
 }
 
 // checkTerms holds the terms against each other, in the order in which they
 // began.
-func (s *sim) checkTerms() {
+func (s *run) checkTerms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, b := range s.beliefs {
 		if i > 0 && !s.deletes && b.lock.Token() <= s.beliefs[i-1].lock.Token() {
 			s.note("of elections: term %d follows term %d", b.lock.Token(), s.beliefs[i-1].lock.Token())
-		}
-	}
-}
-
-// The simulation is itself tested: it finds what breaks the promise.
-func TestTheSimulationCatchesABrokenElection(t *testing.T) {
-	for name, tc := range map[string]struct {
-		plan electionPlan
-		want string
-	}{
-		"commits that are fenced by the owner alone": {
-			electionPlan{simPlan: simPlan{tamper: guardOnOwnerAlone}}, "invariant 4",
-		},
-		"a function that is not waited for": {
-			electionPlan{lead: leadImpatiently}, "invariant of elections: 2 functions run at once",
-		},
-		"a lost term that ends it all": {
-			electionPlan{lead: leadOnce}, "invariant of elections: Lead of process",
-		},
-		"an observer who looks no more once he has seen a leader": {
-			electionPlan{observe: observeOnce}, "invariant of elections: process",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			found := ""
-			for seed := uint64(1); seed <= 500 && found == ""; seed++ {
-				tc.plan.report = func(problem string) {
-					if strings.HasPrefix(problem, tc.want) {
-						found = fmt.Sprintf("seed %d: %s", seed, problem)
-					}
-				}
-				simulateElections(t, seed, tc.plan)
-			}
-			if found == "" {
-				t.Errorf("no violation of %s in 500 seeds", tc.want)
-			}
-			t.Log(found)
-		})
-	}
-}
-
-// leadImpatiently campaigns again while its function still runs.
-func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
-	for {
-		term, err := e.Campaign(ctx, value)
-		if err != nil {
-			return err
-		}
-		done := make(chan error, 1)
-		go func() { done <- term.Do(ctx, fn) }()
-		select {
-		case err := <-done:
-			return err
-		case <-term.Context().Done():
-			if !errors.Is(term.Err(), leasehold.ErrLost) {
-				return <-done
-			}
-		}
-	}
-}
-
-// leadOnce takes the loss of a term for the end.
-func leadOnce(ctx context.Context, e *election.Election, value string, fn leads) error {
-	term, err := e.Campaign(ctx, value)
-	if err != nil {
-		return err
-	}
-	return term.Do(ctx, fn)
-}
-
-func observeOnce(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error] {
-	return func(yield func(election.Leader, error) bool) {
-		for l, err := range e.Observe(ctx) {
-			if !yield(l, err) || err == nil && l != nobody {
-				return
-			}
 		}
 	}
 }

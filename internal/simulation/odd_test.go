@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -13,8 +13,17 @@ import (
 const worldSeeds = 50
 
 // in runs the simulation in a world, which may differ from seed to seed.
-func in(world func(seed uint64) simPlan) func(t *testing.T, seed uint64) {
-	return func(t *testing.T, seed uint64) { simulate(t, seed, world(seed)) }
+func in(of func(seed uint64) world) func(t *testing.T, seed uint64) {
+	return func(t *testing.T, seed uint64) { simulate(t, seed, of(seed)) }
+}
+
+// likewise runs the simulation in a world that is watched as w is.
+func likewise(of func(seed uint64) world) func(t *testing.T, seed uint64, w world) {
+	return func(t *testing.T, seed uint64, w world) {
+		odd := of(seed)
+		odd.tamper, odd.report, odd.told = w.tamper, w.report, w.told
+		simulate(t, seed, odd)
+	}
 }
 
 // Clients of one table are configured apart, their network repeats requests
@@ -24,9 +33,9 @@ func in(world func(seed uint64) simPlan) func(t *testing.T, seed uint64) {
 // up.
 func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, in(oddNetworks)) }
 
-func oddNetworks(seed uint64) simPlan {
-	return simPlan{
-		leases: []time.Duration{2 * time.Second, simLease, 7 * time.Second},
+func oddNetworks(seed uint64) world {
+	return world{
+		leases: []time.Duration{2 * time.Second, usualLease, 7 * time.Second},
 		net:    troubles{refusals: true, noOld: seed%2 == 0, copies: 3 * time.Minute}, forgets: seed%3 == 0,
 	}
 }
@@ -35,28 +44,28 @@ func oddNetworks(seed uint64) simPlan {
 // keys get through. Nothing is given up.
 func TestSimulationOfFailingKeys(t *testing.T) { forSeeds(t, worldSeeds, in(failingKeys)) }
 
-func failingKeys(seed uint64) simPlan {
-	return simPlan{shared: seed%3 > 0, net: troubles{keys: true}}
+func failingKeys(seed uint64) world {
+	return world{shared: seed%3 > 0, net: troubles{keys: true}}
 }
 
 // Machines are suspended for longer than a lease, and for longer than DynamoDB
 // remembers the token of a transaction. Nothing is given up.
 func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, in(suspends)) }
 
-func suspends(_ uint64) simPlan {
-	return simPlan{work: (*simClient).sectionWithSuspends}
+func suspends(_ uint64) world {
+	return world{work: (*process).sectionWithSuspends}
 }
 
 // sectionWithSuspends is section, or a commit by somebody who has all the time
 // in the world, on a machine that may be suspended meanwhile.
-func (c *simClient) sectionWithSuspends(r *worker) {
+func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
 		c.section(r)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))])
+	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))])
 	if err != nil {
 		return
 	}
@@ -76,7 +85,7 @@ func (c *simClient) sectionWithSuspends(r *worker) {
 
 // suspend has the process hear and say nothing for d, and be woken without
 // knowing it by the clock that stands still meanwhile.
-func (c *simClient) suspend(d time.Duration) {
+func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)
 	c.mu.Unlock()

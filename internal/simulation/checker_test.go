@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"bytes"
@@ -9,11 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -52,34 +49,16 @@ type checker struct {
 	permits  permitLog
 }
 
-// state is a record as the table has it.
-type state struct {
-	version, grant, owner string
-	token                 int64
-	lease                 time.Duration
-	released              bool
-	session               string // as far as the owner's name confirms it
-	by                    int    // who wrote it
-}
-
-// sessionState is a shared lease as the table has it.
-type sessionState struct {
-	by      *simClient // whose it is
-	version string
-	trust   time.Time // the latest instant that any installed renewal supports
-	dead    bool
-}
-
 // request is one request of one process.
 type request struct {
 	lab.Call
-	by *simClient
+	by *process
 	at time.Time
 }
 
 // belief is the time in which a process believes in a grant.
 type belief struct {
-	by         *simClient
+	by         *process
 	lock       *leasehold.Lock
 	grant      string
 	session    string
@@ -115,7 +94,7 @@ func (c *checker) first() string {
 }
 
 // believes enters a lock that a process was given.
-func (c *checker) believes(by *simClient, lock *leasehold.Lock) {
+func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
 		return // ended before it was told of
 	}
@@ -161,8 +140,8 @@ func (c *checker) sent(r *request) {
 }
 
 // newestBy is who believed in a grant last. c.mu is held.
-func (c *checker) newestBy(grant string) *simClient {
-	var by *simClient
+func (c *checker) newestBy(grant string) *process {
+	var by *process
 	for _, b := range c.beliefs {
 		if b.grant == grant {
 			by = b.by
@@ -233,170 +212,6 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		c.changes(r, key, item)
 	}
 	return res, nil
-}
-
-// changes enters the new state of a record.
-func (c *checker) changes(r *request, key string, item attributeMap) {
-	if item.text("kind") == "rw" {
-		c.changesRow(r, key, item)
-		return
-	}
-	now := &state{
-		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
-		token: item.number("fencingToken"), released: item.text("isReleased") == "1", by: r.by.id,
-	}
-	ms, _ := strconv.ParseInt(item.text("leaseDuration"), 10, 64)
-	now.lease = time.Duration(ms) * time.Millisecond
-	if id, ok := strings.CutPrefix(key, "leasehold/session/"); ok {
-		c.checkSession(r, id, now, item)
-		return
-	}
-	if item.text("kind") == "semaphore" {
-		c.resized(r, now, item)
-		return
-	}
-	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
-		now.session = id
-	}
-	if !now.released {
-		c.terms[[2]string{now.owner, strconv.FormatInt(now.token, 10)}] = r.by.id
-	}
-	before := c.records[key]
-	c.records[key] = now
-	c.applies(r, key, fmt.Sprintf("%+v", *now))
-	c.check(r, key, before, now, item)
-}
-
-func (c *checker) applies(r *request, key, what string) {
-	if r.by.id != lastClient {
-		c.arrived[key] = time.Now()
-	}
-	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
-}
-
-// check holds one change of a record against the invariants.
-func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
-	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
-	if c.versions[now.version] && !now.released && !c.deletes {
-		// A late duplicate of a grant that meets a released record installs its
-		// version again, with a higher token: an unsettled attempt, which no client treats as held.
-		if now.version != now.grant || c.pairs[pair] {
-			c.note("2: version %s of %s came back", now.version, key)
-		}
-		for _, b := range c.beliefs {
-			if b.grant == now.grant && b.lock.Err() == nil && !c.broken[b.grant] {
-				c.note("2: grant %s of %s was granted again while it was believed in", now.grant, key)
-			}
-		}
-	}
-	c.versions[now.version] = true
-	if now.version == "" || now.owner == "" || now.lease <= 0 {
-		c.note("10: %s lacks an attribute of the Java client: %v", key, item)
-	}
-	if _, ok := item["expiresAt"]; ok && !now.released {
-		c.note("10: %s is held and may be collected by TTL", key)
-	}
-	if now.session != "" && !now.released && now.lease != time.Hour {
-		c.note("10: %s is under a shared lease, and tells those who know none that its lease is %v", key, now.lease)
-	}
-	if !now.released {
-		lease := time.Duration(float64(now.lease-time.Duration(float64(now.lease)*float64(simMargin)/float64(simLease))) / r.by.rate)
-		if until := r.at.Add(lease); until.After(c.trusts[now.grant]) {
-			c.trusts[now.grant] = until
-		}
-		if c.over[pair] && !c.isDead(now.session) {
-			c.note("8: grant %s of %s lives on after its release was confirmed", now.grant, key)
-		}
-	}
-	if before != nil && before.grant == now.grant {
-		if now.released && r.by.id == operator {
-			c.broken[now.grant] = true
-		}
-		return // a renewal or a release
-	}
-
-	// A grant.
-	c.permits.installed(now.grant)
-	if c.pairs[pair] && !c.deletes {
-		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
-	}
-	c.pairs[pair] = true
-	if before == nil || before.released {
-		if before != nil && now.token <= before.token {
-			c.note("3: token of %s went from %d to %d", key, before.token, now.token)
-		}
-		return
-	}
-	if now.token <= before.token {
-		c.note("3: token of %s went from %d to %d", key, before.token, now.token)
-	}
-	for _, b := range c.beliefs {
-		if b.grant == before.grant && b.by == r.by && b.lock.Err() == nil {
-			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
-		}
-	}
-	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by {
-		return // handed over, or its own and believed in no more
-	}
-	if s := c.sessions[before.session]; s != nil {
-		if !s.dead && s.by != r.by {
-			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
-		}
-		return // its session is dead, or was its own and is over
-	}
-	first, ok := c.seen[r.by.id][before.version]
-	// The observer's clock may run fast, within the margin.
-	rate := r.by.rate
-	if c.told[before.version] {
-		rate = max(rate, 1) // it was aged by the wall clock
-	}
-	if watched := time.Duration(float64(r.at.Sub(first)) * rate); !ok || watched < before.lease-time.Microsecond {
-		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
-	}
-}
-
-// isDead reports whether the session of that id is marked dead: what is held
-// under it is free. c.mu is held.
-func (c *checker) isDead(session string) bool {
-	s := c.sessions[session]
-	return s != nil && s.dead
-}
-
-// checkSession holds one change of a session's row against the invariants.
-func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
-	s := c.sessions[id]
-	if s == nil {
-		s = &sessionState{by: r.by}
-		c.sessions[id] = s
-	}
-	before := s.version
-	s.version = now.version
-	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
-	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
-		c.note("10: session %s lacks an attribute: %v", id, item)
-	}
-	if item.text("dead") == "" {
-		if s.dead {
-			c.note("11: session %s was renewed after its dead mark", id)
-		}
-		if until := r.at.Add(time.Duration(float64(now.lease-now.lease/10) / r.by.rate)); until.After(s.trust) {
-			s.trust = until
-		}
-		return
-	}
-	s.dead = true
-	for _, b := range c.beliefs {
-		if b.session == id && b.lock.Err() == nil {
-			c.note("11: process %d believes in grant %s under session %s, which is marked dead", b.by.id, b.grant, id)
-		}
-	}
-	if s.by == r.by {
-		return
-	}
-	first, ok := c.seen[r.by.id][before]
-	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < now.lease-time.Microsecond {
-		c.note("11: process %d marked session %s dead having watched it for %v of %v", r.by.id, id, watched, now.lease)
-	}
 }
 
 // received enters what a reply shows the process.
@@ -474,54 +289,4 @@ func (c *checker) finish() {
 			}
 		}
 	}
-}
-
-// attributeMap is an item in DynamoDB JSON.
-type attributeMap map[string]map[string]any
-
-func (m attributeMap) text(name string) string {
-	s, _ := m[name]["S"].(string)
-	return s
-}
-
-func (m attributeMap) number(name string) int64 {
-	s, _ := m[name]["N"].(string)
-	n, _ := strconv.ParseInt(s, 10, 64)
-	return n
-}
-
-// attributesOf spells what the checker looks at of an item; nil: there is none.
-func attributesOf(item map[string]types.AttributeValue) attributeMap {
-	if item == nil {
-		return nil
-	}
-	m := attributeMap{}
-	for name, v := range item {
-		switch v := v.(type) {
-		case *types.AttributeValueMemberS:
-			m[name] = map[string]any{"S": v.Value}
-		case *types.AttributeValueMemberN:
-			m[name] = map[string]any{"N": v.Value}
-		case *types.AttributeValueMemberM:
-			inner := map[string]any{}
-			for name, v := range attributesOf(v.Value) {
-				inner[name] = v
-			}
-			m[name] = map[string]any{"M": inner}
-		}
-	}
-	return m
-}
-
-// attributes reads the item that an update returned, and leaves the reply as
-// it was.
-func attributes(res *http.Response) attributeMap {
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil
-	}
-	res.Body = io.NopCloser(bytes.NewReader(body))
-	var out struct{ Attributes attributeMap }
-	_ = json.Unmarshal(body, &out)
-	return out.Attributes
 }

@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -63,8 +63,7 @@ func simulateLoad(t *testing.T, seed uint64) {
 		}
 		cfg := lab.Config()
 		cfg.Lease, cfg.Margin, cfg.RenewEvery = loadLease, loadLease/10, loadPeriod
-		c, wire := w.Client(cfg)
-		leasehold.SetChance(c, func() float64 { return drawn(seed, "chance", time.Now()).Float64() })
+		c, wire := w.Client(cfg, lab.Chance(func() float64 { return drawn(seed, "chance", time.Now()).Float64() }))
 		wire.SetFault(l.fault)
 
 		locks := make([]*leasehold.Lock, loadLocks)
@@ -82,7 +81,7 @@ func simulateLoad(t *testing.T, seed uint64) {
 			if os.Getenv("LEASEHOLD_SEED") != "" {
 				t.Log(l.perWindow(0, loadEnd, time.Second))
 			}
-			t.Errorf("seed %d, a table that is %s: %s\nagain: LEASEHOLD_SEED=%d go test -run '^TestSimulationOfLoad$' .", seed, l.kind, problem, seed)
+			t.Errorf("seed %d, a table that is %s: %s\nagain: LEASEHOLD_SEED=%d go test -run '^TestSimulationOfLoad$' ./internal/simulation", seed, l.kind, problem, seed)
 		}
 		wire.SetFault(nil)
 		_ = c.Close(context.Background())

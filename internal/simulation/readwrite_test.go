@@ -1,12 +1,9 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,19 +16,19 @@ import (
 )
 
 func TestSimulationOfReadWriteLocks(t *testing.T) {
-	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateReadWrite(t, seed, simPlan{}) })
+	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateReadWrite(t, seed, world{}) })
 }
 
 // simulateReadWrite is simulate for processes that read and write.
-func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
+func simulateReadWrite(t *testing.T, seed uint64, plan world) {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, seed, plan)
+		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var clients []*simClient
+		var clients []*process
 		var wg sync.WaitGroup
 		for id := range 2 + rng.IntN(3) {
-			c := s.newClient(t, id, rng)
+			c := s.newClient(id, rng)
 			clients = append(clients, c)
 			for i := range 1 + rng.IntN(3) {
 				r := newWorker(seed, c.id, i)
@@ -39,7 +36,7 @@ func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
 			}
 		}
 		s.deletes = false // these rows are not deleted
-		time.Sleep(simFaults)
+		time.Sleep(faultsLast)
 		close(s.quit)
 		wg.Wait()
 		time.Sleep(6 * time.Second) // what was delayed arrives
@@ -54,10 +51,10 @@ func simulateReadWrite(t *testing.T, seed uint64, plan simPlan) {
 }
 
 // readOrWrite is one grant, from its asking to its end.
-func (c *simClient) readOrWrite(r *worker) {
+func (c *process) readOrWrite(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	key := simKeys[r.IntN(len(simKeys))]
+	key := keyNames[r.IntN(len(keyNames))]
 	l, err := rwlock.New(c.client, key)
 	if err != nil {
 		c.violated("0: %v", err)
@@ -115,11 +112,11 @@ func (c *simClient) readOrWrite(r *worker) {
 
 // checkReadWriteLiveness asks for every key once the faults have stopped: for
 // writing first, so that all that is left behind has to be dead.
-func (s *sim) checkReadWriteLiveness(t *testing.T, seed uint64) {
-	late := s.newClient(t, lastClient, rand.New(rand.NewPCG(seed, lastClient)))
+func (s *run) checkReadWriteLiveness(t *testing.T, seed uint64) {
+	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	s.deletes = false
-	most := time.Duration(float64(simLease)/late.rate) + 2*time.Second + 500*time.Millisecond
-	for _, key := range simKeys {
+	most := time.Duration(float64(usualLease)/late.rate) + 2*time.Second + 500*time.Millisecond
+	for _, key := range keyNames {
 		l, err := rwlock.New(late.client, key)
 		if err != nil {
 			t.Fatal(err)
@@ -143,46 +140,7 @@ func (s *sim) checkReadWriteLiveness(t *testing.T, seed uint64) {
 			}
 			most = 2*time.Second + 500*time.Millisecond // nobody is left
 		}
-		most = time.Duration(float64(simLease)/late.rate) + 2*time.Second + 500*time.Millisecond
+		most = time.Duration(float64(usualLease)/late.rate) + 2*time.Second + 500*time.Millisecond
 	}
 	_ = late.client.Close(context.Background())
-}
-
-// The checker is itself tested: it finds what breaks the exclusion.
-func TestTheSimulationCatchesABrokenReadWriteLock(t *testing.T) {
-	for name, tc := range map[string]struct {
-		tamper func(*http.Request, []byte) []byte
-		want   []string
-	}{
-		"a writer that does not count the readers": {notCounting, []string{"invariant 1:", "invariant 7:"}},
-		"grants that look at no writer":            {overWriters, []string{"invariant 1:", "invariant 7:"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			found := ""
-			for seed := uint64(1); seed <= 500 && found == ""; seed++ {
-				simulateReadWrite(t, seed, simPlan{tamper: tc.tamper, report: func(problem string) {
-					for _, want := range tc.want {
-						if strings.HasPrefix(problem, want) {
-							found = fmt.Sprintf("seed %d: %s", seed, problem)
-						}
-					}
-				}})
-			}
-			if found == "" {
-				t.Errorf("no violation of %v in 500 seeds", tc.want)
-			}
-			t.Log(found)
-		})
-	}
-}
-
-// notCounting lets a writer be granted however many readers there are.
-func notCounting(_ *http.Request, body []byte) []byte {
-	return regexp.MustCompile(`size\((#\d+)\) = `).ReplaceAll(body, []byte("size($1) >= "))
-}
-
-// overWriters lets a grant be made whoever is in the writer's place: no id
-// contains the first value of a grant, its kind.
-func overWriters(_ *http.Request, body []byte) []byte {
-	return regexp.MustCompile(`attribute_not_exists\((#\d+\.#\d+)\)`).ReplaceAll(body, []byte("NOT contains($1, :0)"))
 }

@@ -1,15 +1,10 @@
-package leasehold_test
+package simulation
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // commitCall is one call of Commit or CommitAndRelease in a run. Its value is
@@ -31,7 +25,7 @@ type commitCall struct {
 }
 
 // begin enters a commit of lock, and returns the value it is to note.
-func (c *simClient) begin(lock *leasehold.Lock) (*commitCall, string) {
+func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	call := &commitCall{key: lock.Key().Partition, grant: lock.Record().Grant, token: lock.Token()}
@@ -41,7 +35,7 @@ func (c *simClient) begin(lock *leasehold.Lock) (*commitCall, string) {
 	return call, call.value
 }
 
-func (c *simClient) end(call *commitCall, err error) {
+func (c *process) end(call *commitCall, err error) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	call.done, call.err = true, err
@@ -50,14 +44,14 @@ func (c *simClient) end(call *commitCall, err error) {
 // commit notes a value in the log of the lock's key: whatever the log shows, or
 // on condition that it shows as much as was read, or as much as it cannot show
 // any more. It leaves after patience at most.
-func (c *simClient) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
+func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
 	defer c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
-		items, err := lock.Read(ctx, []types.TransactGetItem{get(call.key)})
+		items, err := lock.Read(ctx, []types.TransactGetItem{lab.Get(call.key)})
 		if err != nil {
 			c.end(call, err)
 			return
@@ -169,70 +163,4 @@ func (c *checker) settleCommits() {
 			c.note("8: %s landed, and its commit failed: %v", value, call.err)
 		}
 	}
-}
-
-// The checker is itself tested: it finds what breaks the promise.
-func TestTheSimulationCatchesABrokenCommit(t *testing.T) {
-	for name, tc := range map[string]struct {
-		tamper func(*http.Request, []byte) []byte
-		want   string
-	}{
-		"a guard on the owner alone":    {guardOnOwnerAlone, "invariant 4"},
-		"a new token for every request": {newTokenEveryTime, "invariant 8"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			found := ""
-			for seed := uint64(1); seed <= 500 && found == ""; seed++ {
-				simulate(t, seed, simPlan{tamper: tc.tamper, report: func(problem string) {
-					if strings.HasPrefix(problem, tc.want) {
-						found = fmt.Sprintf("seed %d: %s", seed, problem)
-					}
-				}})
-			}
-			if found == "" {
-				t.Errorf("no violation of %s in 500 seeds", tc.want)
-			}
-			t.Log(found)
-		})
-	}
-}
-
-func newTokenEveryTime(r *http.Request, body []byte) []byte {
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") {
-		return body
-	}
-	var in struct{ ClientRequestToken string }
-	if json.Unmarshal(body, &in) != nil {
-		return body
-	}
-	return bytes.Replace(body, []byte(in.ClientRequestToken), []byte(protocol.NewVersion()), 1)
-}
-
-func guardOnOwnerAlone(r *http.Request, body []byte) []byte {
-	var in map[string]any
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") || json.Unmarshal(body, &in) != nil {
-		return body
-	}
-	items, _ := in["TransactItems"].([]any)
-	for _, item := range items {
-		check, ok := item.(map[string]any)["ConditionCheck"].(map[string]any)
-		if !ok {
-			continue
-		}
-		for _, clause := range strings.Split(check["ConditionExpression"].(string), " AND ") {
-			name, value, _ := strings.Cut(clause, " = ")
-			names, values := check["ExpressionAttributeNames"].(map[string]any), check["ExpressionAttributeValues"].(map[string]any)
-			if names[name] == "ownerName" {
-				check["ConditionExpression"] = clause
-				check["ExpressionAttributeNames"] = map[string]any{name: names[name]}
-				check["ExpressionAttributeValues"] = map[string]any{value: values[value]}
-				break
-			}
-		}
-	}
-	out, err := json.Marshal(in)
-	if err != nil {
-		return body
-	}
-	return out
 }

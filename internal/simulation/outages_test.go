@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"math/rand/v2"
@@ -13,17 +13,17 @@ import (
 // fenced is as safe as ever.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, in(outages)) }
 
-func outages(_ uint64) simPlan {
-	return simPlan{
+func outages(_ uint64) world {
+	return world{
 		config:   func(cfg *leasehold.Config, rng *rand.Rand) { cfg.HoldThroughOutage = rng.IntN(3) > 0 },
 		believes: true,
-		beside: func(_ *testing.T, s *sim, r *worker) {
+		beside: func(_ *testing.T, s *run, r *worker) {
 			for s.goesOn() {
 				time.Sleep(upTo(r, 4*time.Second))
 				for _, c := range s.clients {
 					if r.IntN(3) > 0 {
 						c.mu.Lock()
-						c.outTil = time.Now().Add(upTo(r, 2*simLease))
+						c.outTil = time.Now().Add(upTo(r, 2*usualLease))
 						c.mu.Unlock()
 					}
 				}

@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -22,10 +22,10 @@ const wallSkew = 300 * time.Millisecond
 // every other's. Nobody believes beyond what the record says, less the skew that
 // was declared, and no two at a time; free and dead locks are had in time.
 func TestSimulationOfLayoutsByTheClock(t *testing.T) {
-	forSeeds(t, worldSeeds, func(t *testing.T, seed uint64) { simulateByTheClock(t, seed, simPlan{}) })
+	forSeeds(t, worldSeeds, func(t *testing.T, seed uint64) { simulateByTheClock(t, seed, world{}) })
 }
 
-func simulateByTheClock(t *testing.T, seed uint64, plan simPlan) {
+func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	var by layout.Layout = layout.DyndbMutex{MaxSkew: wallSkew}
 	step := time.Millisecond
 	if seed%2 == 0 {
@@ -35,14 +35,14 @@ func simulateByTheClock(t *testing.T, seed uint64, plan simPlan) {
 		cfg.Table, cfg.Layout, cfg.DeleteOnRelease = "clocked", by, false
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, seed, plan)
+		s := newRun(t, seed, plan)
 		s.clocked = true
 		if err := table.Create(t.Context(), s.w.DB, table.Spec{Name: "clocked", Layout: by}); err != nil {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(seed, 5))
 		for id := range 2 + rng.IntN(2) {
-			s.clients = append(s.clients, s.newClient(t, id, rng))
+			s.clients = append(s.clients, s.newClient(id, rng))
 		}
 		var wg sync.WaitGroup
 		for _, c := range s.clients {
@@ -51,17 +51,17 @@ func simulateByTheClock(t *testing.T, seed uint64, plan simPlan) {
 				wg.Go(func() { c.work(r, c.sectionByTheClock) })
 			}
 		}
-		time.Sleep(simFaults)
+		time.Sleep(faultsLast)
 		close(s.quit)
 		wg.Wait()
 		time.Sleep(20 * time.Second) // late copies arrive
-		late := s.newClient(t, lastClient, rng)
-		for _, key := range simKeys {
+		late := s.newClient(lastClient, rng)
+		for _, key := range keyNames {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			lock, err := late.client.Acquire(ctx, key)
 			cancel()
-			if most := simLease + wallSkew + step + 2*time.Second + 100*time.Millisecond; err != nil || time.Since(began) > most {
+			if most := usualLease + wallSkew + step + 2*time.Second + 100*time.Millisecond; err != nil || time.Since(began) > most {
 				s.violated("12: %s was granted after %v (at most %v): %v", key, time.Since(began), most, err)
 			}
 			if err == nil {
@@ -79,14 +79,14 @@ func simulateByTheClock(t *testing.T, seed uint64, plan simPlan) {
 }
 
 // sectionByTheClock holds a lock for a while, and renews it by hand now and then.
-func (c *simClient) sectionByTheClock(r *worker) {
+func (c *process) sectionByTheClock(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	var opts []leasehold.AcquireOption
 	if r.IntN(4) == 0 {
 		opts = append(opts, leasehold.NoWait())
 	}
-	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))], opts...)
+	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))], opts...)
 	if err != nil {
 		return
 	}

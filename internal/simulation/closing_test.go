@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 // is given up.
 func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, in(closing)) }
 
-func closing(seed uint64) simPlan {
-	return simPlan{
+func closing(seed uint64) world {
+	return world{
 		shared: seed%3 > 0,
 		net:    troubles{copies: 20 * time.Second},
-		work:   (*simClient).sectionBeforeClose,
+		work:   (*process).sectionBeforeClose,
 	}
 }
 
 // sectionBeforeClose is section, until somebody has closed the client.
-func (c *simClient) sectionBeforeClose(r *worker) {
+func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)
 		return
@@ -28,7 +28,7 @@ func (c *simClient) sectionBeforeClose(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
 	if r.IntN(4) > 0 {
-		if lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))]); err == nil {
+		if lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))]); err == nil {
 			c.believes(c, lock)
 			c.commit(r, lock, time.Second) // it may be left on its way
 		}

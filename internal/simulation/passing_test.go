@@ -1,4 +1,4 @@
-package leasehold_test
+package simulation
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 // processes tell each other what they have observed. Nothing is given up.
 func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, in(passingOn)) }
 
-func passingOn(_ uint64) simPlan {
-	return simPlan{work: (*simClient).sectionPassedOn}
+func passingOn(_ uint64) world {
+	return world{work: (*process).sectionPassedOn}
 }
 
 // sectionPassedOn is a grant that others take up, section, or a look at what
 // another process has observed.
-func (c *simClient) sectionPassedOn(r *worker) {
+func (c *process) sectionPassedOn(r *worker) {
 	switch r.IntN(4) {
 	case 0:
 		c.learn(r)
@@ -31,10 +31,10 @@ func (c *simClient) sectionPassedOn(r *worker) {
 	}
 }
 
-func (c *simClient) passOn(r *worker) {
+func (c *process) passOn(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	lock, err := c.client.Acquire(ctx, simKeys[r.IntN(len(simKeys))])
+	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))])
 	if err != nil {
 		return
 	}
@@ -55,7 +55,7 @@ func (c *simClient) passOn(r *worker) {
 }
 
 // takeUp resumes a grant, works under it and releases it.
-func (c *simClient) takeUp(r *worker, g leasehold.Grant) {
+func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	c.rest(r, 200)
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *simClient) takeUp(r *worker, g leasehold.Grant) {
 
 // learn imports what another process has observed, as one of another host. Its
 // clock differs by less than is declared.
-func (c *simClient) learn(r *worker) {
+func (c *process) learn(r *worker) {
 	from := c.clients[r.IntN(len(c.clients))]
 	var told []leasehold.Observation
 	for _, o := range from.client.Observations() {
@@ -94,17 +94,17 @@ func (c *simClient) learn(r *worker) {
 		}
 	}
 	c.checker.mu.Unlock()
-	if err := c.client.ImportObservations(simSkew, told...); err != nil {
+	if err := c.client.ImportObservations(mostSkew, told...); err != nil {
 		c.violated("0: process %d imports observations: %v", c.id, err)
 	}
 }
 
-// simSkew is the most by which the wall clocks of two processes differ.
-const simSkew = 100 * time.Millisecond
+// mostSkew is the most by which the wall clocks of two processes differ.
+const mostSkew = 100 * time.Millisecond
 
 // wallAhead is by how much the process's wall clock is ahead.
-func (c *simClient) wallAhead() time.Duration {
-	return upTo(drawn(c.seed, "wall", c.id), simSkew*9/10).Truncate(time.Millisecond)
+func (c *process) wallAhead() time.Duration {
+	return upTo(drawn(c.seed, "wall", c.id), mostSkew*9/10).Truncate(time.Millisecond)
 }
 
 func ofAnotherHost(o leasehold.Observation) leasehold.Observation {

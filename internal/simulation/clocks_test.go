@@ -1,15 +1,15 @@
-package leasehold_test
+package simulation
 
 import (
 	"sync"
 	"time"
 )
 
-// simClocks are those of one process: they go at a rate of their own, and one
+// clocks are those of one process: they go at a rate of their own, and one
 // of them all but stands still while the machine is suspended. (All but: the
 // timers of a bubble go on, and one that fires too early by that clock is set
 // again, for as long as is left.)
-type simClocks struct {
+type clocks struct {
 	rate  float64
 	began time.Time
 
@@ -19,7 +19,7 @@ type simClocks struct {
 	since, asleep time.Time     // of the last suspend, and its end
 }
 
-func (k *simClocks) read() (mono, boot time.Duration) {
+func (k *clocks) read() (mono, boot time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -28,7 +28,7 @@ func (k *simClocks) read() (mono, boot time.Duration) {
 }
 
 // stoodStill is for how long until now. k.mu is held.
-func (k *simClocks) stoodStill(now time.Time) time.Duration {
+func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {
 		now = k.asleep
 	}
@@ -36,14 +36,14 @@ func (k *simClocks) stoodStill(now time.Time) time.Duration {
 }
 
 // jump is a suspend that nobody else has noticed.
-func (k *simClocks) jump(d time.Duration) {
+func (k *clocks) jump(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ahead += d
 }
 
 // suspend has one of the clocks stand still from now on, for d.
-func (k *simClocks) suspend(d time.Duration) {
+func (k *clocks) suspend(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()

@@ -1,0 +1,215 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/semaphore"
+)
+
+// The simulation is itself tested: what it would not find is not tested by it.
+
+// broken is a variant of the product that breaks a promise.
+type broken struct {
+	name  string   // as the package's page has it
+	finds []string // each the beginning of a violation; one of them
+	run   func(t *testing.T, seed uint64, w world)
+}
+
+// areFound runs seeds of each variant until one of them shows the violation.
+func areFound(t *testing.T, seeds uint64, variants ...broken) {
+	t.Helper()
+	page, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			if !strings.Contains(string(page), "//	"+v.name+"  ") {
+				t.Errorf("doc.go does not list %q", v.name)
+			}
+			found := ""
+			for seed := uint64(1); seed <= seeds && found == ""; seed++ {
+				v.run(t, seed, world{report: func(problem string) {
+					for _, begins := range v.finds {
+						if strings.HasPrefix(problem, begins) {
+							found = fmt.Sprintf("seed %d: %s", seed, problem)
+						}
+					}
+				}})
+			}
+			if found == "" {
+				t.Errorf("no violation of %v in %d seeds", v.finds, seeds)
+			}
+			t.Log(found)
+		})
+	}
+}
+
+// tampered runs a simulation whose requests are changed on their way.
+func tampered(tamper func(*http.Request, []byte) []byte, run func(t *testing.T, seed uint64, w world)) func(*testing.T, uint64, world) {
+	return func(t *testing.T, seed uint64, w world) {
+		w.tamper = tamper
+		run(t, seed, w)
+	}
+}
+
+func TestTheSimulationCatchesABrokenCommit(t *testing.T) {
+	areFound(t, 500,
+		broken{"a guard on the owner alone", []string{"invariant 4"}, tampered(guardOnOwnerAlone, simulate)},
+		broken{"a new token for every request", []string{"invariant 8"}, tampered(newTokenEveryTime, simulate)},
+	)
+}
+
+func TestTheSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
+	areFound(t, 500,
+		broken{"a new token for every request, in suspends", []string{"invariant 8"}, tampered(newTokenEveryTime, likewise(suspends))},
+		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
+		broken{"a guard of one lock of several, where they do", []string{"invariant 4"}, tampered(guardedByOne, likewise(breaking))},
+		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
+		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(passingOn))},
+	)
+}
+
+func TestTheSimulationCatchesABrokenReadWriteLock(t *testing.T) {
+	exclusion := []string{"invariant 1:", "invariant 7:"}
+	areFound(t, 500,
+		broken{"a writer that does not count the readers", exclusion, tampered(notCounting, simulateReadWrite)},
+		broken{"grants that look at no writer", exclusion, tampered(overWriters, simulateReadWrite)},
+	)
+}
+
+func TestTheSimulationCatchesABrokenElection(t *testing.T) {
+	elections := func(plan electionPlan) func(*testing.T, uint64, world) {
+		return func(t *testing.T, seed uint64, w world) {
+			plan.world = w
+			simulateElections(t, seed, plan)
+		}
+	}
+	areFound(t, 500,
+		broken{"commits that are fenced by the owner alone", []string{"invariant 4"}, tampered(guardOnOwnerAlone, elections(electionPlan{}))},
+		broken{"a function that is not waited for", []string{"invariant of elections: 2 functions run at once"}, elections(electionPlan{lead: leadImpatiently})},
+		broken{"a lost term that ends it all", []string{"invariant of elections: Lead of process"}, elections(electionPlan{lead: leadOnce})},
+		broken{"an observer who looks no more once he has seen a leader", []string{"invariant of elections: process"}, elections(electionPlan{observe: observeOnce})},
+	)
+}
+
+// leadImpatiently campaigns again while its function still runs.
+func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
+	for {
+		term, err := e.Campaign(ctx, value)
+		if err != nil {
+			return err
+		}
+		done := make(chan error, 1)
+		go func() { done <- term.Do(ctx, fn) }()
+		select {
+		case err := <-done:
+			return err
+		case <-term.Context().Done():
+			if !errors.Is(term.Err(), leasehold.ErrLost) {
+				return <-done
+			}
+		}
+	}
+}
+
+// leadOnce takes the loss of a term for the end.
+func leadOnce(ctx context.Context, e *election.Election, value string, fn leads) error {
+	term, err := e.Campaign(ctx, value)
+	if err != nil {
+		return err
+	}
+	return term.Do(ctx, fn)
+}
+
+func observeOnce(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error] {
+	return func(yield func(election.Leader, error) bool) {
+		for l, err := range e.Observe(ctx) {
+			if !yield(l, err) || err == nil && l != (election.Leader{}) {
+				return
+			}
+		}
+	}
+}
+
+func TestSemaphoresOfBadMannersAreFound(t *testing.T) {
+	taking := func(take permitManners) func(*testing.T, uint64, world) {
+		return func(t *testing.T, seed uint64, w world) { simulateSemaphore(t, seed, w, take) }
+	}
+	areFound(t, 200,
+		broken{"a permit that nobody has confirmed", []string{"invariant 14:"}, taking(uncounted(permitsAtFirst))},
+		broken{"permits that nobody has counted", []string{"invariant 14:"}, taking(uncounted(mostPermits))},
+		broken{"two for one", []string{"invariant 13:"}, taking(twoForOne)},
+		broken{"a permit that is forgotten", []string{"invariant 12:"}, taking(forgotten)},
+	)
+}
+
+// uncounted takes any of n permits, however many there are.
+func uncounted(n int) permitManners {
+	var permits []leasehold.Key
+	for i := range n {
+		permits = append(permits, leasehold.Key{Partition: fmt.Sprint("s/", i)})
+	}
+	return func(ctx context.Context, c *leasehold.Client, s *semaphore.Semaphore, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+		_, _ = s.Acquire(ctx, leasehold.NoWait(), leasehold.WithLease(0)) // refused, but it has agreed
+		return c.AcquireAny(ctx, permits, opts...)
+	}
+}
+
+func twoForOne(ctx context.Context, _ *leasehold.Client, s *semaphore.Semaphore, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	if _, err := s.Acquire(ctx, opts...); err != nil {
+		return nil, err
+	}
+	return s.Acquire(ctx, opts...)
+}
+
+func forgotten(ctx context.Context, _ *leasehold.Client, s *semaphore.Semaphore, _ ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	if _, err := s.Acquire(ctx, leasehold.NoWait()); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("forgotten")
+}
+
+func TestPhilosophersOfBadMannersAreFound(t *testing.T) {
+	dining := func(take manners) func(*testing.T, uint64, world) {
+		return func(t *testing.T, seed uint64, w world) { dine(t, seed, w, take) }
+	}
+	areFound(t, 10,
+		broken{"keys one by one, in any order", []string{"invariant 12:"}, dining(oneByOne(true))},
+		broken{"keys one by one, kept when one is refused", []string{"invariant 13:"}, dining(oneByOne(false))},
+		broken{"transactions without their conditions", []string{"invariant 7:"}, tampered(unconditional, dining(acquireAll))},
+	)
+}
+
+// oneByOne waits for each key in the order given while it holds those before.
+func oneByOne(releases bool) manners {
+	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
+		var locks []*leasehold.Lock
+		release := func(ctx context.Context) (err error) {
+			for _, lock := range locks {
+				err = errors.Join(err, lock.Release(ctx))
+			}
+			return err
+		}
+		for _, key := range keys {
+			lock, err := c.Acquire(ctx, key.Partition, opts...)
+			if err != nil {
+				if releases {
+					_ = release(ctx)
+				}
+				return nil, nil, err
+			}
+			locks = append(locks, lock)
+		}
+		return locks, release, nil
+	}
+}

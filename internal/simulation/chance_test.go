@@ -1,0 +1,62 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+)
+
+// Everything that decides in a run comes from its seed, and from nothing whose
+// order the scheduler of Go could change. What becomes of a request is drawn
+// for the goroutine on whose behalf it is sent, for what it asks of which keys,
+// and for how many such requests went before. Whatever is on its way arrives at an
+// instant of its own: no two processes ever reach the table at the same.
+
+// drawn returns the chance of one thing in a run.
+func drawn(seed uint64, what ...any) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, what...)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// upTo draws a time that no other is likely to equal.
+func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(d)))
+}
+
+// worker is one goroutine of a process, with chances of its own.
+type worker struct {
+	*rand.Rand
+	name string
+}
+
+func newWorker(seed uint64, id ...any) *worker {
+	return &worker{drawn(seed, append([]any{"worker"}, id...)...), fmt.Sprint(id...)}
+}
+
+type workerKey struct{}
+
+// ctx lets the network tell whose request it has.
+func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
+
+func onBehalf(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, workerKey{}, who)
+}
+
+// chance is the client's own: two of its goroutines that draw at the same
+// instant draw the same, whoever comes first.
+func (c *process) chance() float64 { return drawn(c.seed, "chance", c.id, time.Now()).Float64() }
+
+// Each process has instants of its own, a slot in every cycle.
+const (
+	slot  = 100 * time.Nanosecond
+	cycle = (lastClient + 1) * slot
+)
+
+// after sleeps for about d, until an instant that is this process's own.
+func (c *process) after(d time.Duration, r *rand.Rand) {
+	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
+	time.Sleep(time.Until(until))
+}

@@ -1,0 +1,138 @@
+package simulation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// state is a record as the table has it.
+type state struct {
+	version, grant, owner string
+	token                 int64
+	lease                 time.Duration
+	released              bool
+	session               string // as far as the owner's name confirms it
+	by                    int    // who wrote it
+}
+
+// changes enters the new state of a record.
+func (c *checker) changes(r *request, key string, item attributeMap) {
+	if item.text("kind") == "rw" {
+		c.changesRow(r, key, item)
+		return
+	}
+	now := &state{
+		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
+		token: item.number("fencingToken"), released: item.text("isReleased") == "1", by: r.by.id,
+	}
+	ms, _ := strconv.ParseInt(item.text("leaseDuration"), 10, 64)
+	now.lease = time.Duration(ms) * time.Millisecond
+	if id, ok := strings.CutPrefix(key, "leasehold/session/"); ok {
+		c.checkSession(r, id, now, item)
+		return
+	}
+	if item.text("kind") == "semaphore" {
+		c.resized(r, now, item)
+		return
+	}
+	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
+		now.session = id
+	}
+	if !now.released {
+		c.terms[[2]string{now.owner, strconv.FormatInt(now.token, 10)}] = r.by.id
+	}
+	before := c.records[key]
+	c.records[key] = now
+	c.applies(r, key, fmt.Sprintf("%+v", *now))
+	c.check(r, key, before, now, item)
+}
+
+func (c *checker) applies(r *request, key, what string) {
+	if r.by.id != lastClient {
+		c.arrived[key] = time.Now()
+	}
+	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
+}
+
+// check holds one change of a record against the invariants.
+func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
+	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
+	if c.versions[now.version] && !now.released && !c.deletes {
+		// A late duplicate of a grant that meets a released record installs its
+		// version again, with a higher token: an unsettled attempt, which no client treats as held.
+		if now.version != now.grant || c.pairs[pair] {
+			c.note("2: version %s of %s came back", now.version, key)
+		}
+		for _, b := range c.beliefs {
+			if b.grant == now.grant && b.lock.Err() == nil && !c.broken[b.grant] {
+				c.note("2: grant %s of %s was granted again while it was believed in", now.grant, key)
+			}
+		}
+	}
+	c.versions[now.version] = true
+	if now.version == "" || now.owner == "" || now.lease <= 0 {
+		c.note("10: %s lacks an attribute of the Java client: %v", key, item)
+	}
+	if _, ok := item["expiresAt"]; ok && !now.released {
+		c.note("10: %s is held and may be collected by TTL", key)
+	}
+	if now.session != "" && !now.released && now.lease != time.Hour {
+		c.note("10: %s is under a shared lease, and tells those who know none that its lease is %v", key, now.lease)
+	}
+	if !now.released {
+		lease := time.Duration(float64(now.lease-time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))) / r.by.rate)
+		if until := r.at.Add(lease); until.After(c.trusts[now.grant]) {
+			c.trusts[now.grant] = until
+		}
+		if c.over[pair] && !c.isDead(now.session) {
+			c.note("8: grant %s of %s lives on after its release was confirmed", now.grant, key)
+		}
+	}
+	if before != nil && before.grant == now.grant {
+		if now.released && r.by.id == operator {
+			c.broken[now.grant] = true
+		}
+		return // a renewal or a release
+	}
+
+	// A grant.
+	c.permits.installed(now.grant)
+	if c.pairs[pair] && !c.deletes {
+		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
+	}
+	c.pairs[pair] = true
+	if before == nil || before.released {
+		if before != nil && now.token <= before.token {
+			c.note("3: token of %s went from %d to %d", key, before.token, now.token)
+		}
+		return
+	}
+	if now.token <= before.token {
+		c.note("3: token of %s went from %d to %d", key, before.token, now.token)
+	}
+	for _, b := range c.beliefs {
+		if b.grant == before.grant && b.by == r.by && b.lock.Err() == nil {
+			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
+		}
+	}
+	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by {
+		return // handed over, or its own and believed in no more
+	}
+	if s := c.sessions[before.session]; s != nil {
+		if !s.dead && s.by != r.by {
+			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
+		}
+		return // its session is dead, or was its own and is over
+	}
+	first, ok := c.seen[r.by.id][before.version]
+	// The observer's clock may run fast, within the margin.
+	rate := r.by.rate
+	if c.told[before.version] {
+		rate = max(rate, 1) // it was aged by the wall clock
+	}
+	if watched := time.Duration(float64(r.at.Sub(first)) * rate); !ok || watched < before.lease-time.Microsecond {
+		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
+	}
+}

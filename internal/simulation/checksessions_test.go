@@ -1,0 +1,58 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+)
+
+// sessionState is a shared lease as the table has it.
+type sessionState struct {
+	by      *process // whose it is
+	version string
+	trust   time.Time // the latest instant that any installed renewal supports
+	dead    bool
+}
+
+// isDead reports whether the session of that id is marked dead: what is held
+// under it is free. c.mu is held.
+func (c *checker) isDead(session string) bool {
+	s := c.sessions[session]
+	return s != nil && s.dead
+}
+
+// checkSession holds one change of a session's row against the invariants.
+func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
+	s := c.sessions[id]
+	if s == nil {
+		s = &sessionState{by: r.by}
+		c.sessions[id] = s
+	}
+	before := s.version
+	s.version = now.version
+	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
+	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
+		c.note("10: session %s lacks an attribute: %v", id, item)
+	}
+	if item.text("dead") == "" {
+		if s.dead {
+			c.note("11: session %s was renewed after its dead mark", id)
+		}
+		if until := r.at.Add(time.Duration(float64(now.lease-now.lease/10) / r.by.rate)); until.After(s.trust) {
+			s.trust = until
+		}
+		return
+	}
+	s.dead = true
+	for _, b := range c.beliefs {
+		if b.session == id && b.lock.Err() == nil {
+			c.note("11: process %d believes in grant %s under session %s, which is marked dead", b.by.id, b.grant, id)
+		}
+	}
+	if s.by == r.by {
+		return
+	}
+	first, ok := c.seen[r.by.id][before]
+	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < now.lease-time.Microsecond {
+		c.note("11: process %d marked session %s dead having watched it for %v of %v", r.by.id, id, watched, now.lease)
+	}
+}

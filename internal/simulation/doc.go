@@ -1,0 +1,89 @@
+// Package simulation runs clients in worlds that misbehave, and checks that the
+// promises hold. It is tests alone.
+//
+//	go test -run '^TestSimulation' ./internal/simulation                         a thousand seeds of the first world, fewer of others
+//	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds
+//	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed again, with its whole history if it fails
+//
+// # A run
+//
+// Two or three clients, each as a process of its own would have, run over the
+// real SDK and the embedded engine in a bubble of virtual time:
+//
+//	 0 s   goroutines of each process go through their workload
+//	10 s   faults stop; the goroutines come to an end
+//	16 s   what was delayed has arrived; a new client asks for every key (liveness)
+//	36 s   late copies have arrived; beliefs are held against each other
+//
+// Everything that is sent, applied and believed is entered in a checker, which
+// notes what breaks one of the invariants of docs/guarantees.md, by their number.
+//
+// # The parts
+//
+//	seeds      how many, and which; TestSimulation and the others are the doors
+//	world      what is odd about a run (type world), the run itself, its report
+//	process    one client: its machine, and the life of its goroutines
+//	clocks     go at a rate of their own, jump, and stand still in suspend
+//	chance     draws everything from the seed
+//	network    loses, delays, repeats and refuses requests
+//	workloads  locks, groups, passing (on), hands (of an operator), closing, odd,
+//	           outages, wallclock, readwrite, semaphores, elections,
+//	           philosophers, load
+//	checker    what was sent, applied and believed; checkgrants, checksessions,
+//	           checkcommits, checkrows (of read/write locks), checkpermits
+//	liveness   what is free is granted in time once faults have stopped
+//	history    what happened, spelled so that two runs of a seed can be compared
+//	broken     variants that are broken on purpose, by tamper or by workload
+//
+// # Why a seed can be replayed
+//
+// Nothing is drawn whose order the scheduler of Go could change. What becomes of
+// a request comes from the seed, the goroutine that sent it, what it asks of
+// which keys, and how many such requests went before. Two processes never reach
+// the table at one instant. TestASeedGivesTheSameHistory holds that; the race
+// detector chooses goroutines at random, so that a seed that failed under it may
+// have to be run a few times.
+//
+// # Adding a fault
+//
+// One that every network has is a case in process.fault (network). One of some
+// networks only is a field of troubles, drawn from fate.odd: so the seeds of the
+// other worlds go on as they did. One that gives up a promise says so in the
+// world that has it, and the checker asks about nothing else less.
+//
+// # Adding a workload
+//
+// Write a section: what a goroutine does from asking for something to its end.
+// Tell the checker what is believed (believes), and what was released for good
+// (releasedForGood). Give its world a function of the seed and a test that runs
+// it, forSeeds(t, worldSeeds, in(yourWorld)), and name that in
+// TestASeedGivesTheSameHistory and in the Makefile. Then break what the workload
+// is about, and list the variant here.
+//
+// # What it is known to find
+//
+// Each variant is run until a seed shows the violation; a variant that is not
+// found, or not listed here, fails its test.
+//
+//	broken                                                     found as
+//	a guard on the owner alone                                 4
+//	a new token for every request                              8
+//	a new token for every request, in suspends                 8
+//	a guard on the owner alone, where locks break              4
+//	a guard of one lock of several, where they do              4
+//	commits that look at no session, while closing             4
+//	a grant that is resumed whatever it shows                  any
+//	a writer that does not count the readers                   1, 7
+//	grants that look at no writer                              1, 7
+//	commits that are fenced by the owner alone                 4, in an election
+//	a function that is not waited for                          15
+//	a lost term that ends it all                               15
+//	an observer who looks no more once he has seen a leader    15
+//	a permit that nobody has confirmed                         14
+//	permits that nobody has counted                            14
+//	two for one                                                13
+//	a permit that is forgotten                                 12
+//	keys one by one, in any order                              12
+//	keys one by one, kept when one is refused                  13
+//	transactions without their conditions                      7
+package simulation

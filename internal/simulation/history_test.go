@@ -1,0 +1,55 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// history is what happened in a run.
+type history struct {
+	began  time.Time
+	events []event
+}
+
+type event struct {
+	at   time.Duration
+	what string
+}
+
+func (h *history) enter(format string, args ...any) {
+	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
+}
+
+// lines spells the history with names in the place of what is random, which is
+// the same for every run of a seed. What happens at one instant is in no order.
+func (h *history) lines(names ids) []string {
+	events := slices.Clone(h.events)
+	slices.SortStableFunc(events, func(a, b event) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return strings.Compare(lab.Random.ReplaceAllString(a.what, ""), lab.Random.ReplaceAllString(b.what, ""))
+	})
+	lines := make([]string, len(events))
+	for i, e := range events {
+		lines[i] = fmt.Sprintf("%v %s", e.at, names.in(e.what))
+	}
+	return lines
+}
+
+// ids names what is random by the order in which it first came.
+type ids map[string]string
+
+func (n ids) in(text string) string {
+	return lab.Random.ReplaceAllStringFunc(text, func(id string) string {
+		if n[id] == "" {
+			n[id] = fmt.Sprint("#", len(n)+1)
+		}
+		return n[id]
+	})
+}

@@ -1,0 +1,61 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// attributeMap is an item in DynamoDB JSON.
+type attributeMap map[string]map[string]any
+
+func (m attributeMap) text(name string) string {
+	s, _ := m[name]["S"].(string)
+	return s
+}
+
+func (m attributeMap) number(name string) int64 {
+	s, _ := m[name]["N"].(string)
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// attributesOf spells what the checker looks at of an item; nil: there is none.
+func attributesOf(item map[string]types.AttributeValue) attributeMap {
+	if item == nil {
+		return nil
+	}
+	m := attributeMap{}
+	for name, v := range item {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			m[name] = map[string]any{"S": v.Value}
+		case *types.AttributeValueMemberN:
+			m[name] = map[string]any{"N": v.Value}
+		case *types.AttributeValueMemberM:
+			inner := map[string]any{}
+			for name, v := range attributesOf(v.Value) {
+				inner[name] = v
+			}
+			m[name] = map[string]any{"M": inner}
+		}
+	}
+	return m
+}
+
+// attributes reads the item that an update returned, and leaves the reply as
+// it was.
+func attributes(res *http.Response) attributeMap {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var out struct{ Attributes attributeMap }
+	_ = json.Unmarshal(body, &out)
+	return out.Attributes
+}

@@ -1,0 +1,59 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// stale is how old what a waiter knows of a session may be.
+func (s *run) stale() time.Duration {
+	if s.plan.shared {
+		return time.Second
+	}
+	return 0
+}
+
+// lastArrival is when faults have stopped for a key: from then on, unless a late
+// copy of a request has changed its record since, or renewed a session.
+func (s *run) lastArrival(key string, from time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, at := range s.arrived {
+		if (of == key || strings.HasPrefix(of, "session ")) && at.After(from) {
+			from = at
+		}
+	}
+	return from
+}
+
+// checkLiveness asks for every key once the faults have stopped: a free lock is
+// taken within one longest poll, a dead holder's within its lease and a poll.
+func (s *run) checkLiveness(t *testing.T, seed uint64) {
+	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
+	for _, key := range keyNames {
+		// What a live process still holds is released by its own workers, which
+		// have returned; what died, or was given up, ends with its lease.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		began := time.Now()
+		lock, err := late.client.Acquire(ctx, key)
+		cancel()
+		took := time.Since(s.lastArrival(key, began))
+		// The lease by the observer's clock, two longest polls, a round trip.
+		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
+			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
+		}
+		if err == nil {
+			s.believes(late, lock)
+			if err := lock.Release(context.Background()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+				s.violated("12: release with no fault: %v", err)
+			}
+		}
+	}
+	_ = late.client.Close(context.Background())
+}

@@ -1,0 +1,90 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestSimulation(t *testing.T) {
+	forSeeds(t, lockSeeds, func(t *testing.T, seed uint64) { simulate(t, seed, world{}) })
+}
+
+func TestSimulationOfSharedLeases(t *testing.T) {
+	forSeeds(t, lockSeeds/4, func(t *testing.T, seed uint64) { simulate(t, seed, world{shared: true}) })
+}
+
+// section is one grant, from its asking to its end.
+func (c *process) section(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	var opts []leasehold.AcquireOption
+	if r.IntN(4) == 0 {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if r.IntN(5) == 0 && !c.plan.shared {
+		opts = append(opts, leasehold.WithoutRenewal())
+	}
+	if r.IntN(6) == 0 {
+		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"by": lab.Str(fmt.Sprint(c.id))}))
+	}
+	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))], opts...)
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	if c.isDead() {
+		return
+	}
+	for range r.IntN(3) {
+		c.rest(r, 3000)
+		change := r.IntN(7)
+		if c.plan.shared && change == 2 { // cannot be detached
+			change = 0
+		}
+		switch change {
+		case 4, 5, 6:
+			c.commit(r, lock, 6*time.Second)
+		case 0:
+			_ = lock.Renew(ctx, leasehold.WithData([]byte("x")))
+		case 1:
+			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
+		case 2:
+			if lock.Err() != nil {
+				break
+			}
+			if g, err := lock.Detach(); err == nil {
+				resumed, err := c.client.Resume(ctx, g)
+				if err != nil {
+					return
+				}
+				lock = resumed
+				c.believes(c, lock)
+			}
+		}
+	}
+	if c.isDead() {
+		return
+	}
+	if r.IntN(3) == 0 {
+		c.commit(r, lock, time.Second) // it may be left on its way
+	}
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
+	defer cancel()
+	if r.IntN(4) == 0 {
+		call, value := c.begin(lock)
+		err = lock.CommitAndRelease(ctx, lab.Writes(lab.Note(lock.Key().Partition, value)))
+		c.end(call, err)
+	} else {
+		err = lock.Release(ctx)
+	}
+	if err == nil {
+		c.releasedForGood(lock)
+	}
+}

@@ -1,0 +1,113 @@
+package simulation
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// process is one process of a run.
+type process struct {
+	*run
+	id     int
+	client *leasehold.Client
+	clocks *clocks
+	rate   float64 // of its clocks
+	lease  time.Duration
+	owner  string // as its read/write locks name it; checker.mu guards it
+
+	asked map[string]uint64 // requests, by what they ask; checker.mu guards it
+	begun int               // commits; checker.mu guards it
+
+	mu        sync.Mutex
+	cutTil    time.Time // partitioned until then, or until the network is mended
+	asleepTil time.Time
+	outTil    time.Time // DynamoDB answers that it cannot
+	dead      bool
+}
+
+func (s *run) newClient(id int, rng *rand.Rand) *process {
+	c := &process{run: s, id: id, asked: map[string]uint64{}}
+	cfg := lab.Config()
+	c.lease = usualLease
+	if n := len(s.plan.leases); n > 0 {
+		c.lease = s.plan.leases[id%n]
+	}
+	s.longest = max(s.longest, c.lease)
+	cfg.Lease, cfg.Margin, cfg.RenewEvery = c.lease, c.lease/10, c.lease/4
+	cfg.PollMin, cfg.PollMax = 200*time.Millisecond, time.Second
+	cfg.ReleaseGrace = time.Second
+	cfg.LocalHandOver = 3
+	cfg.SharedLease = s.plan.shared
+	if cfg.SharedLease && id != lastClient && id%2 == 1 {
+		cfg.PollMax = 2 * usualLease // one that marks a session dead by what it read a lease ago
+	}
+	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0; cfg.DeleteOnRelease {
+		s.deletes = true
+	}
+	if s.plan.config != nil {
+		s.plan.config(&cfg, rng)
+	}
+	// Clock rates within the margin, together: a tenth.
+	c.rate = 1 + (rng.Float64()-0.5)*0.08
+	c.clocks = &clocks{rate: c.rate, began: time.Now()}
+	on := []lab.Edit{lab.Clocks(c.clocks.read), lab.Chance(c.chance)}
+	if s.plan.forgets {
+		on = append(on, lab.Memory(0))
+	}
+	c.client = s.w.ClientOf(s.w.Connect(on, func(o *dynamodb.Options) { o.HTTPClient = c }), cfg)
+	return c
+}
+
+var keyNames = []string{"a", "b"}
+
+// work is one goroutine of a process: it goes through section after section
+// until the network is mended, or its process dies.
+func (c *process) work(r *worker, section func(*worker)) {
+	c.rest(r, 20)
+	for {
+		select {
+		case <-c.quit:
+			return
+		default:
+		}
+		if c.isDead() {
+			return
+		}
+		switch p := r.IntN(100); {
+		case p < 4:
+			c.mu.Lock()
+			c.cutTil = time.Now().Add(upTo(r, 8*time.Second))
+			c.mu.Unlock()
+		case p < 6:
+			c.mu.Lock()
+			c.dead = true
+			c.mu.Unlock()
+		case p < 8:
+			c.clocks.jump(upTo(r, 6*time.Second))
+		case p < 12 && !c.clocked:
+			if _, err := c.client.TryAcquire(context.Background(), "damaged"); err == nil {
+				c.violated("10: a damaged record was granted")
+			}
+		default:
+			section(r)
+		}
+		c.rest(r, 1000)
+	}
+}
+
+func (c *process) rest(r *worker, ms int) {
+	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
+}
+
+func (c *process) isDead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}

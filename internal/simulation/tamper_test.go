@@ -1,0 +1,118 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+func newTokenEveryTime(r *http.Request, body []byte) []byte {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") {
+		return body
+	}
+	var in struct{ ClientRequestToken string }
+	if json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	return bytes.Replace(body, []byte(in.ClientRequestToken), []byte(protocol.NewVersion()), 1)
+}
+
+func guardOnOwnerAlone(r *http.Request, body []byte) []byte {
+	var in map[string]any
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") || json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	items, _ := in["TransactItems"].([]any)
+	for _, item := range items {
+		check, ok := item.(map[string]any)["ConditionCheck"].(map[string]any)
+		if !ok {
+			continue
+		}
+		for _, clause := range strings.Split(check["ConditionExpression"].(string), " AND ") {
+			name, value, _ := strings.Cut(clause, " = ")
+			names, values := check["ExpressionAttributeNames"].(map[string]any), check["ExpressionAttributeValues"].(map[string]any)
+			if names[name] == "ownerName" {
+				check["ConditionExpression"] = clause
+				check["ExpressionAttributeNames"] = map[string]any{name: names[name]}
+				check["ExpressionAttributeValues"] = map[string]any{value: values[value]}
+				break
+			}
+		}
+	}
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// guardedByOne leaves one check in a transaction.
+func guardedByOne(r *http.Request, body []byte) []byte {
+	checks := 0
+	return checking(r, body, func(string) bool { checks++; return checks == 1 })
+}
+
+func guardedByNoSession(r *http.Request, body []byte) []byte {
+	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
+}
+
+// checking leaves in a transaction the checks of keys that are kept.
+func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
+	var in map[string]any
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") || json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	var left []any
+	for i, item := range lab.TransactItems(body) {
+		if item.ConditionCheck == nil || keep(item.ConditionCheck.Key["key"].S) {
+			left = append(left, in["TransactItems"].([]any)[i])
+		}
+	}
+	in["TransactItems"] = left
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// renewedWhateverItShows lets the condition of a renewal hold for any version.
+func renewedWhateverItShows(r *http.Request, body []byte) []byte {
+	var in map[string]any
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !(lab.Call{Op: "UpdateItem", Body: body}).Renews() || json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	condition, _ := in["ConditionExpression"].(string)
+	in["ConditionExpression"] = anyVersion.ReplaceAllString(condition, "($0 OR attribute_exists($1))")
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+var anyVersion = regexp.MustCompile(`(#?\w+) IN \([^)]*\)`)
+
+// notCounting lets a writer be granted however many readers there are.
+func notCounting(_ *http.Request, body []byte) []byte {
+	return regexp.MustCompile(`size\((#\d+)\) = `).ReplaceAll(body, []byte("size($1) >= "))
+}
+
+// overWriters lets a grant be made whoever is in the writer's place: no id
+// contains the first value of a grant, its kind.
+func overWriters(_ *http.Request, body []byte) []byte {
+	return regexp.MustCompile(`attribute_not_exists\((#\d+\.#\d+)\)`).ReplaceAll(body, []byte("NOT contains($1, :0)"))
+}
+
+// unconditional lets every condition of a transaction hold.
+func unconditional(r *http.Request, body []byte) []byte {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "TransactWriteItems") {
+		return body
+	}
+	return []byte(strings.ReplaceAll(string(body), `"ConditionExpression":"`, `"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
+}

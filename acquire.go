@@ -218,7 +218,7 @@ func (a attempt) grantWithin(want *request) time.Duration {
 	limit := want.grantLimit()
 	if a.session != nil {
 		row := a.session.row
-		limit = max(min(limit, row.c.now().Remaining(row.trustedUntil())), 0)
+		limit = max(min(limit, row.lease.Remaining()), 0)
 	}
 	return limit
 }

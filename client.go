@@ -48,9 +48,8 @@ type Client struct {
 	waitFails   waitFails
 	connections connections
 	sweeping    chan struct{} // one place: who removes dead readers
-	renewals    *renewals.Queue
+	leases      *lease.Client
 	failing     failing
-	renewing    atomic.Int64
 	waiting     atomic.Int64
 
 	mu      sync.Mutex // guards what follows; never held across I/O
@@ -89,7 +88,10 @@ func New(db DB, cfg Config) (*Client, error) {
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
-	c.renewals = renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() })
+	c.leases = &lease.Client{
+		Now: func() decide.Instant { return c.now() }, Requests: c.requests, ThroughOutage: cfg.HoldThroughOutage,
+		Queue: renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() }),
+	}
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)
 	if cfg.SharedLease {
@@ -126,7 +128,7 @@ func (c *Client) holdings() []*holding {
 
 func (c *Client) keep(h *holding) {
 	c.mu.Lock()
-	if !h.isOver() && h.heads == nil {
+	if !h.lease.IsOver() && h.heads == nil {
 		c.grants++
 		c.held[h] = c.grants
 	}
@@ -153,12 +155,10 @@ type Stats struct {
 
 // Stats returns a snapshot for gauges.
 func (c *Client) Stats() Stats {
-	s := Stats{Waiting: int(c.waiting.Load()), Renewing: int(c.renewing.Load())}
+	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
 	now := c.now()
 	for _, h := range c.holdings() {
-		h.mu.Lock()
-		remaining := h.remaining(now)
-		h.mu.Unlock()
+		remaining := now.Remaining(h.lease.TrustedUntil())
 		if s.Held == 0 || remaining < s.MinRemaining {
 			s.MinRemaining = max(remaining, 0)
 		}

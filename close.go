@@ -64,7 +64,7 @@ func (c *Client) byTrust() []*holding {
 	now := c.now()
 	left := make(map[*holding]time.Duration, len(held))
 	for _, h := range held {
-		left[h] = now.Remaining(h.trustedUntil())
+		left[h] = now.Remaining(h.lease.TrustedUntil())
 	}
 	slices.SortStableFunc(held, func(a, b *holding) int { return cmp.Compare(left[a], left[b]) })
 	return held

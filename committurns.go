@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // Commits of one lock take turns with each other and with its release, by
@@ -29,31 +28,6 @@ func takeTurns(limit context.Context, holds []*holding) (late *holding, leave fu
 		}
 	}
 	return nil, leave
-}
-
-// betweenCommits keeps commits out until leave is called, so that a renewal
-// does not conflict with them; false: one is under way.
-func (h *holding) betweenCommits() (leave func(), ok bool) {
-	select {
-	case h.committing <- struct{}{}:
-		return h.endTurn, true
-	default:
-		return func() {}, false
-	}
-}
-
-// besideCommits is betweenCommits that waits for a commit under way, but for no
-// more than a quarter of the trust that is left.
-func (h *holding) besideCommits() (leave func()) {
-	patience := time.NewTimer(h.c.now().Remaining(h.trustedUntil()) / 4)
-	defer patience.Stop()
-	select {
-	case h.committing <- struct{}{}:
-		return h.endTurn
-	case <-patience.C:
-	case <-h.over:
-	}
-	return func() {}
 }
 
 func (h *holding) endTurn() { <-h.committing }

@@ -28,7 +28,7 @@ func (f *failing) add(h *holding, err error) {
 	if f.locks == nil {
 		f.locks = map[*holding]error{}
 	}
-	if !h.isOver() { // or forget has been called already
+	if !h.lease.IsOver() { // or forget has been called already
 		f.locks[h] = err
 	}
 	f.attempts++
@@ -44,7 +44,7 @@ func (f *failing) add(h *holding, err error) {
 	now := h.c.now()
 	first := true
 	for h := range locks {
-		if left := now.Remaining(h.trustedUntil()); first || left < remaining {
+		if left := now.Remaining(h.lease.TrustedUntil()); first || left < remaining {
 			worst, remaining, first = h, left, false
 		}
 	}

@@ -65,12 +65,12 @@ func (h *holding) freeingBy(op *releasing, started decide.Instant, trusted bool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.record, stored: h.stored, first: trusted, tried: &attempts.Sequence[attempt]{}}
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.currentRecord(), stored: h.lease.MayHaveStored(), first: trusted, tried: &attempts.Sequence[attempt]{}}
 	}
 	f := h.freeing
 	f.op = op
-	f.first = f.first && (f.tried.Silent() || !started.Past(h.trustEnds()))
-	f.until = started.Add(h.timing.Lease)
+	f.first = f.first && (f.tried.Silent() || !started.Past(h.lease.TrustedUntil()))
+	f.until = started.Add(h.lease.Duration())
 	return f
 }
 
@@ -137,7 +137,7 @@ func (f *freeing) spent() int {
 func (h *holding) heldUntil(end decide.Instant) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.told || errors.Is(h.cause, ErrLost) {
+	if h.told || errors.Is(h.lease.Cause(), ErrLost) {
 		return 0
 	}
 	h.told = true

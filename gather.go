@@ -387,7 +387,7 @@ func (g *gathering) inOrder() ([]*holding, error) {
 		if !slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
 			for i, s := range g.parts {
 				if s.want.manual {
-					held[i].renewByHand()
+					held[i].lease.ByHand()
 				}
 			}
 			return held, nil
@@ -435,18 +435,4 @@ func (g *gathering) taken() []*holding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.inHand
-}
-
-// renewByHand ends the background renewals of a holding whose caller wants none.
-func (h *holding) renewByHand() {
-	select {
-	case h.writing <- struct{}{}:
-		defer func() { <-h.writing }()
-	case <-h.over:
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.manual = true
-	h.c.renewals.Remove(h.renewal)
 }

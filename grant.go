@@ -90,11 +90,9 @@ func (l *Lock) Detach() (Grant, error) {
 		return Grant{}, h.ended()
 	}
 	h.c.lines.Pass(h.key, h)
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	return Grant{
 		Table: h.c.cfg.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
-		Versions: h.asHeld().Versions, Lease: h.timing.Lease, TrustedUntil: until,
+		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,
 	}, nil
 }
 
@@ -210,7 +208,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 			return a, c.proto.Renew(protocol.Hold{
 				Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
 				Versions: slices.Concat(versions, tried.Versions()),
-			}, renewalOf(a, protocol.Changes(r.changes)))
+			}, protocol.Renewal{Version: a.version, Lease: a.lease, Now: time.Now(), Changes: protocol.Changes(r.changes)})
 		},
 		Within: func(attempt) time.Duration { return want.grantLimit() },
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {

@@ -137,12 +137,11 @@ func (h *holding) guardLoss(item protocol.Item, err error) *LostError {
 
 // endedOtherwise is why the grant was given up here, nil if it was not.
 func (h *holding) endedOtherwise() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if errors.Is(h.cause, ErrLost) {
+	cause := h.lease.Cause()
+	if errors.Is(cause, ErrLost) {
 		return nil
 	}
-	return h.cause
+	return cause
 }
 
 // gone says how a record shows that the grant has ended, "" if it stands. A

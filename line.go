@@ -22,7 +22,7 @@ type caller struct {
 func newLines(cfg Config) *lines {
 	return line.New[Key, caller](line.Config[*holding, Record]{
 		HandOvers: cfg.LocalHandOver, PollMin: cfg.PollMin, PollMax: cfg.PollMax,
-		Age: (*holding).age, Ended: (*holding).isOver, Holder: (*holding).currentRecord,
+		Age: (*holding).age, Ended: func(h *holding) bool { return h.lease.IsOver() }, Holder: (*holding).currentRecord,
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
 // Lock is one grant of one key. Its methods are safe for concurrent use;
@@ -13,7 +15,8 @@ type Lock struct {
 	ctx    *lockContext
 	cancel context.CancelCauseFunc
 
-	closed bool // released while other handles share the grant; h.mu guards it
+	closed   bool             // released while other handles share the grant; h.mu guards it
+	warnings []*lease.Warning // h.mu guards them
 }
 
 // Key returns the key.
@@ -58,9 +61,7 @@ func (l *Lock) TookOver() (Record, bool) {
 
 // TrustedUntil is when trust ends if no renewal succeeds.
 func (l *Lock) TrustedUntil() time.Time {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	return time.Now().Add(l.h.remaining(l.h.c.now())).Round(0)
+	return time.Now().Add(l.h.lease.Remaining()).Round(0)
 }
 
 // Do calls fn with Bind(ctx), and releases when fn returns, panics or exits. A

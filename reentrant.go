@@ -24,9 +24,7 @@ func (h *holding) refuses(want *request) error {
 // differsFrom says what was asked for that the grant is not and the record does
 // not show; empty: nothing. It sends nothing, so that it can store nothing.
 func (h *holding) differsFrom(want *request) string {
-	h.mu.Lock()
-	r, lease := h.record, h.timing.Lease
-	h.mu.Unlock()
+	r, lease := h.currentRecord(), h.lease.Duration()
 	switch {
 	case want.asked.lease != 0 && want.asked.lease != lease:
 		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, want.asked.lease)
@@ -61,12 +59,12 @@ func (h *holding) share(ctx context.Context, want *request) (*Lock, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
-		err = h.cause
+		err = h.lease.Cause()
 	}
 	if err != nil {
 		l.cancel(err)
 		return nil, err
 	}
-	h.armWarnings(l, want.warnings)
+	l.warn(want.warnings)
 	return l, nil
 }

@@ -107,12 +107,12 @@ func (l *Lock) leaveToOthers() bool {
 		l.h.mu.Unlock()
 		return true
 	}
-	if l.h.cause != nil || len(l.h.handles) == 1 {
+	if l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
 		l.h.mu.Unlock()
 		return false
 	}
 	l.closed = true
-	l.h.dropWarnings(l)
+	l.dropWarnings()
 	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Lock) bool { return o == l })
 	l.h.mu.Unlock()
 	l.cancel(ErrReleased)

@@ -75,7 +75,7 @@ func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
 // claim ends the trust and makes this call's the effort that frees the key,
 // unless the lock had ended before.
 func (r *release) claim(limit context.Context) bool {
-	r.h.look()
+	r.h.lease.Look()
 	op := newReleasing(limit)
 	op.places = r.places
 	if !r.h.endWith(ErrReleased, op) {

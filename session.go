@@ -71,7 +71,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	case before.row.ended() != nil:
 		// Its locks are lost; that others may have them at once needs the mark.
 		c.detach(func() { _ = before.row.release(ctx, ending{policy: keepRecord}) })
-	case c.now().Past(before.row.trustedUntil()): // held on to through an outage
+	case before.row.lease.Remaining() <= 0: // held on to through an outage
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: errSessionOut}
 	default:
 		return before, nil
@@ -133,7 +133,7 @@ func (s *session) join(h *holding) {
 	s.mu.Lock()
 	s.locks[h] = true
 	s.mu.Unlock()
-	if s.row.isOver() {
+	if s.row.lease.IsOver() {
 		s.loseOne(h)
 	}
 }
@@ -168,7 +168,7 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 			if place == s.queue {
 				defer func() { <-s.queue }()
 			}
-		case <-s.row.over:
+		case <-s.row.lease.Over():
 			return func() {}
 		case <-ctx.Done():
 			return func() {}
@@ -208,13 +208,9 @@ func (s *session) lossOf(h *holding) *LostError {
 }
 
 // renewed makes the locks' warnings ready again: the session is trusted longer.
-func (s *session) renewed(now decide.Instant) {
+func (s *session) renewed() {
 	for _, h := range s.members() {
-		h.mu.Lock()
-		if h.cause == nil {
-			h.rearmWarnings(now)
-		}
-		h.mu.Unlock()
+		h.lease.Rearm()
 	}
 }
 

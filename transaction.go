@@ -90,7 +90,7 @@ func (t *transaction) lost(r fence.Result) error {
 		}
 	}
 	t.losses = loseBy(failed, t.holds, func(h *holding) error {
-		if !h.isOver() {
+		if !h.lease.IsOver() {
 			return r.Err
 		}
 		if otherwise := t.ended(h); !errors.Is(otherwise, ErrLost) {
@@ -127,18 +127,11 @@ func (t *transaction) Throttled(err error) {
 // outlived says how a lock that was given up here would be lost by now, nil while
 // it would still be trusted.
 func (h *holding) outlived() error {
-	if h.session != nil {
-		if h.session.row.ended() == nil {
-			return nil
-		}
-		return h.session.lossOf(h)
-	}
-	h.mu.Lock()
-	now := h.c.now()
-	lasts := !now.Past(h.until) || h.throughOutage(now)
-	h.mu.Unlock()
-	if lasts {
+	if h.lease.Lasts() {
 		return nil
+	}
+	if h.session != nil {
+		return h.session.lossOf(h)
 	}
 	return h.lostError(LostExpired, nil, nil)
 }

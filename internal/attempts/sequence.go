@@ -176,13 +176,24 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	if op.Within != nil {
 		within = op.Within(a)
 	}
-	q.Add(a) // while it is under way its effect is as unknown as without an answer
+	q.Add(a)
+	r := q.Send(ctx, s, op, a, w, within)
+	if r.Outcome == Applied {
+		q.Drop(a.ID())
+	}
+	return r
+}
+
+// Send sends an attempt that was added already, since while it is under way its
+// effect is as unknown as without an answer. It is Try for those who share the
+// sequence with others: one that was applied stays among the unanswered until
+// its caller has entered what that changes, and then calls Settle.
+func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write, within time.Duration) Result[A] {
 	reply := s.Write(ctx, w, within)
 	r := Result[A]{Attempt: a, Item: reply.Item, Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
 	switch {
 	case reply.Effect == decide.Applied:
 		r.Outcome = Applied
-		q.Drop(a.ID())
 		return r
 	case reply.Cause == decide.ConditionFailed:
 		return q.met(ctx, s, op, r, reply.Old)
@@ -241,14 +252,13 @@ func (q *Sequence[A]) met(ctx context.Context, s *Sender, op Operation[A], r Res
 		}
 		r.Item = item
 	}
-	sent := q.Unanswered()
-	q.Drop(r.Attempt.ID())
 	if op.Shows != nil {
-		if a, ok := op.Shows(r.Item, sent); ok {
+		if a, ok := op.Shows(r.Item, q.Unanswered()); ok {
 			r.Outcome, r.Earlier, r.Attempt = Applied, true, a
 			return r
 		}
 	}
+	q.Drop(r.Attempt.ID())
 	r.Outcome = Rejected
 	return r
 }

@@ -1,0 +1,315 @@
+package lease
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
+)
+
+// Client is what the leases of one client have in common.
+type Client struct {
+	Now           func() decide.Instant // both clocks
+	Requests      *attempts.Sender
+	Queue         *renewals.Queue // of renewals in the background
+	ThroughOutage bool            // trust outlasts the lease while DynamoDB answers that it cannot
+
+	sending atomic.Int64
+}
+
+// Sending returns how many renewals are in flight.
+func (c *Client) Sending() int { return int(c.sending.Load()) }
+
+// Terms are what a lease begins with.
+type Terms struct {
+	Timing Timing
+	Manual bool            // nothing renews it but calls of Renew
+	Parent *Lease          // by which it is trusted, instead of by its own; nil: none
+	Key    protocol.Key    // of the record
+	Values context.Context // of the renewals in the background
+	Turn   chan struct{}   // one place: of transactions that name the record
+}
+
+// Holder is what has a lease: it spells the writes and reads the records of what
+// was granted, and is told what becomes of the lease. No method is called with a
+// mutex held.
+type Holder interface {
+	// Renewal spells attempt a. Its condition names versions.
+	Renewal(a Attempt, versions []string, ch protocol.Changes) *protocol.Write
+
+	// Decode reads an item as the record of the grant.
+	Decode(item protocol.Item) (protocol.Record, error)
+
+	// Stands reports whether an item, nil for none, shows that the grant stands.
+	Stands(item protocol.Item) bool
+
+	// Lost is told that trust can last no longer. It has to call Lease.End, since
+	// it alone knows what to say of it.
+	Lost(why Loss)
+
+	// Extended is told that an attempt was applied by which the lease is trusted
+	// for longer, before the turn of the renewal ends.
+	Extended()
+
+	// Renewed and Failed are told how an attempt to renew ended that did not end
+	// the lease, once others may have their turn.
+	Renewed(r Report)
+	Failed(r Report)
+}
+
+// Loss is how a lease was lost.
+type Loss struct {
+	Reason Reason
+	Item   protocol.Item // Gone: what the record shows; nil: it is not there
+	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoding
+}
+
+// Reason is why a lease was lost.
+type Reason int
+
+// The reasons.
+const (
+	Expired    Reason = iota // its time is over
+	Paused                   // its time is over, and no renewal came to its turn: nothing ran here
+	Gone                     // the record shows another grant, or a version that is not ours
+	Unreadable               // what a renewal wrote does not decode
+	WithParent               // its parent has ended
+)
+
+// Report is how one attempt to renew ended.
+type Report struct {
+	Requests  int
+	Took      time.Duration
+	Item      protocol.Item // Renewed: the record, as the reply shows it; nil: another reply showed it
+	Remaining time.Duration // Failed: of trust
+	Err       error         // Failed
+	Throttled bool          // Failed: throttled, or in conflict
+}
+
+// Lease is how long something that was granted may be trusted. It is safe for
+// concurrent use.
+type Lease struct {
+	c      *Client
+	terms  Terms
+	holder Holder
+
+	over    chan struct{}              // closed when trust has ended
+	place   chan struct{}              // one place: renewals exclude each other
+	pending attempts.Sequence[Attempt] // renewals without an answer
+
+	mu       sync.Mutex // guards what follows; never held across I/O
+	cause    error      // why trust ended; nil while it lasts
+	timing   Timing
+	manual   bool
+	until    decide.Instant
+	record   protocol.Record // as of the last write known to have been applied
+	begun    bool            // a renewal has come to its turn since the last that was applied
+	lastErr  error           // of the last renewal
+	outage   *decide.Instant // the last reply, if it said that DynamoDB is out
+	expiry   *time.Timer
+	renewal  *renewals.Lease // nil: manual
+	warnings []*Warning
+}
+
+// New returns the lease of what attempt a was granted, as record shows it. It is
+// trusted from then on; its timers wait for Start.
+func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
+	l := &Lease{
+		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
+		over: make(chan struct{}), place: make(chan struct{}, 1),
+	}
+	l.until = l.trustedFrom(l.timing, a)
+	return l
+}
+
+// Start lets time run: the lease is renewed, unless it is manual, and expires.
+func (l *Lease) Start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return
+	}
+	now := l.c.Now()
+	l.expiry = time.AfterFunc(max(now.Remaining(l.until), 0), l.Look)
+	if !l.manual {
+		l.renewal = l.c.Queue.Add(l.timing.Times(), now.Remaining(l.until), l.due)
+	}
+}
+
+// trustedFrom is the instant up to which the lease is trusted of its own once a
+// has been applied. Under a parent no instant is too late: what stands in the
+// record is for readers that know nothing of the parent.
+func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
+	if l.terms.Parent != nil {
+		return decide.Never
+	}
+	return t.TrustedFrom(a.Sent)
+}
+
+// trustEnds is when trust ends if nothing is renewed. l.mu is held.
+func (l *Lease) trustEnds() decide.Instant {
+	if l.terms.Parent == nil {
+		return l.until
+	}
+	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // a parent locks nothing of its children's
+}
+
+// TrustedUntil is when trust ends if nothing is renewed, or would have ended.
+func (l *Lease) TrustedUntil() decide.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trustEnds()
+}
+
+// Remaining is the trust that is left now.
+func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
+
+// Look ends the trust if its time has come. Whoever wants to know calls it, the
+// expiry timer when nobody does.
+func (l *Lease) Look() {
+	if parent := l.terms.Parent; parent != nil {
+		parent.Look()
+		if parent.IsOver() && !l.IsOver() {
+			l.holder.Lost(Loss{Reason: WithParent})
+			return
+		}
+	}
+	l.mu.Lock()
+	if l.cause != nil {
+		l.mu.Unlock()
+		return
+	}
+	now := l.c.Now()
+	if remaining := now.Remaining(l.until); remaining > 0 {
+		// The clock that runs on in suspend may have come nearer to the end.
+		l.expiry.Reset(remaining)
+		l.mu.Unlock()
+		return
+	}
+	if l.throughOutage(now) {
+		l.expiry.Reset(l.timing.Every)
+		l.mu.Unlock()
+		return
+	}
+	loss := Loss{Reason: Expired, Err: l.lastErr}
+	if !l.manual && !l.begun && !l.c.Queue.Waited(l.renewal) {
+		// Trust leaves room for several renewals. That none has even come to
+		// its turn means that nothing ran here.
+		loss.Reason = Paused
+	}
+	l.mu.Unlock()
+	l.holder.Lost(loss)
+}
+
+// throughOutage reports whether the lease is trusted although it has run out,
+// because DynamoDB answers that it cannot: nobody else could be granted anything,
+// if that is what everybody hears. An answer counts for a lease. l.mu is held.
+func (l *Lease) throughOutage(now decide.Instant) bool {
+	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
+}
+
+// hasRunOut reports whether the lease's own time is over. l.mu is held.
+func (l *Lease) hasRunOut(now decide.Instant) bool {
+	return now.Past(l.until) && !l.throughOutage(now)
+}
+
+// End ends the trust for good, once, and reports whether this call did.
+func (l *Lease) End(cause error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return false
+	}
+	l.cause = cause
+	close(l.over)
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
+	if l.renewal != nil {
+		l.c.Queue.Remove(l.renewal)
+	}
+	for _, w := range l.warnings {
+		w.timer.Stop()
+	}
+	return true
+}
+
+// Ended returns why trust ended, nil while it lasts.
+func (l *Lease) Ended() error {
+	l.Look()
+	return l.Cause()
+}
+
+// Cause is Ended without a look at the clock.
+func (l *Lease) Cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+// Over is closed once trust has ended.
+func (l *Lease) Over() <-chan struct{} { return l.over }
+
+// IsOver reports whether trust has ended, without a look at the clock.
+func (l *Lease) IsOver() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Lasts reports whether a lease that was given up would be trusted yet.
+func (l *Lease) Lasts() bool {
+	if parent := l.terms.Parent; parent != nil && parent.Ended() != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.hasRunOut(l.c.Now())
+}
+
+// Record returns the record as of the last write that is known to have been
+// applied.
+func (l *Lease) Record() protocol.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record
+}
+
+// Duration is how long a renewal lasts.
+func (l *Lease) Duration() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.timing.Lease
+}
+
+// Versions returns the versions that the record may show: the last one known to
+// have been applied, and those of renewals that have had no answer. Once the
+// lease has ended none is added.
+func (l *Lease) Versions() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.versions()
+}
+
+func (l *Lease) versions() []string {
+	return append([]string{l.record.Version}, l.pending.Versions()...)
+}
+
+// MayHaveStored reports whether a renewal without an answer was to store
+// something of the caller's.
+func (l *Lease) MayHaveStored() bool {
+	for _, a := range l.pending.Unanswered() {
+		if a.Stores {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,355 @@
+package lease
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
+)
+
+// Attempt is one write by which a lease begins or is renewed. Its version is
+// never used again.
+type Attempt struct {
+	Version string
+	Sent    decide.Instant // before the request left
+	Lease   time.Duration
+	Stores  bool // something of the caller's
+}
+
+// ID is the attempt's version.
+func (a Attempt) ID() string { return a.Version }
+
+// Changes are what a renewal changes besides.
+type Changes struct {
+	Lease  time.Duration // 0: as it is
+	Record protocol.Changes
+}
+
+// stores reports whether the record is changed by something of the caller's.
+func (ch Changes) stores() bool { return ch.Record.SetData || len(ch.Record.Attributes) > 0 }
+
+// Renew renews until that has succeeded, ctx or the lease ends, or it is refused.
+// Between its attempts others may renew. An error is the cause of the lease's
+// end, that of ctx if nothing was sent, or else the *attempts.Failure of the last
+// attempt; unknown is whether one of them had no answer.
+func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
+	var last error
+	err = l.c.Requests.Repeat(ctx, func() error {
+		if !l.enter(ctx) {
+			switch {
+			case l.IsOver():
+				return l.Cause()
+			case last == nil:
+				return context.Cause(ctx)
+			}
+			return last
+		}
+		r := l.try(ctx, ch, l.turn(l.awaitTurn()))
+		unknown = unknown || r.Outcome == attempts.Unanswered
+		switch r.Outcome {
+		case attempts.Applied:
+			return nil
+		case attempts.Rejected:
+			return r.Err
+		}
+		last = &attempts.Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
+		return last
+	}, func(*attempts.Failure) error { return l.Ended() })
+	return unknown, err
+}
+
+// ByHand ends the renewals in the background. One under way is waited for.
+func (l *Lease) ByHand() {
+	if !l.enter(context.Background()) {
+		return
+	}
+	defer l.leave()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.manual = true
+	if l.renewal != nil {
+		l.c.Queue.Remove(l.renewal)
+	}
+}
+
+// enter keeps other renewals out until leave; false: ctx or trust ended before.
+func (l *Lease) enter(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case l.place <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-l.over:
+	}
+	return false
+}
+
+func (l *Lease) leave() { <-l.place }
+
+// turn returns what ends a turn to renew, and lets transactions have theirs that
+// waited for it: once, however often it is called.
+func (l *Lease) turn(leave func()) (end func()) {
+	return sync.OnceFunc(func() {
+		leave()
+		l.leave()
+	})
+}
+
+// awaitTurn waits until no transaction names the record, since a renewal would
+// conflict with it, but for no more than a quarter of the trust that is left.
+func (l *Lease) awaitTurn() (leave func()) {
+	patience := time.NewTimer(l.Remaining() / 4)
+	defer patience.Stop()
+	select {
+	case l.terms.Turn <- struct{}{}:
+		return l.leaveTurn
+	case <-patience.C:
+	case <-l.over:
+	}
+	return func() {}
+}
+
+func (l *Lease) leaveTurn() { <-l.terms.Turn }
+
+// due sends one renewal in the background. It waits for other writes of the
+// record that are under way, not in the place of other leases' renewals.
+func (l *Lease) due() renewals.Outcome {
+	if l.Ended() != nil {
+		return renewals.Over
+	}
+	l.mu.Lock()
+	l.begun = true // it has come to its turn: whatever follows is not a pause
+	l.mu.Unlock()
+	select {
+	case l.place <- struct{}{}:
+	default:
+		l.c.Queue.Waits(l.renewal)
+		if !l.enter(context.Background()) {
+			return renewals.Over
+		}
+	}
+	leave := l.leaveTurn
+	select {
+	case l.terms.Turn <- struct{}{}:
+	default:
+		l.c.Queue.Waits(l.renewal)
+		leave = l.awaitTurn()
+	}
+	endTurn := l.turn(leave)
+	if l.isManual() { // by now
+		endTurn()
+		return renewals.Over
+	}
+	return outcomeOf(l.try(l.terms.Values, Changes{}, endTurn))
+}
+
+func (l *Lease) isManual() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.manual
+}
+
+// outcomeOf is what the end of an attempt means for the next one.
+func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
+	switch {
+	case r.Outcome == attempts.Applied:
+		return renewals.Renewed
+	case r.Cause == decide.Busy && r.Outage:
+		return renewals.Throttled
+	case r.Cause == decide.Busy:
+		return renewals.Conflict
+	case r.Outcome == attempts.Unanswered && !r.Outage:
+		return renewals.Silent
+	}
+	return renewals.Failed
+}
+
+// try sends one renewal. It was applied only if the lease is trusted from that
+// attempt on; it was rejected if the lease has ended, whose cause is its error.
+// The turn ends before anybody is told, who may end the lease.
+func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Result[Attempt] {
+	defer endTurn()
+	ctx = context.WithoutCancel(ctx)
+	report := Report{Requests: 1 + l.settleMany(ctx)}
+	a, w, within, ok := l.next(ch)
+	if !ok {
+		endTurn()
+		return l.rejected(attempts.Result[Attempt]{Attempt: a})
+	}
+	l.c.sending.Add(1)
+	r := l.pending.Send(ctx, l.c.Requests, attempts.Operation[Attempt]{
+		Key: l.terms.Key, Shows: l.shows,
+	}, a, w, within)
+	l.c.sending.Add(-1)
+
+	switch r.Outcome {
+	case attempts.Applied:
+		record, err := l.holder.Decode(r.Item)
+		if err != nil { // what we wrote ourselves does not read: not our record any more
+			endTurn()
+			l.holder.Lost(Loss{Reason: Unreadable, Err: err})
+			return l.rejected(r)
+		}
+		l.extend(r.Attempt, record)
+		if !r.Earlier {
+			report.Item = r.Item
+		}
+	case attempts.Rejected:
+		endTurn()
+		l.holder.Lost(Loss{Reason: Gone, Item: r.Item})
+		return l.rejected(r)
+	}
+	endTurn()
+	report.Took = l.c.Now().Mono - a.Sent.Mono
+	if r.Outcome == attempts.Applied {
+		if l.Ended() != nil {
+			return l.rejected(r)
+		}
+		l.holder.Renewed(report)
+		return r
+	}
+	report.Remaining, report.Err, report.Throttled = l.failed(r), r.Err, r.Cause == decide.Busy
+	l.holder.Failed(report)
+	return r
+}
+
+func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
+	r.Outcome, r.Err = attempts.Rejected, l.Ended()
+	return r
+}
+
+// next enters the next attempt and spells it; false: the lease has ended. That it
+// stands among the attempts without an answer from the instant at which trust
+// lasted is what a release relies on, which has to name it.
+func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
+	l.mu.Lock()
+	now := l.c.Now()
+	if l.cause != nil || l.hasRunOut(now) {
+		l.mu.Unlock()
+		return a, nil, 0, false
+	}
+	timing := l.timing
+	if ch.Lease != 0 {
+		timing = timing.Scaled(ch.Lease)
+	}
+	versions := l.versions()
+	a = Attempt{Version: protocol.NewVersion(), Sent: now, Lease: timing.Lease, Stores: ch.stores()}
+	l.pending.Add(a)
+	l.begun = true
+	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
+		// The shorter lease may be applied without our knowing.
+		l.until = l.until.Earlier(until)
+		l.reset(now)
+		if l.renewal != nil {
+			l.c.Queue.Lasts(l.renewal, now.Remaining(l.until))
+		}
+	}
+	within = l.deadline(now)
+	l.mu.Unlock()
+	return a, l.holder.Renewal(a, versions, ch.Record), within, true
+}
+
+// deadline is how long an attempt may take. l.mu is held.
+func (l *Lease) deadline(now decide.Instant) time.Duration {
+	if l.terms.Parent != nil { // nothing is trusted for longer or less long by its reply
+		return attempts.Limit
+	}
+	remaining := now.Remaining(l.until)
+	if l.throughOutage(now) {
+		remaining = max(remaining, l.timing.Every)
+	}
+	return decide.RenewalDeadline(remaining)
+}
+
+// shows returns the attempt that a record shows on which a renewal's condition
+// failed. None: somebody else has the key, or renews under our grant, which was
+// resumed elsewhere.
+func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
+	if !l.holder.Stands(item) {
+		return a, false
+	}
+	record, err := l.holder.Decode(item)
+	if err != nil {
+		return a, false
+	}
+	return attempts.Find(sent, record.Version)
+}
+
+// extend enters an attempt that was applied: trust now counts from the sending
+// of that very attempt. An ended trust never revives.
+func (l *Lease) extend(a Attempt, record protocol.Record) {
+	if l.enterApplied(a, record) {
+		l.holder.Extended()
+	}
+}
+
+func (l *Lease) enterApplied(a Attempt, record protocol.Record) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.c.Now()
+	if l.cause != nil || l.hasRunOut(now) {
+		return false // Look will say so
+	}
+	l.timing = l.timing.Scaled(a.Lease)
+	l.until = l.trustedFrom(l.timing, a)
+	l.record = record
+	l.pending.Settle(a.Version)
+	for _, later := range l.pending.Unanswered() { // which may be applied yet, with a shorter lease
+		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
+	}
+	l.begun, l.lastErr, l.outage = false, nil, nil
+	l.reset(now)
+	if l.renewal != nil {
+		l.c.Queue.Renewed(l.renewal, l.timing.Times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
+	}
+	return true
+}
+
+// reset sets the timers by what is trusted now. l.mu is held, and trust lasts.
+func (l *Lease) reset(now decide.Instant) {
+	l.expiry.Reset(max(now.Remaining(l.until), 0))
+	l.rearm()
+}
+
+// failed enters what an attempt says of DynamoDB that was not applied, and
+// returns the trust that is left.
+func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.c.Now()
+	l.lastErr, l.outage = r.Err, nil
+	if r.Outage {
+		l.outage = &now
+		if l.c.ThroughOutage && l.renewal != nil {
+			// It has been heard of for now: it is another's turn.
+			l.c.Queue.Lasts(l.renewal, l.timing.Lease)
+		}
+	}
+	return now.Remaining(l.trustEnds())
+}
+
+// settleMany reads the record when too many attempts have had no answer. A
+// version of ours settles those up to it; a read that shows none proves nothing,
+// and the oldest are given up: should one be applied yet, the lease is lost,
+// never doubled. It returns the number of requests.
+func (l *Lease) settleMany(ctx context.Context) int {
+	sent := l.pending.Unanswered()
+	if len(sent) < attempts.MostUnanswered {
+		return 0
+	}
+	if item, err := l.c.Requests.Read(ctx, l.terms.Key); err == nil {
+		if a, ok := l.shows(item, sent); ok {
+			if record, err := l.holder.Decode(item); err == nil {
+				l.extend(a, record)
+			}
+		}
+	}
+	l.pending.Keep(attempts.MostUnanswered)
+	return 1
+}

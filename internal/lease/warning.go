@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"slices"
+	"time"
+)
+
+// Warning is one that is given when little trust is left: once each time less
+// remains, and when the lease is lost.
+type Warning struct {
+	l     *Lease
+	left  time.Duration
+	fn    func()
+	timer *time.Timer
+	given bool // since trust was last longer than left
+}
+
+// Warn has fn called, on a goroutine of its own, once no more trust than left
+// remains.
+func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := &Warning{l: l, left: left, fn: fn}
+	w.timer = time.AfterFunc(max(l.remaining()-left, 0), w.look)
+	l.warnings = append(l.warnings, w)
+	return w
+}
+
+// Cancel ends the warning.
+func (w *Warning) Cancel() {
+	w.l.mu.Lock()
+	defer w.l.mu.Unlock()
+	w.timer.Stop()
+	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
+}
+
+// WarnOfLoss gives the warnings that were not given before the lease was lost.
+func (l *Lease) WarnOfLoss() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.warnings {
+		w.give()
+	}
+}
+
+// give gives the warning, unless it was given. w.l.mu is held.
+func (w *Warning) give() {
+	if !w.given {
+		w.given = true
+		go w.fn()
+	}
+}
+
+// look gives the warning if it is due: that its timer has fired is no proof that
+// the clocks have come to it.
+func (w *Warning) look() {
+	w.l.mu.Lock()
+	defer w.l.mu.Unlock()
+	if w.l.cause != nil || !slices.Contains(w.l.warnings, w) {
+		return
+	}
+	if remaining := w.l.remaining(); remaining > w.left {
+		w.timer.Reset(remaining - w.left)
+		return
+	}
+	w.give()
+}
+
+// Rearm makes the warnings ready again: trust lasts longer, or less long, than it
+// did.
+func (l *Lease) Rearm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == nil {
+		l.rearm()
+	}
+}
+
+// rearm is Rearm. l.mu is held, and trust lasts.
+func (l *Lease) rearm() {
+	remaining := l.remaining()
+	for _, w := range l.warnings {
+		if remaining > w.left {
+			w.given = false
+		}
+		if !w.given {
+			w.timer.Reset(max(remaining-w.left, 0))
+		}
+	}
+}
+
+// remaining is the trust that is left now. l.mu is held.
+func (l *Lease) remaining() time.Duration { return l.c.Now().Remaining(l.trustEnds()) }

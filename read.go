@@ -2,10 +2,8 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -37,32 +35,31 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 	if err != nil {
 		return nil, err
 	}
-	for n := 0; ; n++ {
-		if ctx.Err() != nil {
-			return nil, h.readFailed(ctx, err)
-		}
-		var items []protocol.Item
-		if items, err = h.readTogether(ctx, all); err == nil {
-			if err := h.stillHeld(items[len(gets):]); err != nil {
-				return nil, err
-			}
-			return items[:len(gets)], nil
-		}
-		reply := decide.ClassifyCommit(err, len(all), 0)
-		reply.Cause, err = h.c.requests.CauseOf(reply.Cause, err)
-		switch {
-		case ctx.Err() != nil:
-			return nil, h.readFailed(ctx, err)
-		case reply.Cause == decide.Busy:
-			h.c.emit(ctx, Event{Kind: EventThrottled, Key: h.key, Token: h.token, Requests: 1, Err: err})
-		case reply.Cause != decide.Unreachable:
-			return nil, opError("read", h.c.cfg.Table, h.key, err)
-		}
-		pause(ctx.Done(), h.c.backoff(n, time.Second))
-		if lost := l.Err(); lost != nil {
-			return nil, lost
-		}
+	if ctx.Err() != nil {
+		return nil, opError("read", h.c.cfg.Table, h.key, context.Cause(ctx))
 	}
+	var items []protocol.Item
+	var ended error
+	err = h.c.requests.Repeat(ctx, func() (err error) {
+		items, err = h.readTogether(ctx, all)
+		return h.c.requests.Failure(ctx, err)
+	}, func(f *attempts.Failure) error {
+		if f.Cause != decide.Unreachable {
+			h.c.throttled(ctx, h.key, h.token)(f.Err)
+		}
+		ended = l.Err()
+		return ended
+	})
+	switch {
+	case ended != nil:
+		return nil, ended
+	case err != nil:
+		return nil, opError("read", h.c.cfg.Table, h.key, joined(context.Cause(ctx), err))
+	}
+	if err := h.stillHeld(items[len(gets):]); err != nil {
+		return nil, err
+	}
+	return items[:len(gets)], nil
 }
 
 // besideRows adds what the grant rests on to what the caller reads.
@@ -114,10 +111,6 @@ func (h *holding) stillHeld(items []protocol.Item) error {
 		return nil
 	}
 	return loseBy(failed, []*holding{h}, (*holding).endedOtherwise)[0]
-}
-
-func (h *holding) readFailed(ctx context.Context, err error) error {
-	return opError("read", h.c.cfg.Table, h.key, errors.Join(context.Cause(ctx), err))
 }
 
 func (h *holding) checkGets(gets []types.TransactGetItem) error {

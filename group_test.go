@@ -312,8 +312,48 @@ func TestDoOfAGroupReleasesTheOthersOfALockThatHasEnded(t *testing.T) {
 		if held := heldAmong(w, keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
-		if err := c.Close(t.Context()); err != nil { // waits for functions in Do
+	})
+}
+
+func TestCloseWaitsForNoFunctionOfAGroupThatWasNotRun(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		outer := w.Acquire(c, "a")
+		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Delete("b")
+		_ = g.Locks()[1].Renew(t.Context())
+		if err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil }); !errors.Is(err, leasehold.ErrNotRun) {
+			t.Errorf("error %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err != nil { // the outer lock is held yet, and nothing works under it
 			t.Error(err)
 		}
 	})
+}
+
+func TestDoReportsALockThatOnlyItsReleaseFindsLost(t *testing.T) {
+	for _, keys := range [][]leasehold.Key{leasehold.Keys("a"), leasehold.Keys("a", "b")} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, _ := w.Client(lab.Config())
+			g := w.AcquireAll(c, keys)
+			steal := func() error { w.Steal("a"); return nil }
+			do := func() error {
+				return g.Do(t.Context(), func(context.Context, *leasehold.Group) error { return steal() })
+			}
+			if len(keys) == 1 {
+				do = func() error {
+					return g.Locks()[0].Do(t.Context(), func(context.Context, *leasehold.Lock) error { return steal() })
+				}
+			}
+			var lost *leasehold.LostError
+			if err := do(); !errors.As(err, &lost) || lost.Key.Partition != "a" {
+				t.Errorf("%d locks: %v", len(keys), err)
+			}
+		})
+	}
 }

@@ -60,6 +60,7 @@ type table struct {
 	tokens    map[string]bool
 	untrusted bool
 	heard     func() // called when a request was throttled
+	turn      func() // called when it is the commit's turn
 }
 
 var errSilence = errors.New("silence")
@@ -140,8 +141,13 @@ func reason(ok bool) types.CancellationReason {
 	return types.CancellationReason{Code: aws.String("ConditionalCheckFailed")}
 }
 
-func (tb *table) Trusted() bool                       { return !tb.untrusted }
-func (tb *table) Turn(context.Context) (leave func()) { return func() {} }
+func (tb *table) Trusted() bool { return !tb.untrusted }
+func (tb *table) Turn(context.Context) (leave func()) {
+	if tb.turn != nil {
+		tb.turn()
+	}
+	return func() {}
+}
 func (tb *table) Throttled(error) {
 	if tb.heard != nil {
 		tb.heard()
@@ -261,5 +267,20 @@ func TestACallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
 	}
 	if r := c.Run(t.Context()); r.Step != decide.GiveUp || r.Requests != 1 || tb.applied != 0 {
 		t.Errorf("step %v, %d requests, applied %d times", r.Step, r.Requests, tb.applied)
+	}
+}
+
+// It waits for its turn then, and knows no answer to the request before.
+func TestACallerThatLeavesBehindAnUnansweredRequestKnowsNoOutcome(t *testing.T) {
+	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
+	c := tb.commit()
+	turns := 0
+	tb.turn = func() {
+		if turns++; turns == 2 {
+			c.Leave(nil)
+		}
+	}
+	if r := c.Run(t.Context()); r.Step != decide.Doubtful || r.Requests != 1 {
+		t.Errorf("step %v, %d requests", r.Step, r.Requests)
 	}
 }

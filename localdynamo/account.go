@@ -2,8 +2,8 @@ package localdynamo
 
 import "context"
 
-// describeLimits is the call DescribeLimits: an AWS account's initial quotas,
-// none of which the engine enforces.
+// describeLimits implements DescribeLimits. It returns the initial quotas of an
+// AWS account. The engine enforces none of them.
 func (e *Engine) describeLimits(context.Context, string) ([]byte, error) {
 	return encode(map[string]any{
 		"AccountMaxReadCapacityUnits":  80000,
@@ -13,8 +13,7 @@ func (e *Engine) describeLimits(context.Context, string) ([]byte, error) {
 	}), nil
 }
 
-// describeEndpoints is the call DescribeEndpoints: there is one endpoint, and it
-// is this one.
+// describeEndpoints implements DescribeEndpoints: the only endpoint is this one.
 func (e *Engine) describeEndpoints(context.Context, string) ([]byte, error) {
 	return encode(map[string]any{
 		"Endpoints": []any{map[string]any{"Address": "localhost", "CachePeriodInMinutes": 1440}},

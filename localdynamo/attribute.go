@@ -28,7 +28,7 @@ func (r *reader) item(depth int) item {
 		return it
 	}
 	slices.SortStableFunc(it, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
-	// Of two members of one name the last counts, as in most readers of JSON.
+	// If two members have the same name, the last counts, as in most JSON readers.
 	last := it[:0]
 	for i, a := range it {
 		if i+1 == len(it) || it[i+1].name != a.name {
@@ -95,7 +95,7 @@ func (r *reader) scalar(name string) value {
 		number, err := parseNumber(s)
 		if err != nil {
 			r.refuse(err)
-			number = "0" // a set that it is in still compares it
+			number = "0" // a set around it still compares its elements
 		}
 		return value{kind: kindN, text: number}
 	case "B":

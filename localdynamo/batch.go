@@ -14,7 +14,7 @@ const (
 	maxBatchRead  = 16 << 20 // bytes that one BatchGetItem returns
 )
 
-// batchGetItem is the call BatchGetItem. It reads one state of the tables.
+// batchGetItem implements BatchGetItem. All its reads see the same state.
 func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error) {
 	if err := checkBatchGet(req.tables); err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	return reads, nil
 }
 
-// batchRead is what a BatchGetItem found, by table, and what it left unread
-// because the reply would have become too long.
+// batchRead is the result of a BatchGetItem, by table, and the keys that it left
+// unread because the reply would have become too long.
 type batchRead struct {
 	found [][]item
 	left  [][]item
@@ -108,7 +108,7 @@ func (b *batchRead) read(e *Engine, tx Tx, req *request, reads [][]*read) error 
 	return nil
 }
 
-// checkNoDuplicates refuses two reads of one item.
+// checkNoDuplicates refuses two reads of the same item.
 func (e *Engine) checkNoDuplicates(tx Tx, reads []*read) error {
 	var places [][]byte
 	for _, one := range reads {
@@ -152,8 +152,8 @@ func (b *batchRead) reply(req *request) []byte {
 	return r.end()
 }
 
-// batchWriteItem is the call BatchWriteItem. Here all writes happen or none;
-// the service promises that of each one only.
+// batchWriteItem implements BatchWriteItem. Here the whole batch is atomic; in the
+// service only each single write is.
 func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, error) {
 	writes, err := e.newWrites(req)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 // maxCached is how many results a cache keeps.
 const maxCached = 1000
 
-// cache keeps what parse made of a text, so that a loop that sends one
-// expression again and again has it parsed once. Errors are not kept. It is for
-// concurrent use.
+// cache keeps the results of parse, so that a program that sends the same
+// expression in a loop has it parsed only once. Errors are not kept. It is safe
+// for concurrent use.
 type cache[T any] struct {
 	parse func(string) (T, error)
 
@@ -29,7 +29,7 @@ func (c *cache[T]) get(source string) (T, error) {
 	if ok {
 		return result, nil
 	}
-	// The source may be part of a whole request's body; the clone is not.
+	// Without the clone, the cache would keep the whole body of the request.
 	source = strings.Clone(source)
 	result, err := c.parse(source)
 	if err != nil {
@@ -38,8 +38,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Rare: only a program that writes values into its expressions gets
-		// here, and it would gain nothing from anything cleverer.
+		// Rare: only a program that writes values into its expressions gets here,
+		// and for that no other strategy would be better.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

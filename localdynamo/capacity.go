@@ -2,17 +2,17 @@ package localdynamo
 
 import "strconv"
 
-// capacity is what a call consumed of one table, in capacity units as
+// capacity is what a call consumed of one table, in capacity units; see
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-// counts them.
 type capacity struct {
 	table string
 	read  float64
 	write float64
 }
 
-// readUnits counts a read of size bytes: one unit for every 4 KB begun, half of
-// that if the read is eventually consistent. Reading nothing is not free.
+// readUnits returns the units of a read of size bytes: one for each 4 KB, rounded
+// up; half of that if the read is eventually consistent. Reading nothing costs as
+// much as 4 KB.
 func readUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -21,22 +21,22 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits counts a write: one unit for every 1 KB begun of the larger of the
-// item before and the item after.
+// writeUnits returns the units of a write: one for each 1 KB, rounded up, of the
+// item before or after the write, whichever is larger.
 func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }
 
-// consumed writes ConsumedCapacity as the request asked for it: not at all, in
-// TOTAL or by INDEXES.
+// consumed writes ConsumedCapacity at the level that the request asked for: NONE,
+// TOTAL or INDEXES.
 func (r *reply) consumed(level string, c capacity) {
 	if level == "TOTAL" || level == "INDEXES" {
 		r.body = appendJSONCapacity(r.member("ConsumedCapacity").body, level, c, false)
 	}
 }
 
-// consumedList writes ConsumedCapacity of a call on several tables. That of a
-// transaction says what was read and what was written.
+// consumedList writes the ConsumedCapacity of a call on several tables. For a
+// transaction it lists reads and writes separately.
 func (r *reply) consumedList(level string, all []capacity, transaction bool) {
 	if level == "TOTAL" || level == "INDEXES" {
 		r.body = appendJSONList(r.member("ConsumedCapacity").body, all, func(b []byte, c capacity) []byte {
@@ -70,7 +70,7 @@ func (r *reply) float(name string, n float64) {
 	r.body = strconv.AppendFloat(r.member(name).body, n, 'f', 1, 64)
 }
 
-// tally adds up capacity by table, in the order in which tables come up.
+// tally adds up capacity by table, in the order in which tables first appear.
 type tally []capacity
 
 func (t *tally) add(table string, read, write float64) {

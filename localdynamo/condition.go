@@ -14,8 +14,8 @@ type condition struct {
 	scope *scope
 }
 
-// condition parses and checks an expression; parameter is the member of the
-// request it came in. Without an expression it returns nil.
+// condition parses and checks an expression. parameter is the request's member
+// that contains it. Without an expression it returns nil.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -30,8 +30,8 @@ func (e *Engine) condition(parameter string, source option[string], s *scope) (*
 	return &condition{tree, s}, nil
 }
 
-// holds says whether the item meets the condition; an item that is not there is
-// one without attributes. No condition is met by every item.
+// holds reports whether the item meets the condition. A missing item counts as one
+// without attributes. Every item meets a nil condition.
 func (c *condition) holds(it item) bool {
 	return c == nil || holds(c.tree, c.scope, it)
 }
@@ -58,8 +58,8 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 	panic("localdynamo: an unknown condition")
 }
 
-// compares compares two values. One that is missing equals nothing, and differs
-// from everything.
+// compares compares two values. A missing value equals no value, and differs from
+// every value.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":
@@ -96,8 +96,8 @@ func evaluate(operand expr.Operand, s *scope, it item) value {
 	panic("localdynamo: an unknown operand")
 }
 
-// sizeOf is the function size. Numbers, booleans and nulls have none. That of a
-// string counts UTF-16 units, as DynamoDB Local does.
+// sizeOf implements the function size. Numbers, booleans and nulls have no size.
+// The size of a string is in UTF-16 units, as in DynamoDB Local.
 func sizeOf(v value) value {
 	switch v.kind {
 	case kindS:
@@ -142,8 +142,8 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition refuses what can be refused before an item is looked at:
-// placeholders that were not given, and operands that no item could make right.
+// checkCondition refuses what is wrong with any item: placeholders without a value
+// or name, and operands of types that cannot fit.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:
@@ -183,8 +183,8 @@ func checkConditions(s *scope, parts ...expr.Condition) error {
 	return nil
 }
 
-// operandKinds checks operands and returns the kinds of those whose kind no
-// item changes, kindNone for the others.
+// operandKinds checks operands and returns their kinds, or kindNone for operands
+// whose kind depends on the item.
 func operandKinds(s *scope, operands ...expr.Operand) ([]kind, error) {
 	kinds := make([]kind, len(operands))
 	for i, operand := range operands {
@@ -226,7 +226,7 @@ func checkOrdered(operator string, kinds ...kind) error {
 	return nil
 }
 
-// checkDistinct refuses an operator whose operands are one path.
+// checkDistinct refuses an operator whose operands are the same path.
 func checkDistinct(operator string, s *scope, first, second expr.Operand) error {
 	one, ok := first.(expr.Path)
 	if !ok {
@@ -273,7 +273,7 @@ func checkBetween(c expr.Between, s *scope) error {
 	return &expr.Error{Reason: "The BETWEEN operator requires " + rule + "; lower bound operand: " + describe(from) + ", upper bound operand: " + describe(to)}
 }
 
-// describe writes a scalar as errors show it.
+// describe formats a scalar for an error text.
 func describe(v value) string {
 	return "AttributeValue: {" + v.kind.String() + ":" + v.text + "}"
 }
@@ -311,8 +311,8 @@ func checkCall(c expr.Call, s *scope) error {
 	return nil
 }
 
-// keyAttribute returns an attribute of the table's key that the condition looks
-// at, or "".
+// keyAttribute returns an attribute of the table's key that the condition uses, or
+// "".
 func (c *condition) keyAttribute(t *table) string {
 	if c == nil {
 		return ""

@@ -18,12 +18,12 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxBody is how many bytes a request may have: DynamoDB's own limit.
+// maxBody is the most bytes that a request may have: DynamoDB's own limit.
 const maxBody = 16 << 20
 
-// Engine is a DynamoDB in this process: an http.RoundTripper for a client
-// without a socket and an http.Handler for clients with one. It is for
-// concurrent use.
+// Engine is a DynamoDB in this process. It is an http.RoundTripper, for clients in
+// this process, and an http.Handler, for clients that use the network. It is safe
+// for concurrent use.
 type Engine struct {
 	store       Store
 	tables      *cache[*table]
@@ -37,8 +37,7 @@ type Engine struct {
 // Option configures New.
 type Option func(*Engine)
 
-// WithStore keeps tables in s instead of memory. The engine owns s from then on
-// and closes it.
+// WithStore keeps tables in s instead of memory. The engine owns s, and closes it.
 func WithStore(s Store) Option { return func(e *Engine) { e.store = s } }
 
 // New returns an empty engine.
@@ -58,7 +57,7 @@ func New(opts ...Option) *Engine {
 	return e
 }
 
-// Close closes the store; later requests fail. It may be called again.
+// Close closes the store. Later requests fail. Close may be called more than once.
 func (e *Engine) Close() error {
 	e.closed.Store(true)
 	return e.store.Close()
@@ -66,10 +65,10 @@ func (e *Engine) Close() error {
 
 var errClosed = errors.New("localdynamo: the engine is closed")
 
-// Client returns an SDK client whose requests the engine answers, with region
-// "local" and made-up credentials. It opens no socket and starts no goroutine
-// that outlives a call: fit for testing/synctest. The SDK retries as it does by
-// default; optFns can say otherwise.
+// Client returns an SDK client whose requests the engine answers. It has the region
+// "local" and placeholder credentials. It opens no socket, and starts no goroutine
+// that outlives a call, so it works in testing/synctest. It retries like the SDK's
+// default; optFns can change that.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:             "local",
@@ -79,13 +78,13 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// direct is the engine as the SDK's HTTP client. An http.Client in between
-// would only follow redirects, of which there are none.
+// direct makes the engine the SDK's HTTP client. An http.Client in between would
+// only follow redirects, and there are none.
 type direct struct{ engine *Engine }
 
-// ResolveEndpoint names an address that nothing connects to. The SDK's own rules
-// would match the region against regular expressions, compiled anew each time:
-// that takes longer than all the rest of a call.
+// ResolveEndpoint returns an address that nothing connects to. The SDK's own rules
+// compile regular expressions for each call, which would take longer than the rest
+// of the call.
 func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "localdynamo"}}, nil
 }
@@ -93,8 +92,8 @@ func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smi
 // Do answers the request.
 func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
 
-// RoundTrip answers one DynamoDB request. An error is one of the transport: the
-// request's context has ended or the engine is closed, and nothing was changed.
+// RoundTrip answers one DynamoDB request. An error means that the request's context
+// has ended or that the engine is closed; then nothing was changed.
 func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -117,8 +116,8 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP answers one DynamoDB request. It asks for no credentials: serve it
-// on loopback only.
+// ServeHTTP answers one DynamoDB request. It checks no credentials: serve it on
+// loopback only.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(r)
 	if err == nil {
@@ -129,7 +128,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				w.Header()[name] = values
 			}
 			w.WriteHeader(status)
-			_, _ = w.Write(reply) // the client is gone if this fails
+			_, _ = w.Write(reply) // fails only if the client is gone
 			return
 		}
 	}
@@ -156,12 +155,12 @@ func readBody(r *http.Request) (string, error) {
 		body, err := io.ReadAll(limited)
 		return string(body), err
 	}
-	body := make([]byte, r.ContentLength) // in one piece, its length being known
+	body := make([]byte, r.ContentLength) // the length is known: allocate once
 	n, err := io.ReadFull(limited, body)
 	return string(body[:n]), err
 }
 
-// answer carries out one call. The error is one of the transport's.
+// answer executes one request. The error is that of RoundTrip.
 func (e *Engine) answer(ctx context.Context, target, body string) (status int, reply []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -205,7 +204,7 @@ func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) 
 	return nil, newError(typeUnknown, "localdynamo does not know the operation "+name)
 }
 
-// itemCalls are the calls on items, tableCalls those on tables.
+// itemCalls are the operations on items, tableCalls those on tables.
 var (
 	itemCalls = map[string]func(*Engine, context.Context, *request) ([]byte, error){
 		"GetItem":            (*Engine).getItem,
@@ -235,8 +234,7 @@ var (
 	}
 )
 
-// contextStore is a Store that can stop waiting for its turn when a context
-// ends.
+// contextStore is a Store that stops waiting for its turn when a context ends.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }

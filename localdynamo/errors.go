@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Error types by the names that SDKs decode.
+// Error types, by the names that SDKs decode.
 const (
 	typeValidation     = "com.amazon.coral.validate#ValidationException"
 	typeSerialization  = "com.amazon.coral.service#SerializationException"
@@ -18,17 +18,16 @@ const (
 	typeMismatch       = "com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException"
 )
 
-// apiError is an error of the DynamoDB API: what a reply says instead of a
-// result.
+// apiError is an error of the DynamoDB API.
 type apiError struct {
 	status  int
 	kind    string // one of the types above
 	message string
-	item    item     // the item that failed the condition, if it was asked for
-	reasons []reason // of a cancelled transaction, one an action
+	item    item     // the item that failed the condition, if the request asked for it
+	reasons []reason // of a cancelled transaction, one per action
 }
 
-// reason says what became of one action of a cancelled transaction.
+// reason is the result of one action of a cancelled transaction.
 type reason struct {
 	code    string
 	message string
@@ -49,10 +48,11 @@ func invalidf(format string, args ...any) *apiError {
 	return invalid(fmt.Sprintf(format, args...))
 }
 
-// malformed is what a body gets that is JSON but not of the operation's shape.
+// malformed is the error for a body that is JSON but has the wrong structure.
 func malformed(message string) *apiError { return newError(typeSerialization, message) }
 
-// conditionFailed carries the item that was there, if it was asked for.
+// conditionFailed is the error of a failed condition, with the old item if the
+// request asked for it.
 func conditionFailed(old item) *apiError {
 	e := newError(typeConditionFails, "The conditional request failed")
 	e.item = old

@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// read is one read of one item by its key, whatever call it came in.
+// read is a read of one item by its key, in any operation.
 type read struct {
 	table      string
 	key        item
 	projection []expr.Path
 }
 
-// newRead makes a read of a get's members.
+// newRead makes a read from the members of a request.
 func (e *Engine) newRead(req *request) (*read, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (e *Engine) newRead(req *request) (*read, error) {
 	return &read{req.table, req.key.value, projection}, s.checkUsed()
 }
 
-// find returns the item, or nil, and what was read of the table to get it.
+// find returns the item, or nil, and the number of bytes that were read.
 func (e *Engine) find(tx Tx, r *read, now time.Time) (found item, size int, err error) {
 	t, err := e.table(tx, r.table)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) find(tx Tx, r *read, now time.Time) (found item, size int, err 
 	return found, size, nil
 }
 
-// getItem is the call GetItem.
+// getItem implements GetItem.
 func (e *Engine) getItem(ctx context.Context, req *request) ([]byte, error) {
 	one, err := e.newRead(req)
 	if err != nil {

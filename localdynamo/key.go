@@ -5,17 +5,17 @@ import (
 	"hash/fnv"
 )
 
-// What the Store holds, by the first byte of a key:
+// Content of the Store, by the first byte of a key:
 //
 //	t TABLE                                  a table's description (table.go)
 //	i TABLE 0 SPREAD HASH RANGE              an item (stored.go)
 //	x TABLE 0 EXPIRY SPREAD HASH RANGE       an item that TTL may delete (ttl.go)
 //	r TOKEN                                  an idempotency token (transact.go)
-//	q EXPIRY TOKEN                           when it may be forgotten
+//	q EXPIRY TOKEN                           when the token may be deleted
 //
-// HASH and RANGE are the key attributes in a form whose bytes sort as DynamoDB
-// sorts the values. SPREAD is four bytes of a hash of HASH: a Scan meets the
-// items in an order that means nothing, as in DynamoDB, and a segment of a
+// HASH and RANGE are the key attributes, encoded so that their bytes sort as
+// DynamoDB sorts the values. SPREAD is four bytes of a hash of HASH: with it, a
+// Scan returns items in an arbitrary order, as in DynamoDB, and a segment of a
 // parallel Scan is a range of SPREAD.
 const (
 	prefixTable  = 't'
@@ -27,7 +27,7 @@ const (
 
 const spreadSize = 4
 
-// appendTablePrefix starts the key of something of a table.
+// appendTablePrefix appends the first part of a key that belongs to a table.
 func appendTablePrefix(b []byte, prefix byte, table string) []byte {
 	b = append(b, prefix)
 	b = append(b, table...)
@@ -45,8 +45,8 @@ func appendPartition(b []byte, hash value) []byte {
 	return b
 }
 
-// appendSortable appends a key attribute's sortable form, of which none is the
-// beginning of another.
+// appendSortable appends the sortable encoding of a key attribute. No encoding is a
+// prefix of another.
 func appendSortable(b []byte, v value) []byte {
 	if v.kind == kindN {
 		return appendSortableNumber(b, v.text)
@@ -60,12 +60,12 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText comes after a sortable text: less than any byte of one that goes on,
-// since a zero in it has 0xff behind it.
+// endOfText ends a sortable text. It sorts before any longer text, since a zero
+// byte within a text is followed by 0xff.
 const endOfText = "\x00\x00"
 
-// appendSortableNumber appends a byte that sorts signs, the exponent, and the
-// digits; inverted for negative numbers, of which the greater magnitude is less.
+// appendSortableNumber appends a byte for the sign, the exponent and the digits.
+// For negative numbers these are inverted, since a greater magnitude sorts first.
 func appendSortableNumber(b []byte, number string) []byte {
 	negative, digits, exponent := numberParts(number)
 	if digits == "" {
@@ -82,8 +82,8 @@ func appendSortableNumber(b []byte, number string) []byte {
 	return append(b, flip)
 }
 
-// after returns the least key that is greater than b and all that begin with b;
-// nil if there is none.
+// after returns the smallest key that is greater than all keys with the prefix b,
+// or nil if there is none.
 func after(b []byte) []byte {
 	end := append([]byte(nil), b...)
 	for i := len(end) - 1; i >= 0; i-- {

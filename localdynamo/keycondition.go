@@ -6,15 +6,15 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// keyCondition is which items of which partition a Query asks for.
+// keyCondition selects the items of one partition for a Query.
 type keyCondition struct {
 	hash value
-	op   string // of the sort key; "" for all, else a comparator, BETWEEN or begins_with
+	op   string // on the sort key: a comparator, BETWEEN or begins_with; "": all items
 	low  value
 	high value // of BETWEEN
 }
 
-// keyTerm is one part of a key condition: an attribute and what it must be.
+// keyTerm is one part of a key condition: an attribute, an operator and values.
 type keyTerm struct {
 	name string
 	op   string
@@ -24,7 +24,7 @@ type keyTerm struct {
 
 const keyConditionExpression = "KeyConditionExpression"
 
-// keyTerms parses a key condition and takes it apart.
+// keyTerms parses a key condition and splits it into its terms.
 func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	tree, err := e.conditions.get(source)
 	if err == nil {
@@ -77,7 +77,7 @@ func newKeyTerm(part expr.Condition, s *scope) (keyTerm, error) {
 	}
 }
 
-// mirrored is what a comparator becomes when its operands change places.
+// mirrored maps a comparator to the one for swapped operands.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 func wrongKeyOperator(operator string) error {
@@ -114,7 +114,7 @@ func keyTermOf(op string, s *scope, attribute expr.Operand, values ...expr.Opera
 	return term, nil
 }
 
-// keyCondition makes one condition on the table's key of the terms.
+// keyCondition combines the terms into one condition on the table's key.
 func (t *table) keyCondition(terms []keyTerm) (keyCondition, error) {
 	var c keyCondition
 	for i, term := range terms {

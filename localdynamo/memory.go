@@ -10,9 +10,9 @@ import (
 
 var errReadOnly = errors.New("localdynamo: a change in a View")
 
-// memory is the Store that keeps everything in this process.
+// memory is a Store in this process's memory.
 type memory struct {
-	mu    sync.RWMutex // guards pairs; held for in-memory work alone
+	mu    sync.RWMutex // guards pairs; never held during I/O
 	pairs *btree.BTreeG[pair]
 }
 
@@ -26,14 +26,14 @@ func newMemory() *memory {
 	return &memory{pairs: btree.NewG(32, func(a, b pair) bool { return a.key < b.key })}
 }
 
-// View runs fn beside other Views.
+// View calls fn, concurrently with other Views.
 func (m *memory) View(fn func(Tx) error) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return fn(&memoryTx{pairs: m.pairs, readOnly: true})
 }
 
-// Update runs fn alone, and undoes its changes if it fails or panics.
+// Update calls fn exclusively, and undoes its changes if it fails or panics.
 func (m *memory) Update(fn func(Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,15 +51,15 @@ func (m *memory) Update(fn func(Tx) error) error {
 	return nil
 }
 
-// Close does nothing: the memory goes with the engine.
+// Close does nothing: the garbage collector frees the memory.
 func (m *memory) Close() error { return nil }
 
-// memoryTx is a transaction on memory. It changes the map in place and
-// remembers what was there.
+// memoryTx is a transaction on memory. It changes the pairs in place, and remembers
+// the old ones to undo it.
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool
-	before   []pair // in the order of changes; a nil value was not there
+	before   []pair // old pairs, in the order of changes; a nil value: the key did not exist
 }
 
 func (tx *memoryTx) undo() {
@@ -89,7 +89,7 @@ func (tx *memoryTx) Put(key, value []byte) error {
 	return nil
 }
 
-// Delete removes the key, if it is there.
+// Delete removes the key if it exists.
 func (tx *memoryTx) Delete(key []byte) error {
 	if tx.readOnly {
 		return errReadOnly
@@ -100,7 +100,7 @@ func (tx *memoryTx) Delete(key []byte) error {
 	return nil
 }
 
-// Range yields the pairs from from up to to.
+// Range yields the pairs with from <= key < to.
 func (tx *memoryTx) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		end := string(to)

@@ -6,19 +6,18 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Numbers are kept as text in one canonical form, in which two numbers are
-// equal exactly if their texts are: plain digits, no exponent, no leading or
-// trailing zeros that say nothing, no minus before zero. DynamoDB returns
-// numbers so.
+// Numbers are kept as text in a canonical form: plain digits, no exponent, no
+// superfluous zeros, no minus before zero. Two numbers are equal if and only if
+// their texts are. DynamoDB returns numbers in this form too.
 
 const (
 	maxDigits   = 38   // significant digits of a number
-	maxExponent = 125  // of a number written as d.ddd x 10^e
-	minExponent = -130 // likewise
+	maxExponent = 125  // e of a number written as d.ddd x 10^e
+	minExponent = -130 // the same
 )
 
-// arithmetic is exact: it rounds nothing that DynamoDB can represent, and what
-// it would have to round is refused afterwards for its number of digits.
+// arithmetic has enough precision for every sum of two DynamoDB numbers. A result
+// with too many digits for DynamoDB is refused afterwards, not rounded.
 var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
 
 const (
@@ -36,7 +35,7 @@ func parseNumber(s string) (string, error) {
 	if s == "" {
 		return "", invalid(textNoNumber)
 	}
-	// apd also reads NaN and Infinity, which DynamoDB has not.
+	// apd also accepts NaN and Infinity, which DynamoDB does not have.
 	if strings.Trim(s, "0123456789+-.eE") != "" || len(s) > 1000 {
 		return "", invalid(textNoNumber + ": " + s)
 	}
@@ -47,7 +46,8 @@ func parseNumber(s string) (string, error) {
 	return canonical(&d)
 }
 
-// isCanonicalInteger recognises the common case without any arithmetic.
+// isCanonicalInteger reports whether s is an integer in canonical form: the common
+// case, which needs no arithmetic.
 func isCanonicalInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' && s != "0" {
@@ -61,7 +61,7 @@ func isCanonicalInteger(s string) bool {
 	return true
 }
 
-// canonical writes d down, or refuses it because DynamoDB could not keep it.
+// canonical returns d in canonical form. It fails if DynamoDB cannot store it.
 func canonical(d *apd.Decimal) (string, error) {
 	d.Reduce(d)
 	if d.IsZero() {
@@ -114,7 +114,7 @@ func compareNumbers(a, b string) int {
 		}
 		return 1
 	}
-	// Of two integers of one sign and length the texts decide.
+	// Two integers of the same sign and length compare like their texts.
 	if len(a) == len(b) && !strings.Contains(a, ".") && !strings.Contains(b, ".") {
 		if (a < b) != negative {
 			return -1
@@ -139,8 +139,8 @@ func numberParts(canonical string) (negative bool, digits string, exponent int) 
 	return negative, strings.TrimRight(significant, "0"), exponent
 }
 
-// numberSize returns how many bytes a number counts: one for every two
-// significant digits, one for itself and one for a minus.
+// numberSize returns the size of a number in bytes: one for each two significant
+// digits, plus one, plus one for a minus.
 func numberSize(canonical string) int {
 	negative, digits, _ := numberParts(canonical)
 	size := 1 + (len(digits)+1)/2

@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxPage is how many bytes of items one page of a Query or Scan reads.
+// maxPage is the most bytes of items that one page of a Query or Scan reads.
 const maxPage = 1 << 20
 
-// page is one page of a Query or Scan: what it asks for, and what it found.
+// page is one page of a Query or Scan: the request, and its result.
 type page struct {
 	filter     *condition
 	projection []expr.Path
@@ -23,10 +23,10 @@ type page struct {
 	matched int
 	scanned int
 	size    int
-	last    item // the key to go on from; nil at the end
+	last    item // the key after which the next page starts; nil at the end
 }
 
-// newPage checks what Query and Scan have in common.
+// newPage checks the members that Query and Scan have in common.
 func (e *Engine) newPage(req *request, s *scope) (*page, error) {
 	if req.index != "" {
 		return nil, invalidf("The table does not have the specified index: %s", req.index)
@@ -69,7 +69,7 @@ func checkSelect(selects string, projection bool) error {
 	return nil
 }
 
-// read fills the page with the items from from up to to.
+// read fills the page with the items with from <= key < to.
 func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	pairs := tx.Range(from, to)
 	if p.backward {
@@ -92,8 +92,8 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	return nil
 }
 
-// reversed yields the pairs from the last to the first. It holds them all: a
-// Store goes forward only, and this is one partition of a test.
+// reversed yields the pairs from last to first. It loads them all into memory,
+// because a Store can only go forward; a partition in a test is small.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

@@ -26,13 +26,13 @@ func (e *Engine) projection(source option[string], s *scope) ([]expr.Path, error
 	return paths, refusal("ProjectionExpression", expr.CheckOverlap(paths))
 }
 
-// project returns the parts of the item that the paths denote. A list keeps the
-// elements asked for, in order and without gaps.
+// project returns the parts of the item at the paths. The selected elements of a
+// list stay in order, without gaps.
 func project(it item, paths []expr.Path) item {
 	return part(value{kind: kindM, item: it}, paths).item
 }
 
-// part returns what the paths denote in v, or a value of kindNone.
+// part returns the parts of v at the paths, or a value of kindNone.
 func part(v value, paths []expr.Path) value {
 	result := value{kind: v.kind}
 	switch v.kind {
@@ -65,7 +65,7 @@ func part(v value, paths []expr.Path) value {
 	return value{}
 }
 
-// whole is part, or all of v if a path ends here.
+// whole returns all of v if a path ends here, else part of it.
 func whole(v value, paths []expr.Path) value {
 	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
 		return v
@@ -73,7 +73,7 @@ func whole(v value, paths []expr.Path) value {
 	return part(v, paths)
 }
 
-// rest returns what follows the step in the paths that begin with it.
+// rest returns the remainder of the paths that begin with step.
 func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	var following []expr.Path
 	for _, path := range paths {
@@ -84,7 +84,7 @@ func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	return following
 }
 
-// indexes returns the list indexes the paths begin with, in order.
+// indexes returns the list indexes that the paths begin with, in order.
 func indexes(paths []expr.Path) []int {
 	var all []int
 	for _, path := range paths {

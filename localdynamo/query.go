@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// startAfter returns where a key to start from lies.
+// startAfter returns the Store key of an ExclusiveStartKey.
 func (t *table) startAfter(key item) ([]byte, error) {
 	place, err := t.key(key)
 	if err != nil {
@@ -14,7 +14,7 @@ func (t *table) startAfter(key item) ([]byte, error) {
 	return place, nil
 }
 
-// query is the call Query.
+// query implements Query.
 func (e *Engine) query(ctx context.Context, req *request) ([]byte, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (e *Engine) query(ctx context.Context, req *request) ([]byte, error) {
 	return p.reply(req), nil
 }
 
-// querySpan returns the range of Store keys of a Query's page.
+// querySpan returns the range of Store keys for a page of a Query.
 func (t *table) querySpan(req *request, terms []keyTerm, p *page) (from, to []byte, err error) {
 	condition, err := t.keyCondition(terms)
 	if err != nil {

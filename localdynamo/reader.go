@@ -8,22 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxSkipped bounds the nesting of JSON the engine reads past.
+// maxSkipped bounds the nesting of JSON values that the engine ignores.
 const maxSkipped = 512
 
-// reader reads a request's JSON straight into the engine's own values; strings
-// are parts of the body. It panics with *apiError at the first thing it cannot
-// read, which readJSON recovers.
+// reader decodes a request's JSON directly into the engine's own values. Strings
+// are substrings of the body. On a syntax error it panics with *apiError, which
+// readJSON recovers.
 //
-// What is well-formed but not allowed (a number with 39 digits, an empty set) is
-// kept in refused and reading goes on, so that the caller can say where it was.
+// For a value that is well-formed but not allowed (a number with 39 digits, an
+// empty set) it keeps the error in refused and goes on, so that the caller can say
+// where the value was.
 type reader struct {
 	source  string
 	at      int
 	refused *apiError // the first value that is not allowed
 }
 
-// readJSON reads body, which must be one JSON document in UTF-8, with fn.
+// readJSON decodes body with fn. body must be one JSON document in UTF-8.
 func readJSON(body string, fn func(*reader)) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -79,7 +80,7 @@ func (r *reader) peek() byte {
 	return r.source[r.at]
 }
 
-// token consumes one byte of punctuation and the space after it.
+// token consumes one byte of punctuation, and the white space after it.
 func (r *reader) token(c byte) {
 	if r.peek() != c {
 		r.fail("expected %q at offset %d", c, r.at)
@@ -97,10 +98,10 @@ func (r *reader) literal(word string) bool {
 	return true
 }
 
-// null consumes a null. To DynamoDB it is as if the member were not there.
+// null consumes a null. DynamoDB treats it like a missing member.
 func (r *reader) null() bool { return r.literal("null") }
 
-// unexpected refuses a value of another JSON type than the member's.
+// unexpected refuses a value of the wrong JSON type.
 func (r *reader) unexpected(want string) {
 	switch c := r.peek(); {
 	case c == '"':
@@ -120,8 +121,8 @@ func (r *reader) unexpected(want string) {
 	}
 }
 
-// object calls fn for each member; fn must consume the value. A member that is
-// null is skipped.
+// object calls fn for each member. fn must consume the value. Members that are null
+// are skipped.
 func (r *reader) object(fn func(name string)) {
 	if r.null() {
 		return
@@ -207,8 +208,8 @@ func (r *reader) escaped(from, i int) string {
 	return ""
 }
 
-// escape reads the escape whose backslash is before i and returns what comes
-// after it. Half of a surrogate pair becomes U+FFFD.
+// escape reads the escape sequence whose backslash is before i. It returns the
+// character and the position after it. Half of a surrogate pair becomes U+FFFD.
 func (r *reader) escape(i int) (rune, int) {
 	if i < len(r.source) {
 		switch c := r.source[i]; c {

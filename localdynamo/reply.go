@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The appendJSON functions write replies. The texts they are given are UTF-8,
-// since a request that is not is refused.
+// The appendJSON functions write replies. Their texts are UTF-8, since a request
+// that is not UTF-8 is refused.
 
 const hexDigits = "0123456789abcdef"
 
@@ -97,7 +97,7 @@ type reply struct {
 
 func newReply() *reply { return &reply{body: append(make([]byte, 0, 512), '{')} }
 
-// member starts a member; its value is appended to body next.
+// member starts a member. The caller appends its value to body next.
 func (r *reply) member(name string) *reply {
 	if len(r.body) > 1 {
 		r.body = append(r.body, ',')
@@ -127,8 +127,8 @@ func (r *reply) items(name string, items []item) {
 
 func (r *reply) end() []byte { return append(r.body, '}') }
 
-// errorReply writes an error. Two of the API's errors have a Message with a
-// capital letter.
+// errorReply encodes an error. Two of the API's errors write Message with a capital
+// letter.
 func errorReply(e *apiError) []byte {
 	r := newReply()
 	r.text("__type", e.kind)
@@ -158,11 +158,11 @@ func appendJSONReason(b []byte, why reason) []byte {
 	return append(b, r.end()...)
 }
 
-// encode writes a reply that is made of maps, slices and plain values.
+// encode encodes a reply made of maps, slices and plain values.
 func encode(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // no such value fails
+		panic(err) // cannot happen for such values
 	}
 	return body
 }

@@ -14,8 +14,8 @@ type option[T any] struct {
 
 func some[T any](v T) option[T] { return option[T]{v, true} }
 
-// request is every member that any call on items takes. Each call reads its
-// own; what it does not know it ignores, as the service does.
+// request has the members of all operations on items. Each operation reads its
+// own. Unknown members are ignored, as in the service.
 type request struct {
 	table        string
 	key          option[item]
@@ -45,15 +45,15 @@ type request struct {
 	legacy       []string
 }
 
-// tableRequest is one table's part of a batch.
+// tableRequest is the part of a batch for one table.
 type tableRequest struct {
 	table   string
 	request request
 }
 
-// action is one part of a transaction: what to do, and with what.
+// action is one action of a transaction.
 type action struct {
-	kinds   []string // the members given; exactly one is right
+	kinds   []string // the members given; there must be exactly one
 	request request
 }
 
@@ -126,7 +126,7 @@ func (req *request) member(r *reader, name string) {
 	}
 }
 
-// tableName reduces a table's ARN to its name.
+// tableName returns the name in a table's ARN, or s if it is a name.
 func tableName(s string) string {
 	if arn, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(arn, "arn:") {
 		return name
@@ -179,8 +179,8 @@ func (r *reader) action() action {
 	return a
 }
 
-// tableRequest reads a table's part of RequestItems: an object in BatchGetItem,
-// a list of writes in BatchWriteItem.
+// tableRequest reads the part of RequestItems for one table: an object in
+// BatchGetItem, a list of writes in BatchWriteItem.
 func (r *reader) tableRequest(table string) tableRequest {
 	t := tableRequest{table: tableName(table)}
 	if r.peek() == '[' {

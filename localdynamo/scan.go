@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxSegments is how many segments a parallel Scan may have.
+// maxSegments is the most segments that a parallel Scan may have.
 const maxSegments = 1000000
 
-// scan is the call Scan.
+// scan implements Scan.
 func (e *Engine) scan(ctx context.Context, req *request) ([]byte, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func checkSegments(segment, segments option[int]) error {
 	return nil
 }
 
-// scanSpan returns the range of Store keys of a Scan's page: the table, or a
-// segment's share of it.
+// scanSpan returns the range of Store keys for a page of a Scan: the whole table, or
+// one segment.
 func (t *table) scanSpan(req *request) (from, to []byte, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	from, to = whole, after(whole)
@@ -93,7 +93,7 @@ func (t *table) scanSpan(req *request) (from, to []byte, err error) {
 	return append(start, 0), to, nil
 }
 
-// within says whether from <= key < to.
+// within reports whether from <= key < to.
 func within(key, from, to []byte) bool {
 	return bytes.Compare(key, from) >= 0 && bytes.Compare(key, to) < 0
 }

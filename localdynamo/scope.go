@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// scope is what a request's placeholders stand for, and which of them its
+// scope has the values of a request's placeholders, and records which of them its
 // expressions use.
 type scope struct {
 	names       []nameBinding
@@ -31,7 +31,7 @@ func newScope(req *request) *scope {
 	return &scope{req.names.value, req.values.value, req.names.given, req.values.given}
 }
 
-// name returns the attribute's name a step stands for.
+// name returns the attribute name of a step.
 func (s *scope) name(step expr.Step) string {
 	if step.IsPlaceholder() {
 		for i := range s.names {
@@ -43,7 +43,7 @@ func (s *scope) name(step expr.Step) string {
 	return step.Name
 }
 
-// value returns what a placeholder stands for.
+// value returns the value of a placeholder.
 func (s *scope) value(p expr.Placeholder) value {
 	for i := range s.values {
 		if s.values[i].placeholder == string(p) {
@@ -53,8 +53,8 @@ func (s *scope) value(p expr.Placeholder) value {
 	return value{}
 }
 
-// useValue returns what a placeholder stands for, and refuses one that was not
-// given.
+// useValue returns the value of a placeholder. It fails if the request does not
+// define it.
 func (s *scope) useValue(p expr.Placeholder) (value, error) {
 	for i := range s.values {
 		if s.values[i].placeholder == string(p) {
@@ -65,8 +65,8 @@ func (s *scope) useValue(p expr.Placeholder) (value, error) {
 	return value{}, &expr.Error{Reason: "An expression attribute value used in expression is not defined; attribute value: " + string(p)}
 }
 
-// usePath returns the path with names for its placeholders, and refuses one of
-// them that was not given.
+// usePath returns the path with its placeholders replaced by names. It fails if the
+// request does not define one of them.
 func (s *scope) usePath(path expr.Path) (expr.Path, error) {
 	resolved := path
 	for i, step := range path {
@@ -112,8 +112,8 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven refuses placeholders without an expression that could use them;
-// expressions names the members that could have held one.
+// checkGiven refuses placeholders in a request without any expression. expressions
+// names the members that could contain one.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:
@@ -128,7 +128,7 @@ func (s *scope) checkGiven(any bool, expressions string) error {
 	return nil
 }
 
-// lookup returns what the path denotes in the item, or a value of kindNone.
+// lookup returns the value at the path, or one of kindNone.
 func (s *scope) lookup(it item, path expr.Path) value {
 	v := it.get(s.name(path[0]))
 	for _, step := range path[1:] {
@@ -147,7 +147,7 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal turns an error about an expression into the one a caller sees.
+// refusal turns an error of package expr into the API error.
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {
 		return invalidf("Invalid %s: %s", parameter, refused.Reason)

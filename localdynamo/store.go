@@ -2,25 +2,25 @@ package localdynamo
 
 import "iter"
 
-// Store is where tables are kept: an ordered map of bytes with transactions.
-// Memory is the default; package boltstore keeps one in a file.
+// Store keeps the tables: it is an ordered map from bytes to bytes, with
+// transactions. The default is in memory; package boltstore has one in a file.
 //
-// A Store is for concurrent use. Update's transactions happen one after the
-// other; a View sees all of an Update or nothing of it. An error of fn undoes
-// what fn did and is returned as it is. What Update returned nil for is kept, as
-// far as the Store keeps anything.
+// A Store must be safe for concurrent use. Updates are serialised; a View sees all
+// of an Update or nothing of it. If fn returns an error, its changes are undone and
+// the error is returned unchanged. If Update returns nil, its changes are as durable
+// as the Store is.
 type Store interface {
 	View(fn func(Tx) error) error
-	Update(fn func(Tx) error) error // all of fn's changes or none
+	Update(fn func(Tx) error) error // atomic
 	Close() error
 }
 
-// Tx is one transaction on a Store. Slices are valid until it ends.
+// Tx is a transaction on a Store. It is not safe for concurrent use. The slices it
+// returns are valid until it ends.
 //
-// Get returns nil for a key that is not there. Range yields the pairs with
-// from <= key < to in the order of keys; a nil to is the end. Nothing may be
-// changed while a Range runs. In a View, Put and Delete fail. A Tx is for one
-// goroutine.
+// Get returns nil for a missing key. Range yields the pairs with from <= key < to
+// in the order of keys; a nil to means the end. Nothing may be changed during a
+// Range. In a View, Put and Delete fail.
 type Tx interface {
 	Get(key []byte) []byte
 	Put(key, value []byte) error

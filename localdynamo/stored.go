@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// The stored form of an item: the number of its attributes, then each one's name
-// and value. A value is its kind and its content. Texts have their length in
-// front, lists and maps the number of their elements, all as uvarints.
+// The stored form of an item is the number of attributes, then the name and the
+// value of each. A value is its kind and its content. A text is preceded by its
+// length, a list or map by its number of elements. All numbers are uvarints.
 
 func appendItem(b []byte, it item) []byte {
 	b = binary.AppendUvarint(b, uint64(len(it)))
@@ -49,13 +49,14 @@ func appendValue(b []byte, v value) []byte {
 
 var errDamaged = errors.New("a stored item cannot be read: the file is damaged or was written by a newer version")
 
-// stored reads the stored form. The texts of the item are parts of one string.
+// stored decodes the stored form. All texts of the item are substrings of one
+// string.
 type stored struct {
 	rest string
 	bad  bool
 }
 
-// readItem reads an item's stored form, which it copies.
+// readItem decodes an item's stored form. It copies b.
 func readItem(b []byte) (item, error) {
 	s := stored{rest: string(b)}
 	it := s.item()
@@ -72,7 +73,7 @@ func (s *stored) uvarint() int {
 		n |= uint64(c&0x7f) << (7 * i)
 		if c < 0x80 {
 			s.rest = s.rest[i+1:]
-			// Everything counted takes a byte or more.
+			// Each element takes at least one byte.
 			if n > uint64(len(s.rest)) {
 				s.bad = true
 				return 0

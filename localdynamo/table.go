@@ -57,8 +57,8 @@ func (t *table) isKey(name string) bool {
 	return name == t.Hash.Name || t.Range != nil && name == t.Range.Name
 }
 
-// key returns where in the Store the item with that key is. The key must have
-// exactly the table's key attributes.
+// key returns the Store key of the item with that key. It must have exactly the
+// table's key attributes.
 func (t *table) key(key item) ([]byte, error) {
 	attributes := 1
 	if t.Range != nil {
@@ -72,7 +72,7 @@ func (t *table) key(key item) ([]byte, error) {
 	return t.place(key)
 }
 
-// keyIn is key for a whole item, as PutItem has it.
+// keyIn is key for a whole item, as in PutItem.
 func (t *table) keyIn(it item) ([]byte, error) {
 	for _, attribute := range t.keyAttributes() {
 		v := it.get(attribute.Name)
@@ -98,15 +98,15 @@ const (
 	maxRangeSize = 1024
 )
 
-// place returns the Store's key for an item with key attributes of the right
-// types, and refuses what cannot be one: an empty value or one that is too long.
+// place returns the Store key for an item whose key attributes have the right
+// types. It refuses a key value that is empty or too long.
 func (t *table) place(it item) ([]byte, error) {
 	hash := it.get(t.Hash.Name)
 	if err := checkKeyValue(t.Hash, hash); err != nil {
 		return nil, err
 	}
 	if hash.size() > maxHashSize {
-		// The missing space is the service's.
+		// The missing space is in the service's text too.
 		return nil, invalidf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashSize)
 	}
 	key := make([]byte, 0, len(t.Name)+len(hash.text)+64)

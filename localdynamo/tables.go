@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// The calls on tables are rare: their bodies go through encoding/json.
+// Operations on tables are rare, so they use encoding/json.
 
-// readInput reads a body for encoding/json.
+// readInput decodes a body with encoding/json.
 func readInput(body string, input any) error {
 	err := json.Unmarshal([]byte(body), input)
 	var wrong *json.UnmarshalTypeError
@@ -70,8 +70,8 @@ func (t *table) describe(items, size int) map[string]any {
 
 type tableInput struct{ TableName string }
 
-// namedTable reads a body and returns the table it names. A table that is not
-// there is said to be so by name.
+// namedTable returns the table of that name. If it does not exist, the error
+// contains the name.
 func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	t, err := e.table(tx, name)
 	var refused *apiError
@@ -98,7 +98,7 @@ func (e *Engine) readTable(ctx context.Context, body string) (*table, error) {
 	})
 }
 
-// describeTable is the call DescribeTable. The counts are exact.
+// describeTable implements DescribeTable. The counts are exact.
 func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error) {
 	t, err := e.readTable(ctx, body)
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 	return encode(map[string]any{"Table": t.describe(items, size)}), nil
 }
 
-// count returns how many items the table has and how many bytes they count.
+// count returns the number of items in the table, and their size in bytes.
 func (t *table) count(tx Tx) (items, size int, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	for _, stored := range tx.Range(whole, after(whole)) {
@@ -129,8 +129,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable runs fn on a copy of the description of the table of that name.
-// fn saves it.
+// changeTable calls fn with a copy of the description of the table. fn must save
+// it.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {
@@ -148,7 +148,7 @@ func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *tabl
 	})
 }
 
-// deleteTable is the call DeleteTable. The table is gone at once.
+// deleteTable implements DeleteTable. The table is gone at once.
 func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {
@@ -173,7 +173,7 @@ func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	return encode(map[string]any{"TableDescription": description}), nil
 }
 
-// updateTable is the call UpdateTable: billing, class and deletion protection.
+// updateTable implements UpdateTable for billing, class and deletion protection.
 // It takes effect at once.
 func (e *Engine) updateTable(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
@@ -235,7 +235,7 @@ func deleteAll(tx Tx, prefix []byte) error {
 
 const maxListed = 100
 
-// listTables is the call ListTables.
+// listTables implements ListTables.
 func (e *Engine) listTables(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		ExclusiveStartTableName string

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// tagResource is the call TagResource.
+// tagResource implements TagResource.
 func (e *Engine) tagResource(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		ResourceArn string
@@ -24,7 +24,7 @@ func (e *Engine) tagResource(ctx context.Context, body string) ([]byte, error) {
 	return nil, err
 }
 
-// untagResource is the call UntagResource.
+// untagResource implements UntagResource.
 func (e *Engine) untagResource(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		ResourceArn string
@@ -42,7 +42,7 @@ func (e *Engine) untagResource(ctx context.Context, body string) ([]byte, error)
 	return nil, err
 }
 
-// listTagsOfResource is the call ListTagsOfResource. There is one page.
+// listTagsOfResource implements ListTagsOfResource. There is always one page.
 func (e *Engine) listTagsOfResource(ctx context.Context, body string) ([]byte, error) {
 	var in struct{ ResourceArn string }
 	if err := readInput(body, &in); err != nil {

@@ -9,7 +9,7 @@ import (
 
 const (
 	maxToken  = 36               // bytes of a ClientRequestToken
-	tokenLife = 10 * time.Minute // how long one is remembered
+	tokenLife = 10 * time.Minute // how long a token is remembered
 )
 
 // checkToken refuses a token that is too long.
@@ -20,9 +20,9 @@ func checkToken(token string) error {
 	return nil
 }
 
-// fingerprint is the same for requests that ask for the same writes. Attributes
-// are in order, so that the order of the body's members does not matter much;
-// that of placeholders does, as it does to the service.
+// fingerprint is equal for requests with the same writes. Attributes are sorted, so
+// their order in the body does not matter. The order of placeholders does, as in
+// the service.
 func fingerprint(req *request) []byte {
 	sum := sha256.New()
 	for i := range req.actions {
@@ -44,9 +44,9 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember notes that the request with this token is carried out now, and says
-// whether it has been within the last ten minutes. One token for two different
-// requests is refused. Without a token nothing is noted.
+// remember stores that the request with this token is executed now. It reports
+// whether the same request was executed within the last ten minutes, and fails if
+// another request was. Without a token it does nothing.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil
@@ -68,7 +68,7 @@ func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, 
 	return false, tx.Put(append(due, token...), []byte{1})
 }
 
-// forget drops the tokens whose time is over.
+// forget deletes the tokens that have expired.
 func forget(tx Tx, now time.Time) error {
 	var due [][]byte
 	end := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.UnixNano())+1)

@@ -13,7 +13,7 @@ const (
 	maxTransactSize = 4 << 20
 )
 
-// kind returns the one member an action of a transaction has.
+// kind returns the only member of an action of a transaction.
 func (a *action) kind() (string, error) {
 	switch len(a.kinds) {
 	case 0:
@@ -34,7 +34,7 @@ func checkActions(n int) error {
 	return nil
 }
 
-// transactWriteItems is the call TransactWriteItems.
+// transactWriteItems implements TransactWriteItems.
 func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, error) {
 	if err := checkActions(len(req.actions)); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	return r.end(), nil
 }
 
-// newTransactWrite makes a write of the nth action.
+// newTransactWrite makes a write from the nth action.
 func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	kind, err := a.kind()
 	if err != nil {
@@ -97,8 +97,8 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	return nil, malformed("an action of a transaction is a Put, an Update, a Delete or a ConditionCheck, not a " + kind)
 }
 
-// transact carries all writes out, or says of each why the transaction was
-// cancelled. A repeated one only reads: it has been carried out.
+// transact executes all writes, or returns the cancellation reason of each. If
+// repeated is true it only reads, as the writes were executed before.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) 
 	return used, nil
 }
 
-// peek returns the item a write is about.
+// peek returns the item that a write would change.
 func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	t, err := e.table(tx, w.table)
 	if err != nil {
@@ -144,9 +144,9 @@ func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	return t.load(tx, place, now)
 }
 
-// checkDistinct refuses a transaction on a table that is not there, or with two
-// actions on one item, before any of it is carried out. A wrong key is a reason
-// to cancel, which apply finds.
+// checkDistinct refuses a transaction that uses a missing table, or the same item
+// twice, before any of it is executed. A wrong key is a cancellation reason: apply
+// finds it.
 func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 	var places [][]byte
 	for _, w := range writes {
@@ -166,8 +166,8 @@ func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 
 var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
-// reasonOf turns the error of one action into its reason. Errors that are not
-// of the API are returned: they end the whole request.
+// reasonOf turns the error of one action into its reason. It returns errors that are
+// not API errors: they end the whole request.
 func reasonOf(err error) (reason, error) {
 	if err == nil {
 		return reason{code: "None"}, nil
@@ -195,7 +195,7 @@ func canceled(reasons []reason) error {
 	return e
 }
 
-// transactGetItems is the call TransactGetItems.
+// transactGetItems implements TransactGetItems.
 func (e *Engine) transactGetItems(ctx context.Context, req *request) ([]byte, error) {
 	if err := checkActions(len(req.actions)); err != nil {
 		return nil, err

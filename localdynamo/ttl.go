@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// sweepAfter is how long after its time TTL deletes an item. DynamoDB takes up
-// to a few days, and until then returns the item; an hour is long enough that
-// code which counts on TTL being prompt fails here too.
+// sweepAfter is how long after its time TTL deletes an item. DynamoDB takes up to a
+// few days, and returns the item until then. An hour is long enough to make code
+// fail that relies on prompt deletion.
 const sweepAfter = time.Hour
 
-// staleAfter is how long after its time TTL leaves an item alone: DynamoDB takes
-// a time that long ago for a mistake.
+// staleAfter is the age from which TTL ignores an item: DynamoDB takes a time that
+// long ago for a mistake.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
-// maxSwept is how many items one write sweeps on its way.
+// maxSwept is the most expired items that one write deletes.
 const maxSwept = 25
 
 // expiry returns the second at which the item expires, if it does.
@@ -33,8 +33,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept says whether TTL has deleted the item by now. Whether its place in the
-// Store has been cleared does not matter: it is read no more.
+// swept reports whether TTL has deleted the item by now. The item may still be in
+// the Store, but it is no longer returned.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -44,14 +44,14 @@ func (t *table) swept(it item, now time.Time) bool {
 	return age >= int64(sweepAfter.Seconds()) && age < int64(staleAfter.Seconds())
 }
 
-// expiryKey returns the key under which the item at key waits for TTL.
+// expiryKey returns the key of the expiry entry of the item at key.
 func (t *table) expiryKey(key []byte, second int64) []byte {
 	b := appendTablePrefix(nil, prefixExpiry, t.Name)
 	b = binary.BigEndian.AppendUint64(b, uint64(second))
 	return append(b, key...)
 }
 
-// moveExpiry keeps the items that wait for TTL in step with a change.
+// moveExpiry updates the expiry entry of an item that changes.
 func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	was, had := t.expiry(before)
 	is, has := t.expiry(after)
@@ -69,8 +69,8 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep deletes items that TTL has deleted by now. Writes call it, so that a
-// file does not grow for ever; there is no goroutine that would.
+// sweep removes items from the Store that TTL has deleted by now. Writes call it,
+// so that a file does not grow forever; no goroutine does it.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -96,9 +96,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem deletes the item at key if TTL has deleted it by now. It may have
-// been replaced since it was noted: load takes an expired item for none, and so
-// nobody told moveExpiry.
+// sweepItem removes the item at key if TTL has deleted it by now. Its expiry entry
+// may be outdated: if an expired item was replaced, load did not return it, so
+// moveExpiry did not remove its entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {
@@ -111,8 +111,8 @@ func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	return tx.Delete(key)
 }
 
-// setTTL turns TTL on or off (attribute is ""), and lists the items that wait
-// for it anew.
+// setTTL turns TTL on, or off if attribute is "", and builds the expiry entries
+// anew.
 func (t *table) setTTL(tx Tx, attribute string) error {
 	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (t *table) setTTL(tx Tx, attribute string) error {
 	return t.save(tx)
 }
 
-// updateTimeToLive is the call UpdateTimeToLive. It takes effect at once.
+// updateTimeToLive implements UpdateTimeToLive. It takes effect at once.
 func (e *Engine) updateTimeToLive(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		TableName               string
@@ -175,7 +175,7 @@ func (e *Engine) updateTimeToLive(ctx context.Context, body string) ([]byte, err
 	return encode(map[string]any{"TimeToLiveSpecification": to}), nil
 }
 
-// describeTimeToLive is the call DescribeTimeToLive.
+// describeTimeToLive implements DescribeTimeToLive.
 func (e *Engine) describeTimeToLive(ctx context.Context, body string) ([]byte, error) {
 	t, err := e.readTable(ctx, body)
 	if err != nil {

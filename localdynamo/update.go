@@ -19,8 +19,8 @@ var (
 	errUpdateOperand = invalid("An operand in the update expression has an incorrect data type")
 )
 
-// update parses and checks an update expression. Without one it returns an
-// update that changes nothing.
+// update parses and checks an update expression. Without an expression it returns
+// an update that changes nothing.
 func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	if !source.given {
 		return &update{tree: &expr.Update{}, scope: s}, nil
@@ -36,7 +36,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check refuses what can be refused before an item is looked at.
+// check refuses what is wrong with any item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -79,7 +79,8 @@ func wrongSection(section string, k kind) error {
 		", operand type: " + longNames[k] + ", typeSet: ALLOWED_FOR_" + section + "_OPERAND"}
 }
 
-// checkTerm checks a term and returns its kind if no item changes it.
+// checkTerm checks a term. It returns its kind, or kindNone if that depends on the
+// item.
 func (u *update) checkTerm(term expr.Term) (kind, error) {
 	switch t := term.(type) {
 	case expr.Path:
@@ -115,7 +116,7 @@ func (u *update) checkOperands(operator string, want kind, operands ...expr.Term
 	return nil
 }
 
-// checkKey refuses to write a part of the table's key.
+// checkKey refuses an update of the table's key attributes.
 func (u *update) checkKey(t *table) error {
 	for _, target := range u.targets {
 		if t.isKey(target[0].Name) {
@@ -125,15 +126,15 @@ func (u *update) checkKey(t *table) error {
 	return nil
 }
 
-// apply returns the item as it is after the update. All operands are read from
-// the item as it was before.
+// apply returns the item after the update. All operands are read from the item
+// before the update.
 func (u *update) apply(before item) (item, error) {
 	changes, err := u.changes(before)
 	if err != nil {
 		return nil, err
 	}
-	// Elements set beyond the end of a list are appended in order of their
-	// indexes, not of the actions.
+	// Elements that are set beyond the end of a list are appended in the order of
+	// their indexes, not of the actions.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
 	})
@@ -143,8 +144,8 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// A removed element leaves a hole until all indexes have been used; the
-	// deepest holes are closed first, since closing one moves what is behind it.
+	// A removed element leaves a hole until all indexes have been used. The deepest
+	// holes are closed first, since closing a hole moves the elements after it.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {
@@ -153,7 +154,7 @@ func (u *update) apply(before item) (item, error) {
 	return after.item, nil
 }
 
-// assignment gives what path denotes a value; one of kindNone removes it.
+// assignment sets the attribute at path to a value. A value of kindNone removes it.
 type assignment struct {
 	path  expr.Path
 	value value
@@ -222,7 +223,7 @@ func (u *update) evaluate(term expr.Term, it item) (value, error) {
 	panic("localdynamo: an unknown term")
 }
 
-// operands evaluates two terms that must be of one kind.
+// operands evaluates two terms. Both must have the kind want.
 func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, err error) {
 	if a, err = u.evaluate(one, it); err != nil {
 		return a, b, err
@@ -236,7 +237,7 @@ func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, e
 	return a, b, nil
 }
 
-// added is what ADD makes of a value: the sum of numbers or the union of sets.
+// added returns the result of ADD: the sum of numbers or the union of sets.
 func added(old, operand value) (value, error) {
 	switch {
 	case old.kind == kindNone:
@@ -251,7 +252,8 @@ func added(old, operand value) (value, error) {
 	return union, nil
 }
 
-// deleted is what DELETE makes of a set: the difference. An empty set is none.
+// deleted returns the result of DELETE: the difference of sets. An empty set becomes
+// no value.
 func deleted(old, operand value) (value, error) {
 	switch old.kind {
 	case kindNone:
@@ -267,8 +269,8 @@ func deleted(old, operand value) (value, error) {
 	return value{kind: old.kind, list: left}, nil
 }
 
-// assign returns v with what path denotes in it replaced. All but the last step
-// must be there.
+// assign returns v with the value at path replaced. All steps except the last must
+// exist.
 func assign(v value, path expr.Path, to value) (value, error) {
 	step := path[0]
 	switch {
@@ -304,7 +306,8 @@ func assign(v value, path expr.Path, to value) (value, error) {
 	return v, errUpdatePath
 }
 
-// closeHoles drops the removed elements of the list whose element path denotes.
+// closeHoles drops the removed elements of the list that contains the element at
+// path.
 func closeHoles(v value, path expr.Path) value {
 	step := path[0]
 	switch {

@@ -4,17 +4,17 @@ import (
 	"strings"
 )
 
-// missing refuses a request without a member it must have.
+// missing is the error for a missing member.
 func missing(member string) error {
 	return invalidf("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
 
-// notOneOf refuses a member with a value that its enumeration has not.
+// notOneOf is the error for a value that is not in the member's enumeration.
 func notOneOf(member, given, all string) error {
 	return invalidf("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: %s", given, member, all)
 }
 
-// check refuses what no call on items allows.
+// check refuses what no operation on items allows.
 func (req *request) check() error {
 	if len(req.legacy) > 0 {
 		return invalidf("localdynamo does not support the legacy parameters {%s}: use expressions", strings.Join(req.legacy, ", "))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kind is the type of an attribute's value. The order is that of the stored
-// form (stored.go) and must not change.
+// kind is the type of an attribute's value. The numbers are stored (stored.go), so
+// the order must not change.
 type kind byte
 
 const (
@@ -28,7 +28,7 @@ const (
 // kindNames are the names of the kinds in requests and replies.
 var kindNames = [...]string{"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}
 
-// longNames are the names some errors use.
+// longNames are the names of the kinds in some error texts.
 var longNames = [...]string{
 	"", "STRING", "NUMBER", "BINARY", "BOOLEAN", "NULL",
 	"STRING_SET", "NUMBER_SET", "BINARY_SET", "LIST", "MAP",
@@ -41,8 +41,8 @@ func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
 // element returns the kind of a set's elements.
 func (k kind) element() kind { return k - kindSS + kindS }
 
-// value is an attribute's value. Values are never changed once they are built:
-// parts of them are shared between an item's old and new state.
+// value is an attribute's value. It never changes once it is built, as the old and
+// the new state of an item share parts.
 type value struct {
 	kind kind
 	yes  bool    // of a BOOL
@@ -57,7 +57,7 @@ type attribute struct {
 	value value
 }
 
-// item is an item or a map: attributes sorted by name.
+// item is an item or a map. Its attributes are sorted by name.
 type item []attribute
 
 func (it item) find(name string) (int, bool) {
@@ -74,8 +74,8 @@ func (it item) get(name string) value {
 	return value{}
 }
 
-// with returns a copy in which the attribute has that value; one of kindNone
-// removes it.
+// with returns a copy in which the attribute has that value. A value of kindNone
+// removes the attribute.
 func (it item) with(name string, v value) item {
 	i, found := it.find(name)
 	switch {
@@ -94,8 +94,8 @@ func (it item) with(name string, v value) item {
 
 func integer(n int) value { return value{kind: kindN, text: strconv.Itoa(n)} }
 
-// equal says whether both values are the same to DynamoDB's operators: same
-// kind, same content; numbers by value, sets whatever their order.
+// equal reports whether two values are equal for DynamoDB's operators: same kind
+// and same content. Numbers are equal by value, sets in any order.
 func (v value) equal(other value) bool {
 	return v.kind == other.kind && v.yes == other.yes && v.text == other.text &&
 		slices.EqualFunc(v.list, other.list, value.equal) &&
@@ -104,7 +104,7 @@ func (v value) equal(other value) bool {
 		})
 }
 
-// compare orders two values of one scalar kind: S and B by bytes, N by value.
+// compare orders two values of the same scalar kind: S and B by bytes, N by value.
 func (v value) compare(other value) int {
 	if v.kind == kindN {
 		return compareNumbers(v.text, other.text)
@@ -112,18 +112,18 @@ func (v value) compare(other value) int {
 	return cmp.Compare(v.text, other.text)
 }
 
-// contains says whether the list or set has the element.
+// contains reports whether the list or set has the element.
 func (v value) contains(element value) bool { return slices.ContainsFunc(v.list, element.equal) }
 
-// newSet sorts elements into a set of their kind and reports whether two of
-// them were equal.
+// newSet makes a set of the elements, sorted, and reports whether two of them were
+// equal.
 func newSet(set kind, elements []value) (v value, duplicates bool) {
 	slices.SortFunc(elements, value.compare)
 	unique := slices.CompactFunc(elements, value.equal)
 	return value{kind: set, list: unique}, len(unique) < len(elements)
 }
 
-// size returns how many bytes the value counts, after
+// size returns the size of the value in bytes; see
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 func (v value) size() int {
 	switch v.kind {
@@ -150,7 +150,7 @@ func (v value) size() int {
 	}
 }
 
-// size returns how many bytes the item counts: its names and its values.
+// size returns the size of the item in bytes: that of its names and values.
 func (it item) size() int {
 	size := 0
 	for _, a := range it {
@@ -159,7 +159,7 @@ func (it item) size() int {
 	return size
 }
 
-// depth returns how many levels of lists and maps the value has.
+// depth returns the number of levels of lists and maps in the value.
 func (v value) depth() int {
 	deepest := 0
 	for _, element := range v.list {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// maxItemSize is how many bytes an item may count.
+// maxItemSize is the largest size of an item, in bytes.
 const maxItemSize = 400 << 10
 
-// write is one write of one item, whatever call it came in.
+// write is a write of one item, in any operation.
 type write struct {
 	table      string
 	key        option[item]
-	put        option[item] // the new item, if it is a put
-	update     *update      // if it is an update
+	put        option[item] // the new item of a put
+	update     *update      // of an update
 	delete     bool
-	check      bool // of the condition alone
+	check      bool // a condition check
 	condition  *condition
-	returnsOld bool // the item, if the condition fails
+	returnsOld bool // return the old item if the condition fails
 }
 
-// change is what a write made of an item. A nil item is none.
+// change is the effect of a write on an item. A nil item does not exist.
 type change struct {
 	table  *table
 	key    []byte // in the Store
@@ -28,8 +28,7 @@ type change struct {
 	after  item
 }
 
-// apply carries the write out in tx. What it returns as an error has changed
-// nothing.
+// apply executes the write in tx. If it returns an error, nothing has changed.
 func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	t, err := e.table(tx, w.table)
 	if err != nil {
@@ -62,7 +61,8 @@ func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	return change{t, key, before, after}, t.store(tx, key, before, after)
 }
 
-// place returns where the item is, after refusing what the table's key forbids.
+// place returns the Store key of the item. It fails if the write does not fit the
+// table's key.
 func (w *write) place(t *table) ([]byte, error) {
 	if w.put.given {
 		return t.keyIn(w.put.value)
@@ -75,7 +75,7 @@ func (w *write) place(t *table) ([]byte, error) {
 	return t.key(w.key.value)
 }
 
-// result returns the item as it is after the write.
+// result returns the item after the write.
 func (w *write) result(before item) (item, error) {
 	switch {
 	case w.delete:
@@ -119,7 +119,7 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store puts after in the place of before, where nil is no item.
+// store replaces the item before by the item after. nil means that there is none.
 func (t *table) store(tx Tx, key []byte, before, after item) error {
 	if err := t.moveExpiry(tx, key, before, after); err != nil {
 		return err
@@ -130,8 +130,8 @@ func (t *table) store(tx Tx, key []byte, before, after item) error {
 	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
-// writeOne carries out a call that is one write, and replies with what
-// attributes makes of the change.
+// writeOne executes an operation with one write. attributes returns the attributes
+// in its reply.
 func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
 	var done change
 	err := e.change(ctx, func(tx Tx) error {
@@ -148,8 +148,8 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks what all writes of one item have in common. expressions says
-// which members could have used placeholders.
+// newWrite checks the members that all writes have in common. expressions names
+// those that could use placeholders.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -164,7 +164,7 @@ func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, err
 	return w, s, err
 }
 
-// newPut makes a write of a put's members.
+// newPut makes a write from the members of a put.
 func (e *Engine) newPut(req *request) (*write, error) {
 	if !req.item.given {
 		return nil, missing("item")
@@ -180,7 +180,7 @@ func (e *Engine) newPut(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newDelete makes a write of a delete's members.
+// newDelete makes a write from the members of a delete.
 func (e *Engine) newDelete(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")
@@ -193,7 +193,7 @@ func (e *Engine) newDelete(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newUpdate makes a write of an update's members.
+// newUpdate makes a write from the members of an update.
 func (e *Engine) newUpdate(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")
@@ -208,7 +208,7 @@ func (e *Engine) newUpdate(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// putItem is the call PutItem.
+// putItem implements PutItem.
 func (e *Engine) putItem(ctx context.Context, req *request) ([]byte, error) {
 	old, err := req.returnsAllOld()
 	if err != nil {
@@ -221,7 +221,7 @@ func (e *Engine) putItem(ctx context.Context, req *request) ([]byte, error) {
 	return e.writeOne(ctx, req, w, old)
 }
 
-// deleteItem is the call DeleteItem.
+// deleteItem implements DeleteItem.
 func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 	old, err := req.returnsAllOld()
 	if err != nil {
@@ -234,7 +234,8 @@ func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 	return e.writeOne(ctx, req, w, old)
 }
 
-// returnsAllOld checks ReturnValues of a call that can return the old item only.
+// returnsAllOld checks the ReturnValues of an operation that can return only the
+// old item.
 func (req *request) returnsAllOld() (func(change) item, error) {
 	switch req.returns {
 	case "", "NONE":
@@ -249,7 +250,7 @@ func (req *request) returnsAllOld() (func(change) item, error) {
 
 const returnValues = "[ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]"
 
-// updateItem is the call UpdateItem.
+// updateItem implements UpdateItem.
 func (e *Engine) updateItem(ctx context.Context, req *request) ([]byte, error) {
 	w, err := e.newUpdate(req)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package boltstore keeps a localdynamo.Engine's tables in one file that the
-// processes of one machine share. It needs bbolt.
+// Package boltstore keeps the tables of a localdynamo.Engine in one file, which
+// all processes of a machine can share. It uses bbolt.
 //
-// The file is opened, locked, used and closed again in every transaction, since
-// bbolt's lock lasts as long as a file is open. That costs a millisecond or so,
-// and lets any number of processes take turns. A commit is on disk before it is
-// acknowledged: a process that is killed at any instant leaves a file that opens
-// and has every acknowledged write in it.
+// Each transaction opens and locks the file, and closes it again, since bbolt
+// keeps the file locked as long as it is open. That costs about a millisecond, and
+// lets any number of processes take turns. A commit is on disk before it is
+// acknowledged: if a process is killed at any moment, the file can be opened
+// again, and has every acknowledged write.
 //
-// The lock is the operating system's advisory one (flock on Unix). Keep the file
-// on a local disk: network file systems may not honour it.
+// The lock is an advisory lock of the operating system (flock on Unix). Keep the
+// file on a local disk, because network file systems may not support such locks.
 package boltstore
 
 import (
@@ -29,57 +29,56 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// maxWait is how long a transaction waits for its turn before it fails. At a few
-// milliseconds a turn that is thousands of turns: a file locked for so long is
-// one that somebody keeps open.
+// maxWait is how long a transaction waits for its turn before it fails. A turn
+// takes a few milliseconds, so a file that stays locked for that long is kept open
+// by another program.
 const maxWait = 30 * time.Second
 
-// Pauses between tries for the file's lock: short enough that a free file is not
-// left idle, with jitter so that waiting processes do not move in step.
+// Pauses between attempts to lock the file. They are short, so that a free file is
+// used at once, and have jitter, so that waiting processes do not run in step.
 const (
 	minPause = 500 * time.Microsecond
 	maxPause = 8 * time.Millisecond
 )
 
-// bucket is the one bucket of the file. Its name is the format's version.
+// bucket is the only bucket of the file. Its name is the version of the format.
 var bucket = []byte("localdynamo1")
 
 var errClosed = errors.New("boltstore: the store is closed")
 
-// Open opens or creates the file. The file is locked per request, not for as
-// long as it is open, so that processes take turns.
+// Open opens or creates the file. The file is locked only during each request, so
+// that processes take turns.
 //
-// A new file is readable and writable by its owner alone (0600), and so is a
-// directory made for it (0700). A transaction that finds the file busy waits for
-// up to 30 seconds, or until its request's context ends. An error names the
-// path; a file that is no store is refused here.
+// A new file gets mode 0600, and a directory created for it 0700. A transaction
+// that finds the file locked waits for up to 30 seconds, or until the context of
+// its request ends. Errors name the path. Open refuses a file that is not a store.
 func Open(path string) (localdynamo.Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("boltstore: make the directory of %s: %w", path, err)
 	}
 	s := &store{file: &file{path: path, turn: make(chan struct{}, 1)}, ctx: context.Background()}
-	// The first transaction makes the file and shows whether it can be used.
+	// The first transaction creates the file, and shows whether it can be used.
 	if err := s.Update(func(localdynamo.Tx) error { return nil }); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// file is what all views of one store share.
+// file is shared by all stores that WithContext returns.
 type file struct {
 	path   string
-	turn   chan struct{} // holds a token while one of this process's goroutines has its turn
+	turn   chan struct{} // full while a goroutine of this process has its turn
 	closed atomic.Bool
 }
 
-// store is a localdynamo.Store whose transactions wait until ctx ends.
+// store is a localdynamo.Store. Its transactions stop waiting when ctx ends.
 type store struct {
 	*file
 	ctx context.Context
 }
 
-// WithContext returns the store for one request: its transactions stop waiting
-// for their turn when ctx ends.
+// WithContext returns the store for one request. Its transactions stop waiting for
+// their turn when ctx ends.
 func (s *store) WithContext(ctx context.Context) localdynamo.Store {
 	return &store{s.file, ctx}
 }
@@ -90,7 +89,7 @@ func (s *store) Close() error {
 	return nil
 }
 
-// View runs fn on the file as the last Update left it.
+// View calls fn with the state after the last Update.
 func (s *store) View(fn func(localdynamo.Tx) error) error {
 	return s.use(func(db *bbolt.DB) error {
 		return db.View(func(tx *bbolt.Tx) error {
@@ -103,7 +102,7 @@ func (s *store) View(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// Update runs fn, and commits what it did unless it fails.
+// Update calls fn, and commits its changes unless it fails.
 func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	return s.use(func(db *bbolt.DB) error {
 		return db.Update(func(tx *bbolt.Tx) error {
@@ -116,7 +115,7 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// use waits for this goroutine's turn and runs fn on the open file.
+// use waits for this goroutine's turn and calls fn with the open file.
 func (s *store) use(fn func(*bbolt.DB) error) (err error) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, maxWait, fmt.Errorf(
 		"boltstore: %s was busy for %v: another process keeps it open; end it, or use another file", s.path, maxWait))
@@ -138,7 +137,7 @@ func (s *store) use(fn func(*bbolt.DB) error) (err error) {
 	return fn(db)
 }
 
-// waited says why waiting has ended: with the request, or after maxWait.
+// waited returns why the wait has ended: the request's context, or maxWait.
 func (s *store) waited(ctx context.Context) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -146,8 +145,8 @@ func (s *store) waited(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// open opens and locks the file, trying until it is free or ctx ends. bbolt's
-// own wait is coarser (50 ms a try) and knows no context, so it tries once.
+// open opens and locks the file. It tries until the file is free or ctx ends. It
+// does not use bbolt's own wait, which has pauses of 50 ms and no context.
 func (s *store) open(ctx context.Context) (*bbolt.DB, error) {
 	options := *bbolt.DefaultOptions
 	options.Timeout, options.OpenFile = time.Nanosecond, openThenCreate
@@ -169,9 +168,9 @@ func (s *store) open(ctx context.Context) (*bbolt.DB, error) {
 	}
 }
 
-// openThenCreate asks for a file to be created only where there is none. In a
-// directory that all may write to, Linux refuses whoever asks for it when the
-// file is another's (protected_regular in proc_sys_fs(5)).
+// openThenCreate creates the file only if opening it fails. In a directory that
+// everybody may write to, Linux refuses O_CREAT for an existing file of another
+// user (protected_regular in proc_sys_fs(5)).
 func openThenCreate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
 	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
@@ -180,7 +179,7 @@ func openThenCreate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// transaction is a localdynamo.Tx on the file's bucket.
+// transaction implements localdynamo.Tx on the file's bucket.
 type transaction struct{ bucket *bbolt.Bucket }
 
 // Get returns the key's value, or nil.
@@ -192,10 +191,10 @@ func (tx transaction) Put(key, value []byte) error {
 	return tx.bucket.Put(key, bytes.Clone(value))
 }
 
-// Delete removes the key, if it is there.
+// Delete removes the key if it exists.
 func (tx transaction) Delete(key []byte) error { return tx.bucket.Delete(key) }
 
-// Range yields the pairs from from up to to.
+// Range yields the pairs with from <= key < to.
 func (tx transaction) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		cursor := tx.bucket.Cursor()

@@ -1,7 +1,7 @@
 package expr
 
-// Condition is a condition, filter or key-condition expression or a part of
-// one: And, Or, Not, Comparison, Between, In or Call.
+// Condition is a condition, filter or key-condition expression, or a part of one:
+// And, Or, Not, Comparison, Between, In or Call.
 type Condition interface{ condition() }
 
 // And holds if both of its parts do.
@@ -28,7 +28,7 @@ type In struct {
 	List    []Operand
 }
 
-// Call is a function that holds or does not: attribute_exists,
+// Call is a function that returns true or false: attribute_exists,
 // attribute_not_exists, attribute_type, begins_with or contains.
 type Call struct {
 	Function string
@@ -43,10 +43,10 @@ func (Between) condition()    {}
 func (In) condition()         {}
 func (Call) condition()       {}
 
-// Operand is what a condition looks at: a Path, a Placeholder or a Size.
+// Operand is an operand of a condition: a Path, a Placeholder or a Size.
 type Operand interface{ operand() }
 
-// Size is the size of what its operand denotes.
+// Size is the size of its operand's value.
 type Size struct{ Of Operand }
 
 func (Path) operand()        {}
@@ -61,14 +61,14 @@ func ParseCondition(source string) (Condition, error) {
 	return run(source, func(p *parser) Condition { return p.condition(p.or()) })
 }
 
-// node is what stands between parentheses: a Condition or an Operand.
+// node is a part that may be in parentheses: a Condition or an Operand.
 type node struct {
 	condition Condition
 	operand   Operand
 	enclosed  bool // in parentheses
 }
 
-// condition takes n for a condition; an operand alone is none.
+// condition returns the condition in n. It fails if n is an operand.
 func (p *parser) condition(n node) Condition {
 	if n.condition == nil {
 		if _, ok := n.operand.(Size); ok {
@@ -79,7 +79,7 @@ func (p *parser) condition(n node) Condition {
 	return n.condition
 }
 
-// operand takes n for an operand; a condition is none.
+// operand returns the operand in n. It fails if n is a condition.
 func (p *parser) operand(n node) Operand {
 	if n.operand == nil {
 		if call, ok := n.condition.(Call); ok && !n.enclosed {
@@ -194,8 +194,8 @@ func (p *parser) operands() []Operand {
 	}
 }
 
-// conditionFunctions are the functions of conditions and their number of
-// operands. They are written in lower case only.
+// conditionFunctions are the functions of conditions, with their number of
+// operands. Their names must be in lower case.
 var conditionFunctions = map[string]int{
 	"attribute_exists":     1,
 	"attribute_not_exists": 1,
@@ -205,7 +205,7 @@ var conditionFunctions = map[string]int{
 	"size":                 1,
 }
 
-// updateFunctions are those of update expressions.
+// updateFunctions are the functions of update expressions.
 var updateFunctions = map[string]int{
 	"if_not_exists": 2,
 	"list_append":   2,
@@ -214,7 +214,7 @@ var updateFunctions = map[string]int{
 func (p *parser) call() node {
 	p.operator()
 	function := p.next().text
-	p.next() // the parenthesis that made it a call
+	p.next() // the opening parenthesis
 	if _, ok := updateFunctions[function]; ok {
 		panic(refuse("The function is not allowed in a condition expression; function: %s", function))
 	}

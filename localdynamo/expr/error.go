@@ -2,8 +2,8 @@ package expr
 
 import "fmt"
 
-// Error says why an expression was refused, in DynamoDB's words. The caller
-// puts the name of the request's parameter in front.
+// Error says why an expression was refused, in DynamoDB's words. The caller adds
+// the name of the request's parameter in front.
 type Error struct {
 	Reason string
 }
@@ -15,10 +15,10 @@ func refuse(format string, args ...any) *Error {
 	return &Error{Reason: fmt.Sprintf(format, args...)}
 }
 
-// MaxSize is how many bytes an expression may have.
+// MaxSize is the most bytes that an expression may have.
 const MaxSize = 4096
 
-// checkSize refuses what is refused before the first token is read.
+// checkSize refuses an expression that is empty or too long, before it is parsed.
 func checkSize(source string) error {
 	if source == "" {
 		return refuse("The expression can not be empty;")

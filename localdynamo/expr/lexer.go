@@ -11,10 +11,10 @@ const (
 	tokenValue            // :value
 	tokenNumber           // digits, the index of a list's element
 	tokenSymbol           // one of ( ) [ ] . , + - = <> < <= > >=
-	tokenBad              // a character that starts no token
+	tokenBad              // a character that cannot start a token
 )
 
-// token is one word of an expression and where it stands in the source.
+// token is one word of an expression, with its position in the source.
 type token struct {
 	kind     tokenKind
 	from, to int
@@ -68,8 +68,8 @@ func skip(source string, at int, in func(byte) bool) int {
 	return at
 }
 
-// IsPlaceholder says whether s is a placeholder that starts with sigil ('#' for
-// a name, ':' for a value) and has a name of letters, digits and underscores.
+// IsPlaceholder reports whether s is a placeholder: sigil ('#' for a name, ':' for
+// a value) followed by letters, digits and underscores.
 func IsPlaceholder(s string, sigil byte) bool {
 	return len(s) > 1 && s[0] == sigil && skip(s, 1, isWord) == len(s)
 }

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// parser reads one expression. A method that meets what it cannot read panics
-// with *Error, which run recovers: the grammar stays readable without an error
-// check after every token. MaxSize bounds how deep it can recurse.
+// parser parses one expression. On an error, a method panics with *Error, which
+// run recovers: so the grammar stays readable, without an error check after every
+// token. MaxSize bounds the depth of recursion.
 type parser struct {
 	source      string
 	prev, token token
 	operators   int
 }
 
-// maxOperators is how many operators and functions an expression may have.
+// maxOperators is the most operators and functions that an expression may have.
 const maxOperators = 300
 
 // operator counts one operator or function.
@@ -24,7 +24,7 @@ func (p *parser) operator() {
 	}
 }
 
-// run parses source with fn, which must read it to its end.
+// run parses source with fn. fn must reach the end of source.
 func run[T any](source string, fn func(*parser) T) (result T, err error) {
 	if err := checkSize(source); err != nil {
 		return result, err
@@ -52,7 +52,7 @@ func (p *parser) next() token {
 	return p.prev
 }
 
-// unexpected refuses the current token, naming it and its neighbours.
+// unexpected fails with an error that names the current token and its neighbours.
 func (p *parser) unexpected() {
 	from, to := p.token.from, p.token.to
 	if p.prev.to > 0 {
@@ -82,7 +82,7 @@ func (p *parser) expect(symbol string) {
 	}
 }
 
-// atWord says whether the current token is the keyword, in any case.
+// atWord reports whether the current token is the keyword, in any case.
 func (p *parser) atWord(keyword string) bool {
 	return p.token.kind == tokenName && strings.EqualFold(p.token.text, keyword)
 }
@@ -134,7 +134,7 @@ func (p *parser) attribute() Step {
 	return Step{Name: name.text}
 }
 
-// atCall says whether a function's name and its parenthesis come next.
+// atCall reports whether a function name and an opening parenthesis come next.
 func (p *parser) atCall() bool {
 	if p.token.kind != tokenName {
 		return false

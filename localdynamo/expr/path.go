@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Step is one step of a document path: into a map by Name, or, where Name is
-// empty, into a list by Index. A Name that starts with '#' is a placeholder.
+// Step is one step of a document path: into a map by Name or, if Name is empty,
+// into a list by Index. A Name that starts with '#' is a placeholder.
 type Step struct {
 	Name  string
 	Index int
 }
 
-// IsPlaceholder says whether the step's name stands in ExpressionAttributeNames.
+// IsPlaceholder reports whether the step's name is a placeholder.
 func (s Step) IsPlaceholder() bool { return s.Name != "" && s.Name[0] == '#' }
 
 // Path is a document path, such as m.list[2].#name. Its first step has a name.
 type Path []Step
 
-// Placeholder is the name of a value in ExpressionAttributeValues, with its ':'.
+// Placeholder is a name in ExpressionAttributeValues, with its ':'.
 type Placeholder string
 
 // String returns the path as it is written in an expression.
@@ -40,7 +40,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Steps returns the path as DynamoDB lists it in errors: [m, list, [2], name].
+// Steps returns the path as DynamoDB shows it in errors: [m, list, [2], name].
 func (p Path) Steps() string {
 	steps := make([]string, len(p))
 	for i, step := range p {
@@ -52,7 +52,7 @@ func (p Path) Steps() string {
 	return "[" + strings.Join(steps, ", ") + "]"
 }
 
-// Equal says whether both paths take the same steps.
+// Equal reports whether both paths have the same steps.
 func (p Path) Equal(other Path) bool {
 	if len(p) != len(other) {
 		return false
@@ -65,8 +65,8 @@ func (p Path) Equal(other Path) bool {
 	return true
 }
 
-// CheckOverlap refuses paths of which one is another or a part of it, and paths
-// that take one thing for a map and for a list. Names must have been resolved.
+// CheckOverlap refuses two paths if one contains the other, or if they use the
+// same attribute as a map and as a list. Names must have been resolved.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

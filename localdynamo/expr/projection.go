@@ -1,7 +1,7 @@
 package expr
 
-// ParseProjection parses a projection expression: document paths with commas
-// between them.
+// ParseProjection parses a projection expression: document paths separated by
+// commas.
 func ParseProjection(source string) ([]Path, error) {
 	return run(source, func(p *parser) []Path {
 		paths := []Path{p.path()}

@@ -2,8 +2,8 @@ package expr
 
 import "strings"
 
-// Reserved says whether word cannot stand for an attribute in an expression
-// unless ExpressionAttributeNames gives it another name. Case does not matter.
+// Reserved reports whether word is a reserved word, which can be used as an
+// attribute name only through ExpressionAttributeNames. Case does not matter.
 func Reserved(word string) bool {
 	var upper [maxReserved]byte
 	if len(word) > maxReserved {

@@ -2,8 +2,8 @@ package expr
 
 import "strings"
 
-// Update is an update expression. Every part reads the item as it was before
-// the update.
+// Update is an update expression. All its parts read the item as it was before the
+// update.
 type Update struct {
 	Set    []Assignment
 	Remove []Path
@@ -23,8 +23,8 @@ type Operation struct {
 	Value Placeholder
 }
 
-// Term is what SET can assign: a Path, a Placeholder, a Sum, IfNotExists or
-// ListAppend.
+// Term is a value that SET can assign: a Path, a Placeholder, a Sum, IfNotExists
+// or ListAppend.
 type Term interface{ term() }
 
 // Sum is Left + Right, or Left - Right; Op is "+" or "-".
@@ -33,13 +33,13 @@ type Sum struct {
 	Left, Right Term
 }
 
-// IfNotExists is what Path denotes, or Default if it denotes nothing.
+// IfNotExists is the value at Path, or Default if there is none.
 type IfNotExists struct {
 	Path    Path
 	Default Term
 }
 
-// ListAppend is the list First with the elements of Second after it.
+// ListAppend is the list First followed by the elements of Second.
 type ListAppend struct{ First, Second Term }
 
 func (Path) term()        {}
@@ -122,8 +122,8 @@ func (p *parser) operation() Operation {
 	return Operation{path, Placeholder(p.next().text)}
 }
 
-// sum reads a term or two of them with an operator between. DynamoDB allows one
-// operator only.
+// sum reads a term, or two terms with an operator between them. DynamoDB allows
+// only one operator.
 func (p *parser) sum() Term {
 	left := p.term()
 	if _, ok := left.(Sum); ok || !p.at("+") && !p.at("-") {
@@ -159,7 +159,7 @@ func (p *parser) term() Term {
 func (p *parser) updateCall() Term {
 	p.operator()
 	function := p.next().text
-	p.next() // the parenthesis that made it a call
+	p.next() // the opening parenthesis
 	if _, ok := conditionFunctions[function]; ok {
 		panic(refuse("The function is not allowed in an update expression; function: %s", function))
 	}

@@ -30,6 +30,7 @@ var (
 	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
 	ErrBadRecord      = errors.New("leasehold: record is not of the layout") // matches *RecordError
+	ErrPermits        = errors.New("leasehold: number of permits differs")   // matches *PermitsError
 )
 
 // HeldError says who holds the key. Is ErrHeld; unwraps to what ended the
@@ -222,6 +223,22 @@ func (e *RecordError) Error() string {
 
 // Is reports whether target is ErrBadRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrBadRecord }
+
+// PermitsError is a Semaphore of another number of permits than the one that is
+// stored for all processes. Is ErrPermits.
+type PermitsError struct {
+	Table         string
+	Key           Key // of the semaphore
+	Stored, Asked int
+}
+
+func (e *PermitsError) Error() string {
+	return fmt.Sprintf("leasehold: %v%s has %d permits, and this process asks for %d: give all processes the same number; Resize stores a new one for all",
+		e.Key, inTable(e.Table), e.Stored, e.Asked)
+}
+
+// Is reports whether target is ErrPermits.
+func (e *PermitsError) Is(target error) bool { return target == ErrPermits }
 
 // UnsupportedError is something asked for that the layout, as it is configured,
 // cannot do, whatever the key. Nothing was sent. Is errors.ErrUnsupported.

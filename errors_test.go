@@ -92,6 +92,11 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 		errs["damaged"] = second(c.Acquire(t.Context(), "job/odd"))
 		wire.SetFault(refuse("AccessDeniedException"))
 		errs["refused"] = second(c.Acquire(t.Context(), "job/b"))
+		wire.SetFault(nil)
+		one, two := newSemaphore(w, other, "jobs", 1), newSemaphore(w, other, "jobs", 2)
+		w.Release(takePermit(w, one))
+		errs["permits"] = second(two.Acquire(t.Context()))
+		wire.SetFault(refuse("AccessDeniedException"))
 		errs["close"] = c.Close(t.Context())
 
 		found := map[string]bool{}

@@ -834,7 +834,7 @@ func TestThePermitsOfDynamoDLMAreItsSlots(t *testing.T) {
 			t.Errorf("a fourth: %v", err)
 		}
 		var unsupported *leasehold.UnsupportedError
-		if err := s.Resize(t.Context(), 4); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: "dynamo-dlm", Feature: "Resize"}) {
+		if err := s.Resize(t.Context(), 4); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "dlm", Layout: "dynamo-dlm", Feature: "Resize"}) {
 			t.Errorf("resize: %v", err)
 		}
 		w.Release(other)

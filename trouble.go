@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/recipe"
 )
 
 // sayAgain is the time between two words on one and the same trouble.
@@ -80,13 +79,8 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 // its answer, and a semaphore that begins anew goes on.
 func (c *Client) gaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
 	held := (*HeldError)(nil)
-	if errors.As(err, &held) && held.Err == nil || errors.Is(err, recipe.ErrResized) {
+	if errors.As(err, &held) && held.Err == nil || errors.Is(err, errResized) {
 		return
 	}
 	c.emit(ctx, Event{Kind: EventGaveUp, Key: key, Took: c.now().Mono - began.Mono, Requests: requests, Err: err})
-}
-
-// GaveUp is for package semaphore.
-func (i inner) GaveUp(ctx context.Context, key string, began time.Time, err error) {
-	i.c.emit(ctx, Event{Kind: EventGaveUp, Key: Key{Partition: key}, Took: time.Since(began), Err: err})
 }

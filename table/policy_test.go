@@ -435,10 +435,10 @@ var calls = map[table.Access]map[string]func(a *account){
 
 // silent are the methods that send nothing.
 var silent = []string{
-	"Client.Capabilities", "Client.Held", "Client.ImportObservations", "Client.Observations", "Client.Stats",
+	"Client.Capabilities", "Client.Held", "Client.ImportObservations", "Client.Observations", "Client.Semaphore", "Client.Stats",
 	"Lock.Bind", "Lock.Context", "Lock.Data", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Lock.Key", "Lock.Record", "Lock.Token",
 	"Lock.TookOver", "Lock.TrustedUntil",
-	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks",
+	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks", "Semaphore.Keys",
 }
 
 // asked makes the calls of an access in a bubble, and returns the actions that

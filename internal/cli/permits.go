@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/recipe"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
@@ -33,12 +32,11 @@ func wantedKeys(s *store, locks *leasehold.Client, key string, f *acquireFlags) 
 	if f.permits <= 1 {
 		return []leasehold.Key{completeKey(s.layout, leasehold.Key{Partition: key, Sort: f.sortKey})}, nil
 	}
-	permits, err := recipe.Of(locks).PermitKeys(key, f.permits)
-	keys := make([]leasehold.Key, len(permits))
-	for i, k := range permits {
-		keys[i] = leasehold.Key(k)
+	permits, err := semaphore.New(locks, key, f.permits)
+	if err != nil {
+		return nil, err
 	}
-	return keys, err
+	return permits.Keys(), nil
 }
 
 // acquireLockOrPermit acquires what the flags say: the lock of key, one of its
@@ -55,11 +53,10 @@ func acquireLockOrPermit(ctx context.Context, locks *leasehold.Client, key strin
 		return nil, err
 	}
 	lock, err := permits.Acquire(ctx, opts...)
+	var differs *leasehold.PermitsError
 	switch {
-	case errors.Is(err, semaphore.ErrPermits):
-		if stored, read := recipe.Of(locks).ReadPermits(ctx, key); read == nil && stored.N > 0 {
-			err = usagef("%s has %d permits, but -p says %d: use -p %d, as its other users do", printable(key), stored.N, f.permits, stored.N)
-		}
+	case errors.As(err, &differs):
+		err = usagef("%s has %d permits, but -p says %d: use -p %d, as its other users do", printable(key), differs.Stored, differs.Asked, differs.Stored)
 	case errors.Is(err, leasehold.ErrHeld):
 		err = &allHeldError{holders.all(), err}
 	}

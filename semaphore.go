@@ -1,0 +1,364 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Semaphore is a key with n permits, each of them an ordinary lock: at most n
+// hold one at a time. It is safe for concurrent use. Package semaphore says what
+// it costs.
+type Semaphore struct {
+	c   *Client
+	key Key
+	all []Key      // of as many permits as there can be
+	row *permitRow // says how many there are; nil: the layout has none
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	n       int
+	agreed  bool           // n is what the row said
+	asOf    decide.Instant // and when the request began that told so
+	changed chan struct{}  // closed when n changes
+}
+
+// Semaphore returns the semaphore of n permits (1 to 100) under key. It sends
+// nothing. n is stored by the first Acquire; where it differs later, Acquire
+// returns a *PermitsError. A Semaphore that has acquired once follows every
+// Resize.
+//
+// With layout.DynamoDLM the permits are dynamo-dlm's own slots. No record of that
+// library says how many there are, so nothing can tell that two processes count
+// differently: the greatest number counts. Layouts that have neither are an
+// *UnsupportedError.
+func (c *Client) Semaphore(key string, n int) (*Semaphore, error) {
+	s := &Semaphore{c: c, key: Key{Partition: key}, n: n, changed: make(chan struct{})}
+	if err := s.checkNumber(n); err != nil {
+		return nil, err
+	}
+	proto, ok := c.proto.(protocol.Counting)
+	if !ok {
+		return nil, c.unsupported("semaphores")
+	}
+	if key == "" || c.isSession(s.key) {
+		return nil, fmt.Errorf("leasehold: semaphore %v in table %s: the key is empty, or a session's: choose another", s.key, c.cfg.Table)
+	}
+	for i := range protocol.MostPermits {
+		permit := Key(proto.PermitKey(key, i))
+		if _, err := c.checkKey("semaphore", permit); err != nil {
+			return nil, err
+		}
+		s.all = append(s.all, permit)
+	}
+	if rows := proto.PermitRows(); rows != nil {
+		s.row = &permitRow{c, rows, Key(rows.Key(key))}
+	}
+	return s, nil
+}
+
+func (s *Semaphore) checkNumber(n int) error {
+	if n < 1 || n > protocol.MostPermits {
+		return fmt.Errorf("leasehold: semaphore %v in table %s: %d permits: from 1 to %d", s.key, s.c.cfg.Table, n, protocol.MostPermits)
+	}
+	return nil
+}
+
+// Acquire waits for a permit. Its token grows per permit, not over all of them:
+// fence with Commit or Guards, not by comparing tokens. Data and attributes belong
+// to the permit, too.
+//
+// When ctx ends while all permits are held, the error matches
+// context.Cause(ctx) and ErrHeld, with a *HeldError of one of the holders.
+// Options mean what they do for a lock: Reentrant shares a permit that ctx holds;
+// without it a second one is acquired, and ErrDeadlock is returned only if ctx
+// holds them all. IfExists and WithSortKey are refused.
+func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	want, err := s.request(opts)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("leasehold: acquire a permit of %v in table %s: %w", s.key, s.c.cfg.Table, context.Cause(ctx))
+	}
+	if want.reentrant {
+		if lock, err := s.share(ctx, opts); lock != nil || err != nil {
+			return lock, err
+		}
+	}
+	asking := ctx // for the row
+	if want.noWait {
+		var cancel context.CancelFunc
+		asking, cancel = withinTry(ctx)
+		defer cancel()
+	}
+	began := s.c.now()
+	if err := s.agree(asking, want.manual); err != nil {
+		s.c.gaveUp(ctx, s.key, began, 0, err)
+		return nil, err
+	}
+	for {
+		lock, err := s.seek(ctx, opts)
+		if errors.Is(err, errResized) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		within, err := s.confirm(asking, lock, want.manual)
+		if within {
+			return lock, nil
+		}
+		if released := lock.Release(ctx); err == nil && errors.Is(released, ErrClosed) {
+			err = released
+		}
+		if err != nil {
+			s.c.gaveUp(ctx, s.key, began, 0, err)
+			return nil, err
+		}
+	}
+}
+
+// TryAcquire is Acquire with NoWait.
+func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return s.Acquire(ctx, append(slices.Clip(opts), NoWait())...)
+}
+
+// Holders reads who has permits, dead holders within their lease included, in
+// order of their permits: those above n as well, after a Resize. A record that
+// does not read is a *RecordError beside the others.
+func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
+	n, _ := s.number()
+	if s.row != nil {
+		asking, cancel := withinTry(ctx)
+		defer cancel()
+		p, err := s.row.read(asking)
+		if err != nil {
+			return nil, s.notOurs(err)
+		}
+		if p.Version != "" {
+			n = p.Most
+		}
+	}
+	return s.c.heldPermits(ctx, s.all[:n])
+}
+
+// Keys returns the keys of the permits, as many as there are as far as is known:
+// those of New until the first Acquire.
+func (s *Semaphore) Keys() []Key {
+	n, _ := s.number()
+	return slices.Clone(s.all[:n])
+}
+
+// Resize stores a new n for all processes. Holders above it keep their permits;
+// from when it returns nil nobody is granted another one above n. Others learn
+// of it with their next grant; who waits, within 20 times Config.PollMax.
+// ErrUnknownOutcome if ctx ended without an answer.
+func (s *Semaphore) Resize(ctx context.Context, n int) error {
+	if err := s.checkNumber(n); err != nil {
+		return err
+	}
+	if s.row == nil {
+		return s.c.unsupported("Resize")
+	}
+	began := s.c.now()
+	p, err := s.row.resize(ctx, n)
+	if err != nil {
+		return s.notOurs(err)
+	}
+	s.follow(p.N, began)
+	return nil
+}
+
+// request reads the options, and refuses those that permits do not have.
+func (s *Semaphore) request(opts []AcquireOption) (request, error) {
+	want := request{timing: s.c.timing}
+	for _, o := range opts {
+		o.toAcquire(&want)
+	}
+	switch {
+	case want.ifExists:
+		return want, s.c.unsupported("IfExists together with a semaphore")
+	case want.key.Sort != "":
+		return want, s.c.unsupported("WithSortKey together with a semaphore")
+	}
+	return want, nil
+}
+
+// withinTry bounds what a call that does not wait repeats.
+func withinTry(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, tryFor, fmt.Errorf("gave up after %v", tryFor))
+}
+
+// number returns how many permits there are as far as is known, and what is
+// closed when that changes.
+func (s *Semaphore) number() (int, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n, s.changed
+}
+
+// follow enters what a request that began then has told, unless a later one has
+// told something else.
+func (s *Semaphore) follow(n int, began decide.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.agreed && began.Mono < s.asOf.Mono {
+		return
+	}
+	s.agreed, s.asOf = true, began
+	if n != s.n {
+		s.n = n
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+}
+
+// agree compares n with what is stored, or stores it, once for a Semaphore.
+func (s *Semaphore) agree(ctx context.Context, manual bool) error {
+	s.mu.Lock()
+	n, agreed := s.n, s.agreed
+	s.mu.Unlock()
+	if agreed || s.row == nil {
+		return nil
+	}
+	began := s.c.now()
+	p, created, err := s.stored(ctx, n, manual)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	agreed = s.agreed
+	s.mu.Unlock()
+	if !agreed && p.N != n && !created {
+		return &PermitsError{Table: s.c.cfg.Table, Key: s.key, Stored: p.N, Asked: n}
+	}
+	s.follow(p.N, began)
+	return nil
+}
+
+// stored reads how many permits there are, and stores n if nobody has.
+func (s *Semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.Permits, created bool, err error) {
+	p, err = s.row.read(ctx)
+	if err == nil && p.Version == "" {
+		p, created, err = s.row.create(ctx, n, manual)
+	}
+	return p, created, s.notOurs(err)
+}
+
+// share returns another handle on one of the permits that ctx holds; nil if it
+// holds none.
+func (s *Semaphore) share(ctx context.Context, opts []AcquireOption) (*Lock, error) {
+	for _, key := range s.all {
+		h := heldKeysOf(ctx).find(s.c, key)
+		if h == nil || h.want.mode != protocol.ModePlain {
+			continue
+		}
+		wants, err := s.c.newRequests([]Key{key}, opts)
+		if err == nil {
+			err = h.refuses(wants[0])
+		}
+		if err != nil {
+			return nil, err
+		}
+		return h.share(ctx, wants[0])
+	}
+	return nil, nil
+}
+
+// errResized ends the wait for permits of which there are more or fewer by now:
+// it begins anew.
+var errResized = errors.New("leasehold: semaphore resized")
+
+// seek acquires one of the permits that there are, in random order: those who
+// come at the same time are to meet as little as possible.
+func (s *Semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, error) {
+	n, changed := s.number()
+	keys := slices.Clone(s.all[:n])
+	for i := n - 1; i > 0; i-- {
+		j := int(s.c.chance() * float64(i+1))
+		keys[i], keys[j] = keys[j], keys[i]
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watch(ctx, changed, end)
+	}()
+	lock, err := s.c.AcquireAny(ctx, keys, opts...)
+	end(context.Canceled)
+	<-watched
+	if errors.Is(err, ErrHeld) {
+		return nil, fmt.Errorf("leasehold: all %d permits of %v are held: %w", n, s.key, err)
+	}
+	return lock, err
+}
+
+// watch ends a wait with errResized once n has changed. It reads the row now and
+// then, on behalf of all who wait: to begin anew costs a waiter its place in the
+// local lines, so nobody does without a change.
+func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end context.CancelCauseFunc) {
+	if s.row == nil {
+		return
+	}
+	every := 10 * s.c.cfg.PollMax
+	for {
+		t := time.NewTimer(time.Duration((0.5 + s.c.chance()) * float64(every)))
+		select {
+		case <-changed:
+			t.Stop()
+			end(errResized)
+			return
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		began := s.c.now()
+		s.mu.Lock()
+		known := began.Mono-s.asOf.Mono < every/2
+		s.mu.Unlock()
+		if known {
+			continue
+		}
+		if p, err := s.row.read(ctx); err == nil && p.Version != "" {
+			s.follow(p.N, began)
+		}
+	}
+}
+
+// confirm reads how many permits there are once one was granted: what a Resize
+// has taken away before is given back. So whoever has been granted a permit since
+// a Resize has one that it left.
+func (s *Semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (within bool, err error) {
+	if s.row == nil {
+		return true, nil
+	}
+	ctx, cancel := lock.Bind(ctx)
+	defer cancel()
+	began := s.c.now()
+	n, _ := s.number()
+	p, _, err := s.stored(ctx, n, manual)
+	switch {
+	case err == nil:
+		s.follow(p.N, began)
+		return slices.Contains(s.all[:p.N], lock.Key()), nil
+	case errors.Is(err, ErrLost): // meanwhile: it was never believed in
+		return false, nil
+	}
+	return false, err
+}
+
+// notOurs says of a row that does not read what it may be.
+func (s *Semaphore) notOurs(err error) error {
+	if !errors.Is(err, ErrBadRecord) {
+		return err
+	}
+	return fmt.Errorf("leasehold: what is stored under %v in table %s is not a semaphore: choose another key if it is in use: %w",
+		s.key, s.c.cfg.Table, err)
+}

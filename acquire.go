@@ -11,19 +11,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Acquire waits until the key is granted or ctx ends.
+// Acquire waits until the key is granted or ctx ends. TryAcquire does not wait.
 //
-// ctx bounds the wait, not the holding: use Lock.Bind or Client.Do for that.
-// When ctx ends the error matches context.Cause(ctx) and, if a holder was
-// seen, ErrHeld with a *HeldError. If ctx belongs to a lock on the same key,
-// waiting could never end and the error is ErrDeadlock, unless Reentrant is
-// given.
+// ctx bounds the wait alone: the lock is held until it is released or lost.
+// Client.Do and Lock.Bind end the work with ctx, too. If ctx ends before the key
+// is granted, the error matches context.Cause(ctx) and, if somebody was seen to
+// hold it, is a *HeldError. If ctx belongs to a lock of the same key, waiting
+// could never end: the error is ErrDeadlock, unless Reentrant is given. Requests
+// that fail are retried until ctx ends; one that DynamoDB refuses, as without
+// permission, ends the wait with an *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(key, opts)
 	if err != nil {
 		return nil, err
 	}
 	return c.acquireOne(ctx, &want)
+}
+
+// TryAcquire is Acquire with NoWait: it returns the lock at once, or a *HeldError.
+// It takes over a dead holder's key if this client has observed the record for as
+// long as its lease.
+func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
+	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
 
 // acquireOne is Acquire of a request that is in order.
@@ -49,14 +58,8 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	return c.acquire(ctx, want)
 }
 
-// TryAcquire is Acquire with NoWait: granted at once, or a *HeldError.
-// It takes over a stale record that this client has observed for its lease.
-func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
-	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
-}
-
-// Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do;
-// an error that comes before fn ran matches ErrNotRun.
+// Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do in one.
+// An error from before fn was called matches ErrNotRun.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
 	if fn == nil {
 		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}

@@ -10,9 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Break frees the grant in r, whoever holds it; if the record shows another
-// grant by now, a *ChangedError. The holder learns at its next renewal:
-// its unfenced work may overlap with the next holder's, its Commits fail.
+// Break frees the grant in r, as Get or List returned it, whoever holds it. If the
+// record shows another grant by now, nothing is freed and the error is a
+// *ChangedError. The holder learns of it at its next renewal: until then its
+// unfenced work may overlap with the next holder's; its Commits fail at once.
 // ErrUnknownOutcome if ctx ended without an answer. With a ctx that has ended
 // before, nothing is sent.
 func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {

@@ -62,9 +62,8 @@ type Client struct {
 	result  error         // of Close
 }
 
-// New checks cfg and returns a Client. It sends nothing and starts nothing.
-// Every bad field is in the one error returned. A nil *dynamodb.Client is an
-// error.
+// New returns a Client. It sends nothing and starts nothing. The error lists all
+// that is wrong with cfg; a nil *dynamodb.Client is an error, too.
 func New(db DB, cfg Config) (*Client, error) {
 	concurrency := cfg.RenewConcurrency
 	if cfg.Layout == nil {
@@ -100,7 +99,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Capabilities says what the client's layout can and cannot do.
+// Capabilities returns what the client's layout can do.
 func (c *Client) Capabilities() layout.Capabilities { return c.caps }
 
 // Held returns the locks this client holds now, in order of acquisition.
@@ -145,15 +144,15 @@ func (c *Client) drop(h *holding) {
 	delete(c.held, h)
 }
 
-// Stats is a snapshot of a Client.
+// Stats is what a Client does at one moment.
 type Stats struct {
 	Held         int           // locks held
-	Waiting      int           // goroutines waiting in Acquire
+	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
-	MinRemaining time.Duration // shortest time until some held lock's trust ends; 0 with none
+	MinRemaining time.Duration // until the first of the held locks is trusted no more; 0: none is held
 }
 
-// Stats returns a snapshot for gauges.
+// Stats returns what the client does now, for gauges. Nothing is sent.
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
 	now := c.now()

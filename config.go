@@ -19,8 +19,8 @@ import (
 )
 
 // DB is what a Client needs of DynamoDB. *dynamodb.Client has it, and so has
-// any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting).
-// DB never grows: what needs another operation looks for it by type assertion.
+// any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting). It
+// must be safe for concurrent use. DB never grows.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -32,11 +32,12 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Forever as Config.Retention keeps released records until somebody deletes
+// Forever, as Config.Retention, keeps released records until somebody deletes
 // them.
 const Forever time.Duration = -1
 
-// Config configures a Client. Table is the only field without a default.
+// Config configures a Client. Table is the only field without a default: zero
+// means the default in all others.
 type Config struct {
 	// Table is the lock table's name or ARN. Required.
 	Table string
@@ -44,9 +45,8 @@ type Config struct {
 	// Layout is how records are written. Default layout.Native{}.
 	Layout layout.Layout
 
-	// Owner is the name that people see in a record. Default host/pid. A random
-	// suffix is always added: some peers copy our token forward into their own
-	// grants, and a guard then tells the two apart by the owner alone.
+	// Owner names this client in its records, for people. Default host/pid. A
+	// random suffix is always added, so that no two clients have one owner.
 	Owner string
 
 	// Lease is how long a grant or a renewal lasts, and so how long a dead
@@ -54,71 +54,76 @@ type Config struct {
 	Lease time.Duration
 
 	// RenewEvery is the time between renewals. At most a third of Lease - Margin.
-	// Default Lease/4 (5 s): room for four more attempts before trust ends.
+	// Default Lease/4 (5 s). A renewal that fails is retried until trust ends.
 	RenewEvery time.Duration
 
-	// Margin is how much earlier than its lease a holder stops trusting it: it
-	// covers clock rate error and the time work needs to stop. Default Lease/10 (2 s).
+	// Margin is how much earlier than its lease expires a holder stops trusting it.
+	// It must cover how far two clocks drift apart within a lease, and the time
+	// that work needs to stop. Default Lease/10 (2 s).
 	Margin time.Duration
 
-	// PollMin and PollMax bound the mean of the pause between two looks of a
-	// waiter, which grows with the age of the grant it watches: a lock that
-	// changes hands often is followed closely, one held for long cheaply. The
-	// pause itself is uniform between nothing and twice that: the longest is
-	// twice PollMax. Defaults 25 ms and 500 ms.
+	// PollMin and PollMax bound the mean pause between two reads of a waiter. The
+	// mean grows with the age of the grant it waits for: a lock that changes hands
+	// often is watched closely, one held for long is watched cheaply. Each pause
+	// is random, up to twice the mean: none is longer than twice PollMax.
+	// Defaults 25 ms and 500 ms.
 	PollMin, PollMax time.Duration
 
-	// LocalHandOver is how many times in a row a release may pass the key to
-	// the next waiter of this client before other processes get their turn.
-	// Default 16; negative: never.
+	// LocalHandOver is how many times in a row a release may hand the key to the
+	// next waiting goroutine of this client, before other processes get their
+	// turn. Default 16; negative: never.
 	LocalHandOver int
 
-	// RenewConcurrency is the most renewals in flight, at least 16. Default
-	// 128. The lock with the least trust left goes first. A renewal that hangs
-	// for a quarter of its deadline lets another be sent beside it. The SDK's
-	// HTTP client keeps 10 idle connections: with hundreds of locks, raise its
-	// MaxIdleConnsPerHost to this number. A warning says so once there are more
-	// than ten locks to a connection.
+	// RenewConcurrency is how many renewals may be in flight at once. The lock that
+	// is trusted for the shortest time goes first, and a renewal that hangs does
+	// not keep the place of another for long. At least 16. Default 128.
+	//
+	// The SDK's HTTP client keeps 10 idle connections: with hundreds of locks,
+	// raise its MaxIdleConnsPerHost to this number. The log says so, once, when
+	// there are more than ten locks to a connection.
 	RenewConcurrency int
 
-	// DeleteOnRelease deletes the record on release. By default it stays,
-	// marked released, where the layout can keep it: tokens and data live on.
+	// DeleteOnRelease deletes the record on release. By default it is kept, marked
+	// released, if the layout can: data stays, and tokens go on growing.
 	DeleteOnRelease bool
 
-	// Retention is how long after its release DynamoDB's TTL may delete a
-	// record. Default 7 days for a record without data or attributes, Forever
-	// for one with; a value set here counts for both.
+	// Retention is how long after its release a record is kept, before DynamoDB's
+	// TTL may delete it. Default 7 days for a record without data or attributes,
+	// Forever for one with; a value set here counts for both.
 	Retention time.Duration
 
-	// ReleaseGrace is what Release, Do and Close may still take when their
+	// ReleaseGrace is how long Release, Do and Close may still take when their
 	// context has ended already. Default 2 s.
 	ReleaseGrace time.Duration
 
 	// SharedLease renews one record for all locks of this client instead of one
-	// each: for thousands of locks. Native layout only; all or none of a fleet.
-	// A lock is trusted while that record is renewed, and nobody takes it over
-	// before. Its own record says an hour, for peers that know no shared leases,
-	// and is renewed every twenty minutes: so late does a holder learn of a
-	// Break. A request that arrives after its Acquire was given up may block a
-	// key until this client has looked, seconds later or, if the request was
-	// late by minutes, two minutes. WithLease, WithoutRenewal and Detach are not
-	// for it.
+	// for each: for thousands of locks. Set it on every client of a table or on
+	// none. Native layout only.
+	//
+	// A lock is trusted while that one record is renewed, and nobody takes it over
+	// before. Its own record has a lease of an hour, for libraries that know no
+	// shared leases, and is renewed every twenty minutes: it may take as long until
+	// a holder learns of a Break. A late request of an Acquire that gave up may
+	// block a key until this client has released it: seconds, or two minutes if
+	// the request was late by minutes. WithLease, WithoutRenewal and Detach cannot
+	// be used with it.
 	SharedLease bool
 
-	// HoldThroughOutage keeps lock contexts alive past the lease while every
-	// reply is a 5xx or throttling. It gives up promise 2: where DynamoDB is
-	// out for this process alone, another may be granted the lock meanwhile.
-	// Commit stays safe.
+	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
+	// every request with a 5xx or throttling. It gives up that the holder stops
+	// first: if the outage is this process's alone, another may be granted the
+	// lock meanwhile. Commit stays safe.
 	HoldThroughOutage bool
 
-	// Logger gets each lost lock and, summed up once in ten seconds, failing
-	// renewals (Warn), that they succeed again (Info), the rest at Debug.
-	// Default slog.Default(); slog.New(slog.DiscardHandler) is silence.
+	// Logger is told of lost locks and of failing renewals (Warn; the latter summed
+	// up, every ten seconds), of renewals that succeed again (Info), and of all
+	// events (Debug). Default slog.Default(). For silence:
+	// slog.New(slog.DiscardHandler).
 	Logger *slog.Logger
 
-	// OnEvent is called for every event, on the goroutine it happens on, with
-	// no mutex held. It must not block: a Release of the lock whose release it
-	// is told of would wait for itself. The context is the caller's.
+	// OnEvent is called for every event, on the goroutine where it happens and
+	// from many at once, with no mutex held and the caller's context. It must not
+	// block: releasing the lock of which it is being told would wait for itself.
 	OnEvent func(context.Context, Event)
 }
 

@@ -20,27 +20,30 @@ import (
 var (
 	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
 	ErrLost           = errors.New("leasehold: lock lost")                   // matches *LostError
-	ErrReleased       = errors.New("leasehold: lock released")               // cause of a context after Release
-	ErrDetached       = errors.New("leasehold: lock detached")               // cause of a context after Detach
-	ErrClosed         = errors.New("leasehold: client closed")               // after Close
-	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before fn
-	ErrNotFound       = errors.New("leasehold: no such record")              // Get, IfExists, Break
+	ErrReleased       = errors.New("leasehold: lock released")               // why the lock's context ended: Release
+	ErrDetached       = errors.New("leasehold: lock detached")               // why the lock's context ended: Detach
+	ErrClosed         = errors.New("leasehold: client closed")               // Close was called
+	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
+	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
-	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")             // a write may or may not have landed
-	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // see Reentrant
+	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")             // a write may have landed, or may yet
+	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
 	ErrBadRecord      = errors.New("leasehold: record is not of the layout") // matches *RecordError
 	ErrPermits        = errors.New("leasehold: number of permits differs")   // matches *PermitsError
 )
 
-// HeldError says who holds the key. Is ErrHeld; unwraps to what ended the
-// wait.
+// HeldError says who holds the key. It matches ErrHeld, and what ended the wait.
 type HeldError struct {
 	Table       string
 	Key         Key
 	Holder      Record      // as last seen
-	Observation Observation // carry it to the next attempt (Lambda)
-	Err         error       // context.Cause of the ended wait; of several keys, a *RecordError in the way as well; nil from TryAcquire else
+	Observation Observation // for the next try, in another process: see Client.ImportObservations
+
+	// Err is what ended the wait: context.Cause of its context. Without a wait,
+	// as in TryAcquire, it is nil. Of several keys, it has the *RecordError of a
+	// key that could not be read as well.
+	Err error
 
 	others int // readers beside Holder that leave no room for another; 0: not known, or there is room
 }
@@ -105,20 +108,20 @@ type LostReason string
 // The reasons.
 const (
 	LostExpired  LostReason = "expired"  // no renewal got through in time
-	LostPaused   LostReason = "paused"   // the process or machine stood still past the lease
-	LostReplaced LostReason = "replaced" // the record shows a later grant, or another process has taken this one up
-	LostBroken   LostReason = "broken"   // somebody broke or deleted it
+	LostPaused   LostReason = "paused"   // the process or its machine stood still for too long to renew
+	LostReplaced LostReason = "replaced" // the record shows a later grant, or another process has resumed this one
+	LostBroken   LostReason = "broken"   // somebody broke the lock, or deleted its record
 )
 
-// LostError says how and when a lock was lost. Is ErrLost.
+// LostError says how and when a lock was lost. It matches ErrLost.
 type LostError struct {
 	Table  string
 	Key    Key
 	Token  int64
 	Reason LostReason
-	At     time.Time // when trust ended
-	By     *Record   // what the record shows now; nil if it was not seen
-	Err    error     // last error of a renewal, or the transaction's
+	At     time.Time // when trust ended, by the wall clock
+	By     *Record   // what the record showed; nil if it was not seen
+	Err    error     // of the last renewal, or of the transaction; nil: none failed
 }
 
 func (e *LostError) Error() string {
@@ -155,13 +158,13 @@ func (e *LostError) Unwrap() error { return e.Err }
 // seenGone reports whether the record was seen without the grant.
 func (e *LostError) seenGone() bool { return e.Reason == LostReplaced || e.Reason == LostBroken }
 
-// CommitError says which of the caller's writes cancelled a Commit. Reasons[i]
-// belongs to writes[i]; the guard's own reason is left off.
+// CommitError says which of the caller's writes cancelled a Commit. Nothing was
+// written, and the lock is still held.
 type CommitError struct {
 	Table   string // of the lock
 	Key     Key
-	Reasons []types.CancellationReason
-	Err     error // *types.TransactionCanceledException
+	Reasons []types.CancellationReason // Reasons[i] is that of writes[i]
+	Err     error                      // *types.TransactionCanceledException
 }
 
 func (e *CommitError) Error() string {
@@ -183,10 +186,11 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError has the record that Break met. Is ErrChanged.
+// ChangedError says that the record is not what Break was given any more. Nothing
+// was freed. It matches ErrChanged.
 type ChangedError struct {
 	Table string
-	Now   Record
+	Now   Record // what Break found
 }
 
 func (e *ChangedError) Error() string {
@@ -200,14 +204,14 @@ func (e *ChangedError) Error() string {
 // Is reports whether target is ErrChanged.
 func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
 
-// RecordError is an item that does not read as a lock of the layout. Such an
-// item is never taken for free. Is ErrBadRecord.
+// RecordError says that the item of a key does not read as a lock of the layout.
+// Such a key is never granted. It matches ErrBadRecord.
 type RecordError struct {
 	Table     string
 	Key       Key
-	Attribute string
-	Problem   string
-	Item      map[string]types.AttributeValue
+	Attribute string                          // which does not read
+	Problem   string                          // why, for people
+	Item      map[string]types.AttributeValue // as stored
 
 	is     string // what else it is, where it is nothing damaged, and what to do
 	advice string // what to do; "" if it is damaged
@@ -224,8 +228,8 @@ func (e *RecordError) Error() string {
 // Is reports whether target is ErrBadRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrBadRecord }
 
-// PermitsError is a Semaphore of another number of permits than the one that is
-// stored for all processes. Is ErrPermits.
+// PermitsError says that a Semaphore asks for another number of permits than the
+// one that is stored for all processes. It matches ErrPermits.
 type PermitsError struct {
 	Table         string
 	Key           Key // of the semaphore
@@ -240,8 +244,9 @@ func (e *PermitsError) Error() string {
 // Is reports whether target is ErrPermits.
 func (e *PermitsError) Is(target error) bool { return target == ErrPermits }
 
-// UnsupportedError is something asked for that the layout, as it is configured,
-// cannot do, whatever the key. Nothing was sent. Is errors.ErrUnsupported.
+// UnsupportedError says that the layout, as it is configured, cannot do what was
+// asked for, whatever the key. Nothing was sent. It matches
+// errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
@@ -257,12 +262,13 @@ func (cfg *Config) unsupported(feature string) error {
 // Is reports whether target is errors.ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// OpError is a DynamoDB request that failed: Err is the SDK's error.
+// OpError says that a request to DynamoDB failed, and in which operation. A call
+// that acquires says "acquire", whichever it is.
 type OpError struct {
 	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resize"
 	Table string
-	Key   Key
-	Err   error
+	Key   Key   // empty if the operation is not for one key
+	Err   error // the SDK's
 }
 
 func (e *OpError) Error() string {

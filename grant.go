@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Grant is a detached lock as plain data, to be handed to another process, as
-// JSON for one: {"table","key","sortKey","owner","token","grant","versions",
+// Grant is a detached lock as plain data, to be handed to another process. As
+// JSON: {"table","key","sortKey","owner","token","grant","versions",
 // "leaseMs","trustedUntil"}. Whoever has it can resume the lock, once.
 type Grant struct {
 	Table        string
@@ -23,9 +23,9 @@ type Grant struct {
 	Owner        string
 	Token        int64
 	ID           string   // of the grant
-	Versions     []string // confirmed last, and any unresolved
+	Versions     []string // that the record may show: the last one confirmed, and any unanswered
 	Lease        time.Duration
-	TrustedUntil time.Time // by the granting host's clock; for people
+	TrustedUntil time.Time // by the wall clock of the host that detached it; for people
 }
 
 type grantJSON struct {
@@ -65,9 +65,9 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Detach ends this handle without releasing: renewals stop, the context ends
-// with ErrDetached, and the grant can be taken up by Client.Resume elsewhere
-// before its lease runs out. It sends nothing.
+// Detach ends this handle without releasing the key: renewals stop, and the
+// context ends with ErrDetached. Client.Resume resumes the grant, in any process,
+// before its lease expires. Nothing is sent.
 func (l *Lock) Detach() (Grant, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
@@ -96,10 +96,10 @@ func (l *Lock) Detach() (Grant, error) {
 	}, nil
 }
 
-// Resume takes up a grant that Lock.Detach laid down, in this process or
-// another, by one renewal. ErrLost if it has lapsed and was taken, or was
-// resumed elsewhere. ErrUnknownOutcome if ctx ended without an answer: call it
-// again on the same client, which knows what it has tried.
+// Resume resumes a detached lock, by one renewal: the grant that Lock.Detach
+// returned, in this process or another. ErrLost if it has expired and was taken
+// over, or was resumed elsewhere. ErrUnknownOutcome if ctx ended without an
+// answer: call it again on the same client, which knows what it has tried.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	r := renewal{lease: g.Lease}
 	for _, o := range opts {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
-// Lock is one grant of one key. Its methods are safe for concurrent use;
-// none can touch a later grant of the same key. The zero Lock is of no use.
+// Lock is one grant of one key. Its methods are safe for concurrent use, and
+// none of them can touch a later grant of the key. The zero Lock is of no use.
 type Lock struct {
 	h      *holding
 	ctx    *lockContext
@@ -23,35 +23,39 @@ type Lock struct {
 func (l *Lock) Key() Key { return l.h.key }
 
 // Token returns the fencing token: above 0, and greater than that of every
-// earlier grant of the key by leasehold. It fits a signed 64-bit column and a
-// JSON number.
+// earlier grant of the key by leasehold, as long as the record is kept. It fits a
+// signed 64-bit column and a JSON number.
 func (l *Lock) Token() int64 { return l.h.token }
 
-// Context ends, with a cause, when the lock can no longer be trusted or was
-// released: *LostError, ErrReleased, ErrDetached or ErrClosed. It has the
-// values of Acquire's context but not its end, and no deadline. Its Err and
-// Done look at the clock, so after a pause they tell at once; a context
-// derived from it with package context tells when the runtime's timer fires.
+// Context returns a context that ends when the lock is lost, released, detached
+// or its client closed. The cause is a *LostError, ErrReleased, ErrDetached or
+// ErrClosed. It has the values of Acquire's context, but neither its end nor a
+// deadline.
+//
+// Its Err and Done look at the clock: after a pause they are right at once. A
+// context derived from it by package context ends only when a timer of the
+// runtime has fired; Bind returns one that looks at the clock too.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// Err is nil while the lock is trusted, then context.Cause(l.Context()).
+// Err returns nil while the lock is trusted, and then context.Cause(l.Context()).
 func (l *Lock) Err() error { return l.ctx.ended() }
 
-// Bind returns a copy of ctx that ends with the lock too, whichever is first.
-// Call cancel when the work is done.
+// Bind returns a copy of ctx that ends when ctx or the lock does, whichever is
+// first. Call cancel when the work is done.
 func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	return bind(ctx, l)
 }
 
-// Record returns the record as of the last write of this grant. It is a copy.
+// Record returns a copy of the record as this grant wrote it last. Nothing is
+// sent.
 func (l *Lock) Record() Record { return l.h.currentRecord().clone() }
 
-// Data returns the record's data as of the last write of this grant, nil if it
-// has none. It is a copy.
+// Data returns a copy of the record's data as this grant wrote or found it, nil
+// if there is none. Nothing is sent.
 func (l *Lock) Data() []byte { return slices.Clone(l.h.currentRecord().Data) }
 
-// TookOver returns the dead holder's last record, if this grant took it over:
-// work may lie half done.
+// TookOver returns the last record of the dead holder that this grant took over,
+// if it did: its work may be half done.
 func (l *Lock) TookOver() (Record, bool) {
 	if l.h.took == nil {
 		return Record{}, false
@@ -59,7 +63,8 @@ func (l *Lock) TookOver() (Record, bool) {
 	return l.h.took.clone(), true
 }
 
-// TrustedUntil is when trust ends if no renewal succeeds.
+// TrustedUntil returns when trust ends if no renewal succeeds, by the wall clock.
+// After the lock has ended it is in the past.
 func (l *Lock) TrustedUntil() time.Time {
 	return time.Now().Add(l.h.lease.Remaining()).Round(0)
 }

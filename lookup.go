@@ -15,9 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Get reads one record, consistently. ErrNotFound if there is none,
-// a *RecordError if it is not a lock of this layout. Of a read/write lock it is
-// that of the writer, or of the reader who has held longest; List has them all.
+// Get returns the record of one key, by a consistent read. The error is
+// ErrNotFound if there is none, a *RecordError if it is no lock of this layout.
+// Of a read/write lock the record is that of the writer, or of the reader who has
+// held it longest; List has them all. Requests that fail are retried, for about
+// ten seconds at most.
 func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
 	k := Key{Partition: key}
 	for _, o := range opts {
@@ -67,8 +69,10 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 	return err
 }
 
-// List reads records page by page, eventually consistent. A *RecordError
-// concerns one record and the listing goes on; any other error ends it.
+// List yields the records of the table, held and released. It reads them page by
+// page, eventually consistent: a record may be seconds old. A *RecordError is of
+// one item, and the listing goes on; any other error ends it. A page that cannot
+// be read is tried again, for about ten seconds at most.
 func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record, error] {
 	var l listing
 	for _, o := range opts {

@@ -82,11 +82,14 @@ func (c *Client) Observations() []Observation {
 	return all
 }
 
-// ImportObservations adds observations of another process. Those by the clock
-// of this machine since it booted go by that; a container whose time namespace
-// sets it off has another clock. Others go by the wall clock, made younger by
-// maxSkew, the most by which the two clocks may differ; they count from now if
-// maxSkew is 0. No wall clocks are compared anywhere else.
+// ImportObservations adds observations of another process, so that a holder it has
+// watched need not be watched anew. Nothing is sent.
+//
+// One that was made on this machine since it booted counts from when it was made,
+// by the machine's clock; a container may have a clock of its own. Any other goes
+// by the wall clock, less maxSkew: the most by which the two machines' clocks may
+// differ. With a maxSkew of 0 it counts from now. No wall clocks are compared
+// anywhere else, layouts that store when a lease expires apart.
 func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) error {
 	if maxSkew < 0 {
 		return fmt.Errorf("leasehold: import observations into table %s: maxSkew is %v: negative", c.cfg.Table, maxSkew)

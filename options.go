@@ -19,29 +19,31 @@ type RenewOption interface{ toRenew(*renewal) }
 // ReleaseOption is for Release and CommitAndRelease.
 type ReleaseOption interface{ toRelease(*ending) }
 
-// GetOption is for Get.
+// GetOption is for Get and Watch.
 type GetOption interface{ toGet(*Key) }
 
-// KeyOption completes a key, for acquiring and getting.
+// KeyOption completes a key: it is for acquiring, Get and Watch.
 type KeyOption interface {
 	AcquireOption
 	GetOption
 }
 
-// LeaseOption is for acquiring and renewing.
+// LeaseOption is for acquiring, Renew and Resume.
 type LeaseOption interface {
 	AcquireOption
 	RenewOption
 }
 
-// RecordOption changes what the record carries, with the write it is given to.
+// RecordOption changes what the record carries, in the same write as the grant,
+// the renewal or the release it is given to.
 type RecordOption interface {
 	AcquireOption
 	RenewOption
 	ReleaseOption
 }
 
-// ReleasePolicy is for acquiring (what Do and Close will do) and releasing.
+// ReleasePolicy says what a release leaves of the record. Given to a call that
+// acquires, it holds for Do and Close as well.
 type ReleasePolicy interface {
 	AcquireOption
 	ReleaseOption
@@ -123,19 +125,22 @@ type acquireFunc func(*request)
 
 func (f acquireFunc) toAcquire(r *request) { f(r) }
 
-// IfExists acquires only if the record exists, else ErrNotFound.
+// IfExists acquires the key only if it has a record, held or released. The error
+// is ErrNotFound if there is none.
 func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.ifExists = true }) }
 
-// NoWait makes acquiring return a *HeldError instead of waiting.
+// NoWait returns a *HeldError instead of waiting for the holder. Requests that
+// fail are still retried, for about ten seconds at most.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.noWait = true }) }
 
-// Reentrant shares the grant if ctx belongs to a lock on the same key:
-// another handle on the same grant, which is released when its last handle is.
-// Each handle has its own expiry warnings. Nothing is sent: a lease, a release policy,
-// data or attributes that are not the grant's already are refused.
+// Reentrant shares the grant if ctx belongs to a lock of the same key, where
+// the error would be ErrDeadlock. The Lock returned is another handle on that
+// grant, which is released with its last handle. Each handle has its own expiry
+// warnings. Nothing is sent: another lease, release policy, data or attributes
+// than the grant has are refused.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
-// WithInitialData sets the data if the record has none.
+// WithInitialData stores data if the record has none.
 func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.changes.InitialData = append([]byte{}, b...) })
 }
@@ -149,7 +154,8 @@ func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
 
-// WithoutRenewal starts no background work: call Renew yourself.
+// WithoutRenewal renews nothing in the background, for a process that is frozen
+// between calls: call Renew yourself, before Lock.TrustedUntil.
 func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.manual = true }) }
 
 type sortKey string
@@ -157,7 +163,7 @@ type sortKey string
 func (s sortKey) toAcquire(r *request) { r.key.Sort = string(s) }
 func (s sortKey) toGet(k *Key)         { k.Sort = string(s) }
 
-// WithSortKey completes the key in a table that has a sort key.
+// WithSortKey gives the sort key, in a table that has one.
 func WithSortKey(sort string) KeyOption { return sortKey(sort) }
 
 type leaseOption time.Duration
@@ -168,7 +174,8 @@ func (d leaseOption) toAcquire(r *request) {
 }
 func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
 
-// WithLease overrides Config.Lease; RenewEvery and Margin keep their ratio.
+// WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it.
+// At least 1 s.
 func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
 type recordOption func(*changes)
@@ -184,7 +191,8 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *changes) { c.setAttributes(a) })
 }
 
-// WithData replaces the data; nil removes it. Without it data stays as found.
+// WithData replaces the record's data; nil removes it. Without it the data stays,
+// whoever wrote it.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *changes) {
 		c.SetData, c.Data = true, nil
@@ -199,10 +207,10 @@ type releasePolicy policy
 func (p releasePolicy) toAcquire(r *request) { r.policy, r.asked.policy = policy(p), policy(p) }
 func (p releasePolicy) toRelease(e *ending)  { e.policy = policy(p) }
 
-// DeleteOnRelease deletes the record.
+// DeleteOnRelease has the release delete the record.
 func DeleteOnRelease() ReleasePolicy { return releasePolicy(deleteRecord) }
 
-// KeepOnRelease keeps the record, marked released.
+// KeepOnRelease has the release keep the record, marked released.
 func KeepOnRelease() ReleasePolicy { return releasePolicy(keepRecord) }
 
 // ListOption is for List.
@@ -241,6 +249,6 @@ type breakFunc func(*breaking)
 
 func (f breakFunc) toBreak(b *breaking) { f(b) }
 
-// IfUnrenewed breaks only if the holder has not renewed since r was read:
-// for holders that were found dead.
+// IfUnrenewed breaks only if the holder has not renewed since the record was
+// read, for a holder that was found dead. If it has, a *ChangedError.
 func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking) { b.unrenewed = true }) }

@@ -15,10 +15,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Key names a lock. Sort is empty in a table without a sort key.
+// Key names a lock by its partition key and, in a table that has one, its sort
+// key; otherwise Sort is empty.
+//
+// A call for one key takes its partition key as a string, which is nearly always
+// all of it, and WithSortKey. A call for several takes Keys of strings, or a
+// []Key of pairs. Break takes the Record that was looked at: it frees what its
+// caller knows, not whatever holds the key by the time.
 type Key struct{ Partition, Sort string }
 
-// Keys makes keys without a sort key.
+// Keys returns keys without a sort key, for AcquireAll and AcquireAny.
 func Keys(partitions ...string) []Key {
 	keys := make([]Key, len(partitions))
 	for i, p := range partitions {
@@ -27,9 +33,9 @@ func Keys(partitions ...string) []Key {
 	return keys
 }
 
-// String returns the partition key, and the sort key in parentheses if any. One
-// that would be misread in a line of text, such as an empty one or one with a
-// space, is quoted. It is for people: never compare or parse it.
+// String returns the partition key, and after it the sort key in parentheses if
+// there is one. A key that would be misread in a line of text is quoted: an empty
+// one, or one with a space. It is for people: never compare or parse it.
 func (k Key) String() string {
 	if k.Sort == "" {
 		return quoted(k.Partition)
@@ -48,19 +54,19 @@ func quoted(s string) string {
 	return s
 }
 
-// Record is a lock as stored. Its JSON is that of the command's get and ls.
+// Record is a lock as stored. Its JSON is what the command's get and ls print.
 type Record struct {
 	Key        Key
-	Owner      string // empty in layouts that name none
-	Token      int64  // 0: granted by a peer that has none
-	Grant      string // id of the grant; empty: a peer's
-	Version    string
-	Lease      time.Duration // 0 in layouts that store an expiry in its place
-	GrantedAt  time.Time     // by the holder's clock, for people; zero: unknown
-	Released   bool
-	ExpiresAt  time.Time // by the writer's clock: of the lease, or of a released record; zero in layouts that store none
-	Data       []byte
-	Attributes map[string]types.AttributeValue // the caller's own
+	Owner      string                          // of the last grant; empty in layouts that store none
+	Token      int64                           // fencing token of the last grant; 0 if another library granted it
+	Grant      string                          // id of the last grant; empty if another library granted it
+	Version    string                          // new with every write of ours
+	Lease      time.Duration                   // 0 in layouts that store when the lease expires
+	GrantedAt  time.Time                       // by the holder's clock, for people; zero: unknown
+	Released   bool                            // the key is free, and the record kept
+	ExpiresAt  time.Time                       // of the lease or, once released, of the record; by the writer's clock; zero: not stored
+	Data       []byte                          // from WithData or WithInitialData; nil: none
+	Attributes map[string]types.AttributeValue // from WithAttributes; nil: none
 
 	session string        // id of the session that is renewed in the record's place
 	mode    protocol.Mode // of a holder of a read/write lock
@@ -99,7 +105,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(jsonTime)
 }
 
-// MarshalJSON writes the command's schema; attributes are DynamoDB JSON.
+// MarshalJSON writes what the command prints; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`

@@ -168,6 +168,11 @@ func TestTheMapOfTheSourceNamesEveryRoomAndNoOther(t *testing.T) {
 			t.Errorf("the map in CONTRIBUTING.md names %s, where there is no Go", room)
 		}
 	}
+	for _, m := range regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(rooms, -1) {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Errorf("the map in CONTRIBUTING.md names %s: %v", m[1], err)
+		}
+	}
 }
 
 func TestEveryScenarioWithARealPeerIsInTheMigrationPages(t *testing.T) {

@@ -123,7 +123,11 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 			return err
 		},
 		"observe": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			for l, err := range election.New(c, "job").Observe(ctx) {
+			e, err := election.New(c, "job")
+			if err != nil {
+				return err
+			}
+			for l, err := range e.Observe(ctx) {
 				if err != nil || l.Token != 0 {
 					return err
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 // seat is the election that these tests are about.
@@ -24,7 +25,16 @@ const seat = "scheduler"
 // elects returns a process that may be elected, and its wire.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
-	return election.New(c, seat), c, wire
+	return newElection(w, c), c, wire
+}
+
+func newElection(w *lab.World, c *leasehold.Client) *election.Election {
+	w.T.Helper()
+	e, err := election.New(c, seat)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return e
 }
 
 func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock {
@@ -97,6 +107,28 @@ func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.
 		}
 		if err := e.Lead(t.Context(), "", lead); err != nil {
 			t.Errorf("without a value: %v", err)
+		}
+	})
+}
+
+func TestAnElectionIsUnderAKeyThatCanBeAcquired(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		if _, err := election.New(nil, seat); err == nil {
+			t.Error("a nil client was taken")
+		}
+		for _, key := range []string{"", "leasehold/session/abc", strings.Repeat("k", 2049)} {
+			if _, err := election.New(c, key); err == nil {
+				t.Errorf("an election under a key of %d bytes", len(key))
+			}
+		}
+		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
+		sorted, _ := w.Client(locksOf(spec.Name, spec.Layout))
+		if _, err := election.New(sorted, seat); err == nil {
+			t.Error("an election under half a key")
+		}
+		if sent := wire.Sent(); len(sent) != 0 {
+			t.Errorf("%d requests", len(sent))
 		}
 	})
 }

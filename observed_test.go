@@ -96,7 +96,11 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 		each("key", keys, func(key string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			for leader, err := range election.New(c, key).Observe(ctx) {
+			e, err := election.New(c, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for leader, err := range e.Observe(ctx) {
 				if err != nil {
 					t.Error(err)
 				}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/semaphore"
@@ -187,7 +186,7 @@ func TestAnObserverThatSeesNothingSaysSo(t *testing.T) {
 		cfg := lab.Config()
 		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
 		c, wire := w.Client(cfg)
-		o := observe(t, election.New(c, seat))
+		o := observe(t, newElection(w, c))
 		o.shows(nobody)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(2 * time.Minute)

@@ -29,10 +29,20 @@ type Election struct {
 	place chan struct{} // one place: who runs Lead's function
 }
 
-// New returns the election under key. Layouts without data cannot carry a
-// value. In a table with a sort key the layout has to name its value.
-func New(locks *leasehold.Client, key string) *Election {
-	return &Election{locks: locks, key: key, place: make(chan struct{}, 1)}
+// New returns the election under key. It sends nothing. Layouts without data
+// cannot carry a value. In a table with a sort key the layout has to name its
+// value.
+func New(locks *leasehold.Client, key string) (*Election, error) {
+	if locks == nil {
+		return nil, errors.New("election: the client is nil: pass what leasehold.New returned")
+	}
+	// Arguments are checked before ctx: with one that has ended nothing is sent.
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if _, err := locks.Acquire(ended, key); !errors.Is(err, context.Canceled) {
+		return nil, err
+	}
+	return &Election{locks: locks, key: key, place: make(chan struct{}, 1)}, nil
 }
 
 // Campaign waits until this process leads. value is what observers see,

@@ -34,7 +34,10 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	e := election.New(locks, "scheduler")
+	e, err := election.New(locks, "scheduler")
+	if err != nil {
+		log.Fatal(err)
+	}
 	var leader atomic.Pointer[election.Leader] // whom to forward to
 	changed := make(chan struct{})
 
@@ -86,17 +89,25 @@ func ExampleElection_Campaign() {
 	mine, _ := leasehold.New(db, leasehold.Config{Table: "locks", Owner: "a"})
 	theirs, _ := leasehold.New(db, leasehold.Config{Table: "locks", Owner: "b"})
 
-	term, err := election.New(mine, "scheduler").Campaign(ctx, "10.0.0.7:8080")
+	here, err := election.New(mine, "scheduler")
 	if err != nil {
 		log.Fatal(err)
 	}
-	leader, err := election.New(theirs, "scheduler").Leader(ctx)
+	elsewhere, err := election.New(theirs, "scheduler")
+	if err != nil {
+		log.Fatal(err)
+	}
+	term, err := here.Campaign(ctx, "10.0.0.7:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	leader, err := elsewhere.Leader(ctx)
 	fmt.Println(leader.Value, leader.Token == term.Token(), err)
 
 	if err := term.Release(ctx); err != nil { // it resigns
 		log.Fatal(err)
 	}
-	_, err = election.New(theirs, "scheduler").Leader(ctx)
+	_, err = elsewhere.Leader(ctx)
 	fmt.Println(err)
 
 	// Output:

@@ -158,10 +158,18 @@ func (a *account) group(keys ...string) *leasehold.Group {
 // acquisition is a method that acquires of what a recipe has.
 type acquisition[T any] func(T, context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
+// election is one that c may be elected in.
+func (a *account) election(c *leasehold.Client) *election.Election {
+	a.Helper()
+	e, err := election.New(c, "k")
+	a.must(err)
+	return e
+}
+
 // term is a term of an election.
 func (a *account) term(c *leasehold.Client) *leasehold.Lock {
 	a.Helper()
-	l, err := election.New(c, "k").Campaign(a.Context(), "")
+	l, err := a.election(c).Campaign(a.Context(), "")
 	a.must(err)
 	return l
 }
@@ -341,17 +349,17 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.term(a.second).Release(a.Context()))
 		},
 		"Election.Lead": func(a *account) {
-			a.must(election.New(a.first, "k").Lead(a.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
+			a.must(a.election(a.first).Lead(a.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
 		},
 		"Election.Leader": func(a *account) {
-			if _, err := election.New(a.first, "k").Leader(a.Context()); !errors.Is(err, election.ErrNoLeader) {
+			if _, err := a.election(a.first).Leader(a.Context()); !errors.Is(err, election.ErrNoLeader) {
 				a.Error(err)
 			}
 		},
 		"Election.Observe": func(a *account) {
 			a.later(a.term(a.second))
 			seen := 0
-			for _, err := range election.New(a.first, "k").Observe(a.Context()) {
+			for _, err := range a.election(a.first).Observe(a.Context()) {
 				a.must(err)
 				if seen++; seen == 2 {
 					break

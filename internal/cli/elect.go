@@ -81,7 +81,11 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		return err
 	}
 	f.acquire = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-		return election.New(locks, key).Campaign(ctx, f.value, opts...)
+		e, err := election.New(locks, key)
+		if err != nil {
+			return nil, err
+		}
+		return e.Campaign(ctx, f.value, opts...)
 	}
 	signals := catchSignals()
 	defer signals.release()

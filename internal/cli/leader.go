@@ -35,7 +35,11 @@ func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 	}
 	defer s.close()
 	return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
-		for l, err := range election.New(locks, key).Observe(ctx) {
+		e, err := election.New(locks, key)
+		if err != nil {
+			return answer(err)
+		}
+		for l, err := range e.Observe(ctx) {
 			if err != nil {
 				return answer(err)
 			}

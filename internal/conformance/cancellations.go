@@ -1,6 +1,6 @@
 package conformance
 
-// cancellationCases are transactions that do not go through, and why.
+// cancellationCases are transactions that are cancelled, and the reasons.
 func cancellationCases() []Case {
 	a, b := item(Item{"x": num("1")}), keyedHash("b", Item{"x": num("3")})
 	keyB := keyedHash("b", nil)

@@ -2,10 +2,11 @@ package conformance
 
 import "strings"
 
-// capacityCases are the units that requests consume: a write one per KB, a read
-// one per 4 KB and half of that if eventually consistent, a transaction twice.
+// capacityCases are the capacity units that requests consume: one per KB for a
+// write; one per 4 KB for a read, half of that if it is eventually consistent;
+// twice as much in a transaction.
 func capacityCases() []Case {
-	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // 4: the names and the key
+	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // 4 bytes: the names and the key
 	small, large := item(Item{"x": num("1")}), kilobytes(9)
 	five := fiveAndOne()[:5]
 	cost := func(name string, given []Item, r Request, want Reply, units float64) Case {

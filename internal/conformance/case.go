@@ -17,59 +17,59 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Engine is a DynamoDB to be held to the cases.
+// Engine is a DynamoDB server to test.
 type Engine struct {
-	Name   string // by which its known differences go, if it has any
+	Name   string // its known differences are listed under this name
 	Client *dynamodb.Client
 }
 
-// Case is one thing that DynamoDB does.
+// Case is one documented behaviour of DynamoDB.
 type Case struct {
 	Name   string
-	Table  []types.AttributeDefinition // its key: hash, then range; default hashKey
-	Given  []Item                      // the table's content before
-	Before []Request                   // sent next; each must succeed
+	Table  []types.AttributeDefinition // key of the table: hash, then range; default hashKey
+	Given  []Item                      // the table's content at the start
+	Before []Request                   // sent before When; each must succeed
 	When   Request
 	Want   Reply
-	Then   []Item // the table's content after, in any order; nil: not looked at
+	Then   []Item // the table's content at the end, in any order; nil: not checked
 }
 
-// Request is one call of the API, or several of one kind.
+// Request is one API request, or several of the same kind.
 type Request interface {
 	send(ctx context.Context, to target) (Reply, error)
 }
 
-// target is where a request goes.
+// target is the client and the table that a request uses.
 type target struct {
 	client   *dynamodb.Client
 	table    string
 	capacity types.ReturnConsumedCapacity
 }
 
-// Reply is what is compared of a reply: fields that a request's reply does not
-// have are zero.
+// Reply contains the parts of a reply that are compared. Fields that the reply of a
+// request does not have are zero.
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // if it is not the number of items
+	Scanned  int32 // if it differs from the number of items
 	Count    int32 // if items were only counted
 	Last     Item
-	Capacity float64 // if asked for by Metered
-	Detail   string  // what a Call looked at
+	Capacity float64 // if Metered asked for it
+	Detail   string  // the result of a Call
 	Err      *Fault
 }
 
 // Fault is an error as AWS sends it.
 type Fault struct {
 	Code    string
-	Text    string // "…" stands for any text, {table} for the table's name; empty: any
+	Text    string // "…" matches any text, {table} the table's name; empty: any text
 	Item    Item   // of a failed condition
 	Reasons []Reason
 }
 
-// Reason is why one item of a transaction cancelled it.
+// Reason is the cancellation reason of one item of a transaction.
 type Reason struct {
-	Code string // "None" for an item that did not
+	Code string // "None" for an item that did not cancel it
 	Text string
 	Item Item
 }
@@ -88,9 +88,9 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 	return append(slices.Clone(hashKey), types.AttributeDefinition{AttributeName: aws.String("sk"), AttributeType: t})
 }
 
-// Run holds an engine to every case, each a subtest named subject/case.
+// Run tests an engine with every case. Each is a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
-	run := rand.Text()[:8] // an engine that outlives the test can be run again
+	run := rand.Text()[:8] // so that a server that keeps running can be tested again
 	var n int
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func (e Engine) Send(ctx context.Context, table string, r Request) Reply {
 	return reply
 }
 
-// CreateTable makes a table with the string keys "pk" and "sk".
+// CreateTable creates a table with the string keys "pk" and "sk".
 func (e Engine) CreateTable(ctx context.Context, table string) error {
 	_, err := e.Client.CreateTable(ctx, creation(table, rangeKey))
 	return err
@@ -182,7 +182,7 @@ func creation(table string, key []types.AttributeDefinition) *dynamodb.CreateTab
 	return in
 }
 
-// fault reads an error of the SDK.
+// fault converts an error of the SDK.
 func fault(err error) *Fault {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -202,7 +202,7 @@ func fault(err error) *Fault {
 	return f
 }
 
-// matches reports whether got is r, the reply wanted.
+// matches reports whether got is the wanted reply r.
 func (r Reply) matches(got Reply, table string) bool {
 	if r.Err == nil || got.Err == nil {
 		return r.String() == got.String()
@@ -229,9 +229,9 @@ func textMatches(want, got, table string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(plain(got))
 }
 
-// What AWS itself words one way or the other, by region and by year: whether
-// the errors are counted first, whether the offending value is echoed, and how
-// a field's name is spelled.
+// Parts of error texts that differ between AWS regions and over the years: the
+// number of errors at the start, the offending value, and the spelling of field
+// names.
 var (
 	counted = regexp.MustCompile(`^\d+ validation errors? detected: `)
 	echoed  = regexp.MustCompile(`^Value (?s:.* )?at '([^']*)' failed to satisfy constraint`)
@@ -274,7 +274,7 @@ func (r Reply) String() string {
 	return text
 }
 
-// Outcome is the reply without the words of its errors.
+// Outcome returns the reply without its error texts.
 func (r Reply) Outcome() string {
 	if r.Err == nil {
 		return r.String()
@@ -294,14 +294,14 @@ func showItems(items []Item) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// inAnyOrder returns items in an order that depends on them alone.
+// inAnyOrder returns items in an order that depends only on their content.
 func inAnyOrder(items []Item) []Item {
 	return slices.SortedFunc(slices.Values(items), func(a, b Item) int {
 		return strings.Compare(showItem(a), showItem(b))
 	})
 }
 
-// What most cases want.
+// Replies that most cases want.
 
 func invalid(text string) Reply {
 	return Reply{Err: &Fault{Code: "ValidationException", Text: text}}

@@ -12,7 +12,7 @@ import (
 
 const writers = 64
 
-// concurrencyCases are many writers of the same items.
+// concurrencyCases are about many concurrent writers of the same items.
 func concurrencyCases() []Case {
 	one := Item{":one": num("1")}
 	return []Case{
@@ -73,9 +73,9 @@ func concurrencyCases() []Case {
 	}
 }
 
-// atOnce sends a request each from 64 goroutines and counts those that go
-// through. A failed condition, and a conflict with another transaction, are the
-// only ways not to.
+// atOnce sends one request from each of 64 goroutines, and counts those that
+// succeed. The others must fail by their condition, or by a conflict with another
+// transaction.
 func atOnce(request func(i int) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var (

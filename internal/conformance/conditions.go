@@ -1,6 +1,6 @@
 package conformance
 
-// subject of every condition.
+// everyType returns the item that every condition is about.
 func everyType() Item {
 	return item(Item{
 		"s":     str("hello"),
@@ -17,8 +17,8 @@ func everyType() Item {
 	})
 }
 
-// conditionCases hold every comparator and function to what it says about one
-// item: a DeleteItem goes through if the condition does.
+// conditionCases test every comparator and function with one item: a DeleteItem
+// succeeds if and only if the condition holds.
 func conditionCases() []Case {
 	var cases []Case
 	for _, c := range []struct {
@@ -160,7 +160,7 @@ func conditionCases() []Case {
 	return append(cases, conditionPlaceCases()...)
 }
 
-// conditionPlaceCases are about where a condition looks.
+// conditionPlaceCases are about the paths in a condition.
 func conditionPlaceCases() []Case {
 	return []Case{
 		{

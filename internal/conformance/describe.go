@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Describe prints a request with the fields it has.
+// Describe formats a request with the fields that are set.
 func Describe(r Request) string {
 	v := reflect.ValueOf(r)
 	name := v.Type().Name()

@@ -1,17 +1,17 @@
 package conformance
 
-// Difference is what an engine does where AWS does something else.
+// Difference is a case in which an engine does not behave as AWS does.
 type Difference struct {
 	Why string
 
-	// Either the words of the error, which is otherwise AWS's,
+	// Either the error differs only in its text,
 	words string
-	// or the whole reply, and what it leaves behind if the case looks at that.
+	// or the whole reply differs, and the table's content if the case checks that.
 	want Reply
 	then []Item
 }
 
-// differences are the known ones of an engine, by subject/case.
+// differences returns the known differences of an engine, by subject/case.
 func differences(engine string) map[string]*Difference {
 	switch engine {
 	case "dynoxide":
@@ -22,7 +22,7 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of is what a case wants of an engine with the difference.
+// of returns what an engine with this difference must reply to a case.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err
@@ -35,7 +35,7 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 	return d.want, c.Then
 }
 
-// worded are differences of nothing but an error's text.
+// worded returns differences only in error texts.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

@@ -45,8 +45,8 @@ func item(attributes Item) Item {
 	return with
 }
 
-// show prints a value so that equal values print the same: what the order of a
-// map or a set happens to be is left out, everything else is in.
+// show formats a value so that equal values have the same text, whatever the order
+// of a map or a set.
 func show(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -93,7 +93,7 @@ func set(members []string) string {
 	return "<" + strings.Join(slices.Sorted(slices.Values(members)), ", ") + ">"
 }
 
-// short stands for a long string by its length and a little of it.
+// short replaces a long string by its length and its beginning.
 func short(s string) string {
 	const enough = 400
 	if len(s) <= enough {

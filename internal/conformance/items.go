@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// itemCases are the four requests on one item and what they return of it.
+// itemCases are the four requests on one item, and the attributes they return.
 func itemCases() []Case {
 	one := item(Item{"n": num("1"), "s": str("x")})
 	return []Case{
@@ -231,7 +231,7 @@ func setN(n string, r types.ReturnValue) Request {
 	return Update{Do: "SET n = :n", Values: Item{":n": num(n)}, Return: r}
 }
 
-// keyedHash is an item of hashKey with another key than item's.
+// keyedHash returns an item of a hashKey table with the given key.
 func keyedHash(pk string, attributes Item) Item {
 	with := item(attributes)
 	with["pk"] = str(pk)

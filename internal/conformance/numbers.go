@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// numberCases are the forms a number takes and the order numbers have.
+// numberCases are about the spelling of numbers and their order.
 func numberCases() []Case {
 	var cases []Case
 	digits := strings.Repeat("123456789", 4) + "12" // 38
@@ -109,7 +109,7 @@ func numberCases() []Case {
 	)
 }
 
-// shortened is a number without most of its zeros.
+// shortened returns a number without most of its zeros, for a test's name.
 func shortened(n string) string {
 	zeros := strings.Repeat("0", 80)
 	if before, after, ok := strings.Cut(n, zeros); ok {

@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// Five items of one hash key, and one of another.
+// fiveAndOne returns five items of one hash key, and one of another.
 func fiveAndOne() []Item {
 	return []Item{
 		keyed("a", "1", Item{"n": num("10")}), keyed("a", "2", Item{"n": num("20")}), keyed("a", "3", Item{"n": num("30")}),
@@ -10,7 +10,7 @@ func fiveAndOne() []Item {
 	}
 }
 
-// queryCases are order, pages and filters of Query.
+// queryCases are about the order, pages and filters of Query.
 func queryCases() []Case {
 	all := fiveAndOne()
 	a := Item{":p": str("a")}

@@ -11,7 +11,7 @@ import (
 
 // Requests of one item. A nil Key is the one of item(nil).
 
-// Get is GetItem, consistent unless Eventual.
+// Get is a GetItem, strongly consistent unless Eventual is set.
 type Get struct {
 	Key      Item
 	Project  string
@@ -125,7 +125,7 @@ func (r Metered) send(ctx context.Context, to target) (Reply, error) {
 	return r.Request.send(ctx, to)
 }
 
-// Call is a request that has no type of its own.
+// Call is a request without a type of its own.
 type Call func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error)
 
 func (r Call) send(ctx context.Context, to target) (Reply, error) {
@@ -149,7 +149,7 @@ func keyOr(key Item) Item {
 	return key
 }
 
-// optional is nil for what is not given.
+// optional returns nil for an empty expression.
 func optional(expression string) *string {
 	if expression == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // Requests of many items.
 
-// Query is a consistent Query of one page.
+// Query is a strongly consistent Query of one page.
 type Query struct {
 	Where    string
 	Filter   string
@@ -25,7 +25,8 @@ type Query struct {
 	Eventual bool
 }
 
-// Scan is a consistent Scan of one page, its items in any order.
+// Scan is a strongly consistent Scan of one page. The order of items does not
+// matter.
 type Scan struct {
 	Filter   string
 	Project  string
@@ -39,7 +40,8 @@ type Scan struct {
 	Eventual bool
 }
 
-// BatchGet is BatchGetItem, consistent, its items in any order.
+// BatchGet is a strongly consistent BatchGetItem. The order of items does not
+// matter.
 type BatchGet struct {
 	Keys    []Item
 	Project string
@@ -94,8 +96,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page is the reply of a Query or Scan. Counts that can be told from the items
-// are checked here and left off.
+// page returns the reply of a Query or Scan. It checks the counts that follow from
+// the items, and leaves them out.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

@@ -8,14 +8,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TransactWrite is TransactWriteItems of Put, Update, Delete and Check, whose
-// Return is ignored.
+// TransactWrite is a TransactWriteItems of Put, Update, Delete and Check. Their
+// field Return is ignored.
 type TransactWrite struct {
 	Writes []Request
 	Token  string // ClientRequestToken; default one that the SDK makes
 }
 
-// Check is a ConditionCheck: good only inside a TransactWrite.
+// Check is a ConditionCheck. It can be used only in a TransactWrite.
 type Check struct {
 	Key       Item
 	If        string
@@ -24,7 +24,7 @@ type Check struct {
 	OldIfFail bool
 }
 
-// TransactGet is TransactGetItems; items that do not exist are empty.
+// TransactGet is a TransactGetItems. Missing items are empty in the reply.
 type TransactGet []Get
 
 func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
@@ -42,7 +42,7 @@ func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Capacity: total(out.ConsumedCapacity)}, nil
 }
 
-// tokenFor makes a token the table's own: tokens are the account's.
+// tokenFor makes a token unique to the table, because an account shares its tokens.
 func (r TransactWrite) tokenFor(table string) string {
 	if r.Token == "" || len(r.Token) > 36 {
 		return r.Token

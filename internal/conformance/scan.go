@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// scanCases are whole tables read in pages and in parallel.
+// scanCases read whole tables, in pages and in parallel.
 func scanCases() []Case {
 	all := fiveAndOne()
 	scan := func(name string, s Request, want Reply) Case {

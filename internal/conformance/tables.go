@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tableCases are tables made, described, listed and dropped.
+// tableCases create, describe, list and delete tables.
 func tableCases() []Case {
 	return []Case{
 		{
@@ -152,7 +152,7 @@ func (c Case) elsewhere() Case {
 	return c
 }
 
-// refused is a request that must fail.
+// refused wraps a request that must fail.
 type refused struct{ Request }
 
 func (r refused) send(ctx context.Context, to target) (Reply, error) {

@@ -29,7 +29,7 @@ func (r setTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: fmt.Sprint(aws.ToString(s.AttributeName), " ", aws.ToBool(s.Enabled))}, nil
 }
 
-// describeTTL is DescribeTimeToLive. A setting under way counts as made.
+// describeTTL is DescribeTimeToLive. A change in progress counts as done.
 type describeTTL struct{}
 
 func (describeTTL) send(ctx context.Context, to target) (Reply, error) {
@@ -48,8 +48,8 @@ func (describeTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: string(d.TimeToLiveStatus) + " " + aws.ToString(d.AttributeName)}, nil
 }
 
-// ttlCases are the settings of time to live. When an expired item goes is
-// AWS's business ("within a few days"), so no case looks for that.
+// ttlCases are about the TTL settings. AWS does not promise when an expired item is
+// deleted ("within a few days"), so no case tests that.
 func ttlCases() []Case {
 	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	return []Case{

@@ -94,7 +94,7 @@ func pathCases() []Case {
 	}
 }
 
-// update is a case of an update of item(before) that gives item(after).
+// update is a case of an update that changes item(before) to item(after).
 func update(name string, before Item, do string, values Item, after Item) Case {
 	return Case{
 		Name:  name,

@@ -1,6 +1,7 @@
 package conformance
 
-// valueCases are the types of values: what is kept as it was and what is refused.
+// valueCases are about the types of values: which are stored unchanged, and which
+// are refused.
 func valueCases() []Case {
 	bad := "One or more parameter values were invalid: "
 	return []Case{
@@ -82,7 +83,7 @@ func valueCases() []Case {
 	}
 }
 
-// kept is a case of an item that is read as it was put.
+// kept is a case of an item that is stored unchanged.
 func kept(name string, whole Item) Case {
 	return Case{Name: name + " is kept", Given: []Item{whole}, When: Get{}, Want: Reply{Item: whole}, Then: []Item{whole}}
 }

@@ -1,5 +1,5 @@
-// Command leasehold is distributed locks on Amazon DynamoDB, for shells and
-// operators: leasehold --help.
+// Command leasehold provides distributed locks on Amazon DynamoDB, for shells and
+// operators. See leasehold --help.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 
 func breakChecks() []check {
 	return []check{
-		{claim: "a break frees the grant that was looked at, renewed or not", hold: breakOurs},
+		{claim: "a break frees the grant that was read, renewed or not", hold: breakOurs},
 		{claim: "a break leaves the next grant alone", hold: breakStale},
 		{claim: "a break of an unrenewed grant leaves a renewed one alone", hold: breakUnrenewed},
 		{claim: "a break frees a peer's grant", hold: breakPeer},
@@ -98,15 +98,15 @@ func breakOursForPeer(e *env) {
 	e.release(lock)
 }
 
-// Where records name no owner, all peers are one by it; where a name is all
-// that they have, several may have the same.
+// In layouts whose records have no owner, all peers look the same. In layouts whose
+// owner is only a name, several peers may have the same name.
 func breakOtherPeer(e *env) {
 	c, _ := e.client()
 	e.put(e.granted(e.key, "a-peer", patience))
 	r := e.get(c)
 	next := "another-peer"
 	if e.isByClock() {
-		next = "a-peer" // it never renews: another expiry is another grant
+		next = "a-peer" // it never renews: a different expiry is a different grant
 	}
 	e.put(e.granted(e.key, next, patience+e.step()))
 	before := e.item()

@@ -10,14 +10,14 @@ import (
 func capabilityChecks() []check {
 	return []check{
 		{claim: "what the layout cannot do is refused before anything is sent", hold: unsupported},
-		{claim: "a record is kept or deleted by its release as the layout can", hold: policies},
+		{claim: "a release keeps or deletes the record, as the layout can", hold: policies},
 		{claim: "retention is for layouts that keep records and have a TTL", hold: retention},
 		{claim: "every grant is fenced only where no peer grants", hold: fencedOrNot},
 		{claim: "slots are numbers", hold: slots},
 	}
 }
 
-// isUnsupported says whether err is of a feature that the layout has not.
+// isUnsupported checks that err says that the layout does not have a feature.
 func (e *env) isUnsupported(what string, err error) {
 	e.Helper()
 	var no *leasehold.UnsupportedError
@@ -117,14 +117,14 @@ func retention(e *env) {
 	}
 }
 
-// fencedOrNot holds that a peer's grant never shows our token, carried forward
-// or not.
+// fencedOrNot checks that a peer's grant never shows our token, even if the peer
+// keeps our attributes.
 func fencedOrNot(e *env) {
 	c, _ := e.client()
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	for name, v := range left { // dynamo-dlm leaves nothing to be carried forward
+	for name, v := range left { // dynamo-dlm keeps nothing
 		if grant[name] == nil && name != "isReleased" {
 			grant[name] = v
 		}

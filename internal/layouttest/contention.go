@@ -7,18 +7,18 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func crowdChecks() []check {
+func contentionChecks() []check {
 	return []check{
-		{claim: "of a hundred goroutines one holds the key at a time", hold: crowd},
+		{claim: "of a hundred goroutines one holds the key at a time", hold: hundredGoroutines},
 	}
 }
 
-func crowd(e *env) {
+func hundredGoroutines(e *env) {
 	const each = 50
 	a, _ := e.client()
 	b, _ := e.client()
 	var inside atomic.Int32
-	var last int64 // guarded by the lock itself: the race detector sees who has it
+	var last int64 // guarded only by the lock: the race detector finds two holders
 	var done sync.WaitGroup
 	ctx := e.within(patience)
 	for _, c := range []*leasehold.Client{a, b} {
@@ -32,8 +32,8 @@ func crowd(e *env) {
 				if inside.Add(1) != 1 {
 					e.Error("two hold the key")
 				}
-				// Where records go, a token is as old as its request: one that
-				// was long on its way comes after younger ones.
+				// In layouts that delete records, a token is the time of its
+				// request, so a delayed request may get a lower token.
 				if lock.Token() <= last && e.caps().KeepOnRelease {
 					e.Errorf("token %d after %d", lock.Token(), last)
 				}

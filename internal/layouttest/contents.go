@@ -8,13 +8,13 @@ import (
 
 func contentChecks() []check {
 	return []check{
-		{claim: "what a peer's record carries survives our holding it", hold: carriesOn},
+		{claim: "data and attributes in a peer's record survive our grant", hold: carriesOn},
 		{claim: "data and attributes are changed by grant, renewal and release", hold: changesContents},
 		{claim: "two sort keys are two locks", hold: sortKeys},
 	}
 }
 
-// carried is what r carries for its caller, as the item has it.
+// carried returns the caller's data and attributes in r, in the form of the item.
 func (e *env) carried(r leasehold.Record) Item {
 	out := Item{}
 	for name, v := range r.Attributes {
@@ -42,7 +42,7 @@ func carriesOn(e *env) {
 			}
 		}
 	}
-	lock := e.acquire(c) // once the peer is dead
+	lock := e.acquire(c) // succeeds when the peer is dead
 	holds("granted")
 	if got := e.carried(lock.Record()); !reflect.DeepEqual(got, want) {
 		e.Errorf("the lock has %v, not %v", describe(got), describe(want))
@@ -63,7 +63,7 @@ func changesContents(e *env) {
 	c, _ := e.client()
 	caps := e.caps()
 	if !caps.Attributes {
-		return // what is not supported is another check's
+		return // another check covers what is unsupported
 	}
 	is := func(lock *leasehold.Lock, want Item) {
 		e.Helper()
@@ -110,7 +110,7 @@ func changesContents(e *env) {
 
 func sortKeys(e *env) {
 	if !e.caps().SortKey {
-		return // what is not supported is another check's
+		return // another check covers what is unsupported
 	}
 	c, _ := e.client()
 	one, two := "7", "8"
@@ -124,7 +124,7 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// A peer's, under another sort key.
+	// A peer's lock, under another sort key.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

@@ -16,17 +16,17 @@ import (
 
 func damageChecks() []check {
 	return []check{
-		{claim: "a damaged record of ours is named, never granted, never overwritten", hold: damagedOurs},
-		{claim: "a damaged record of a peer is named, never granted, never overwritten", hold: damagedPeers},
+		{claim: "a damaged record of ours is reported, never granted, never overwritten", hold: damagedOurs},
+		{claim: "a damaged record of a peer is reported, never granted, never overwritten", hold: damagedPeers},
 		{claim: "a released row of another kind is never granted", hold: damagedFree},
-		{claim: "damage that a grant mends does not keep a free key from being granted", hold: mended},
+		{claim: "a free key is granted in spite of damage that a grant repairs", hold: mended},
 	}
 }
 
-// damage is an attribute as it must not be.
+// damage is an attribute with a bad value.
 type damage struct {
 	attribute string
-	value     types.AttributeValue // nil: it is missing
+	value     types.AttributeValue // nil: the attribute is missing
 }
 
 var (
@@ -53,9 +53,10 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages are those of a held record: of any, and of one of ours.
-func (s Subject) damages() (anybodys, ours []damage) {
-	anybodys = join(
+// damages returns the damages of a held record: common ones, and those of
+// a record of ours.
+func (s Subject) damages() (common, ours []damage) {
+	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
 		each("kind", text("of a later format"), text("session"), decimal("2"), null),
 	)
@@ -74,35 +75,35 @@ func (s Subject) damages() (anybodys, ours []damage) {
 	lease := each("leaseDuration", text("0"), text("-5"), text("0s"), text("-1s"))
 	switch s.Layout.Name() {
 	case "native":
-		anybodys, ours = append(anybodys, javas...), join(ours, granted, lease)
+		common, ours = append(common, javas...), join(ours, granted, lease)
 		if s.ttl != "" {
 			ours = append(ours, each(s.ttl, text("never"), broken)...)
 		}
 	case "awslabs", "dynamolock":
-		anybodys, ours = append(anybodys, javas...), join(ours, granted, lease)
+		common, ours = append(common, javas...), join(ours, granted, lease)
 	case "python-dynamodb-lock":
 		ours = join(ours, granted, each("lease_duration", decimal("0"), decimal("-1")))
-		anybodys = append(anybodys, join(
+		common = append(common, join(
 			each("owner_name", nil, decimal("1"), null),
 			each("record_version_number", nil, decimal("1"), text(""), aMap),
 			each("lease_duration", nil, text("30"), text("30s"), null),
 			each(s.ttl, nil, text("never"), broken, null),
 		)...)
 	case "dynamo-dlm":
-		anybodys = append(anybodys, join(
+		common = append(common, join(
 			each("release_code", nil, decimal("1"), text(""), null),
 			each("expires", nil, text("1764230400"), null),
 		)...)
 	case "dyndb-mutex":
-		anybodys = append(anybodys, join(
+		common = append(common, join(
 			each("holder", nil, decimal("1"), null),
 			each("expire_ts", nil, text("1764230400000"), null),
 		)...)
 	}
-	return anybodys, ours
+	return common, ours
 }
 
-// another is a record of another layout, and the attribute that gives it away.
+// another returns a record of another layout, and the attribute that shows that.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -123,15 +124,15 @@ func damagedOurs(e *env) {
 		e.Fatal(err)
 	}
 	e.remove()
-	anybodys, ours := e.damages()
-	e.damaged(held, append(anybodys, ours...))
+	common, ours := e.damages()
+	e.damaged(held, append(common, ours...))
 }
 
 func damagedPeers(e *env) {
-	anybodys, _ := e.damages()
-	e.damaged(e.granted(e.key, "a-peer", patience), anybodys)
+	common, _ := e.damages()
+	e.damaged(e.granted(e.key, "a-peer", patience), common)
 	if e.isByClock() {
-		e.damaged(e.granted(e.key, "a-peer", -time.Hour), anybodys) // dead, and damaged
+		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // dead, and damaged
 	}
 
 	item, attribute := e.another()
@@ -140,8 +141,8 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// damaged holds a record that has each damage to be refused, and one without
-// any to be listed among them.
+// damaged checks that a record with any of the damages is refused, and that a sound
+// record among them is still listed.
 func (e *env) damaged(sound Item, all []damage) {
 	e.Helper()
 	c, _ := e.client()
@@ -170,8 +171,8 @@ func (e *env) damaged(sound Item, all []damage) {
 	}
 }
 
-// refuses says whether a record is an error that names key and attribute to
-// whoever gets or tries it, and stays as it is.
+// refuses checks that Get and TryAcquire return an error that names the key and the
+// attribute, and that the record does not change.
 func (e *env) refuses(c *leasehold.Client, key, attribute string) {
 	e.Helper()
 	before := e.itemOf(key)
@@ -207,7 +208,7 @@ func (e *env) itemOf(key string) Item {
 
 func damagedFree(e *env) {
 	if e.peer.freed == nil {
-		return // no record is free
+		return // this layout has no free records
 	}
 	c, _ := e.client()
 	for _, d := range join(
@@ -221,12 +222,12 @@ func damagedFree(e *env) {
 
 func mended(e *env) {
 	if e.peer.freed == nil {
-		return // no record is free
+		return // this layout has no free records
 	}
 	c, _ := e.client()
 	for name := range e.peer.freed("a-peer") {
 		if name == "isReleased" || name == "holder" {
-			continue // without it the record is not free
+			continue // without this attribute the record is not free
 		}
 		for _, v := range []types.AttributeValue{nil, aMap} {
 			e.put(with(e.record(e.key, e.peer.freed("a-peer")), Item{name: v}))

@@ -13,7 +13,7 @@ func deadChecks() []check {
 		{claim: "a dead holder's key is taken over by the layout's rule", hold: deadHolder},
 		{claim: "a dead peer's key is taken over by the layout's rule", hold: deadPeer},
 		{claim: "a record that has expired by every clock is taken over at once, no other", hold: expired, exact: true},
-		{claim: "a try takes over what its client watched for a lease", hold: watched, exact: true},
+		{claim: "a try takes over a key that its client has observed for a lease", hold: watched, exact: true},
 		{claim: "a peer that renews is not taken over", hold: renewingPeer, exact: true},
 		{claim: "a lock is lost before anybody else may be granted the key", hold: lostFirst, exact: true},
 	}
@@ -24,7 +24,7 @@ func deadHolder(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
 	until := lock.TrustedUntil()
-	if _, err := lock.Detach(); err != nil { // it will not release
+	if _, err := lock.Detach(); err != nil { // so that it is not released
 		e.Fatal(err)
 	}
 	got := e.succeeds(b)
@@ -50,11 +50,11 @@ func deadPeer(e *env) {
 	e.release(got.lock)
 }
 
-// succeeds waits until c has taken over the key, and says if that came too
-// early, or where time is virtual too late.
+// succeeds waits until c has taken over the key. It checks that this is not too
+// early and, if time is virtual, not too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
-	dead := e.peer.until(e.item(), time.Now()) // nobody has watched it before
+	dead := e.peer.until(e.item(), time.Now()) // the record has not been observed before
 	if e.isByClock() {
 		dead = dead.Add(e.skew)
 	}
@@ -77,7 +77,7 @@ func (e *env) succeeds(c *leasehold.Client) granted {
 
 func expired(e *env) {
 	if !e.isByClock() {
-		return // no record says when it expires
+		return // records have no expiry time
 	}
 	c, _ := e.client()
 	for _, of := range []struct {
@@ -87,7 +87,7 @@ func expired(e *env) {
 		{-time.Hour, false}, {-e.step(), false}, {0, false}, {e.skew, false},
 		{e.skew + e.step(), true}, {time.Hour, true}, {20 * 365 * 24 * time.Hour, true},
 	} {
-		// Bubbles begin at a whole second.
+		// A bubble starts at a whole second.
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		e.put(e.granted(e.key, "a-peer", -of.ago))
 		lock, err := c.TryAcquire(e.Context(), e.key)
@@ -128,7 +128,7 @@ func renewingPeer(e *env) {
 	next := e.waiter(b)
 	for range 6 {
 		time.Sleep(15 * time.Second)
-		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // its version, or its expiry, is new
+		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // with a new version, or a new expiry
 	}
 	synctest.Wait()
 	select {

@@ -18,31 +18,31 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Item is an item as the SDK has it.
+// Item is an item in the SDK's form.
 type Item = map[string]types.AttributeValue
 
 // Connect makes an SDK client of an engine.
 type Connect func(...func(*dynamodb.Options)) *dynamodb.Client
 
-// Engine is a DynamoDB to exercise layouts on.
+// Engine is a DynamoDB server on which layouts are tested.
 type Engine struct {
-	// Run runs one check. Tables of other checks may be there.
+	// Run runs one check. Tables of other checks may exist.
 	Run func(t *testing.T, check func(t *testing.T, connect Connect))
 
-	// Virtual says that Run runs its check in a bubble of testing/synctest.
-	// Clocks then makes a client's clocks go by the bubble's time; nil leaves
-	// them as they are.
+	// Virtual says that Run runs its check in a bubble of testing/synctest. Then
+	// Clocks makes a client's clocks follow the bubble's time; nil leaves them as
+	// they are.
 	Virtual bool
 	Clocks  func(*leasehold.Client)
 }
 
-// env is what a check has: a table of the layout, and a key of its own.
+// env is the environment of a check: a table of the layout, and its own key.
 type env struct {
 	*testing.T
 	Subject
 	on      Engine
 	connect Connect
-	db      *dynamodb.Client // with no wire in between
+	db      *dynamodb.Client // without a wire in between
 	table   string
 	key     string
 }
@@ -57,8 +57,8 @@ func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	return e
 }
 
-// client returns a client as a process of its own would have, and its wire. It
-// is closed with the check.
+// client returns a client like that of a separate process, and its wire. The client
+// is closed at the end of the check.
 func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
 	e.Helper()
 	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
@@ -67,7 +67,7 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 	}
 	w := &wire{}
 	if e.on.Virtual {
-		// No request takes no time: tokens that restart from the clock rely on it.
+		// A request must take time: tokens that restart from the clock rely on it.
 		w.latency = 100 * time.Microsecond
 	}
 	c, err := leasehold.New(e.connect(func(o *dynamodb.Options) { w.next, o.HTTPClient = o.HTTPClient, w }), cfg)
@@ -77,12 +77,12 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 	if e.on.Clocks != nil {
 		e.on.Clocks(c)
 	}
-	e.Cleanup(func() { _ = c.Close(context.Background()) }) // what a check leaves held is no claim of this one
+	e.Cleanup(func() { _ = c.Close(context.Background()) }) // a check may leave locks held
 	return c, w
 }
 
-// patience is how long a check waits for what does come: a busy machine may
-// take its time.
+// patience is how long a check waits for something that must happen. It is long, as
+// the machine may be busy.
 const patience = 2 * time.Minute
 
 // within returns a context that ends after d.
@@ -117,7 +117,7 @@ func (e *env) get(c *leasehold.Client) leasehold.Record {
 	return r
 }
 
-// item reads the record of the check's key as it is; nil: there is none.
+// item reads the record of the check's key. nil: there is none.
 func (e *env) item() Item {
 	e.Helper()
 	out, err := e.db.GetItem(e.Context(), &dynamodb.GetItemInput{
@@ -129,7 +129,7 @@ func (e *env) item() Item {
 	return out.Item
 }
 
-// put writes an item as it is, as a peer does, or somebody's hand.
+// put writes an item unconditionally, like a peer or a person.
 func (e *env) put(item Item) {
 	e.Helper()
 	if _, err := e.db.PutItem(e.Context(), &dynamodb.PutItemInput{TableName: aws.String(e.table), Item: item}); err != nil {
@@ -137,7 +137,7 @@ func (e *env) put(item Item) {
 	}
 }
 
-// unchanged says that the record is as it was.
+// unchanged checks that the record has not changed.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	if now := e.item(); !reflect.DeepEqual(now, before) {
@@ -145,7 +145,7 @@ func (e *env) unchanged(before Item, after string) {
 	}
 }
 
-// with returns a copy of item with other attributes; a nil value removes one.
+// with returns a copy of item with changes. A nil value removes an attribute.
 func with(item Item, changes Item) Item {
 	out := maps.Clone(item)
 	for name, v := range changes {
@@ -158,7 +158,7 @@ func with(item Item, changes Item) Item {
 	return out
 }
 
-// describe is an item for a person.
+// describe returns an item in a readable form.
 func describe(item Item) map[string]any {
 	out := map[string]any{}
 	for name, v := range item {
@@ -187,7 +187,7 @@ func binary(s string) types.AttributeValue {
 	return &types.AttributeValueMemberB{Value: []byte(s)}
 }
 
-// remove deletes the record, as a peer's release may.
+// remove deletes the record, as the release of some peers does.
 func (e *env) remove() {
 	e.Helper()
 	if _, err := e.db.DeleteItem(e.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(e.table), Key: e.keyItem(e.key)}); err != nil {

@@ -2,26 +2,26 @@ package layouttest
 
 import "testing"
 
-// check is one claim, held on a key of its own.
+// check tests one claim, with its own key.
 type check struct {
 	claim string
 	hold  func(e *env)
-	exact bool // needs an engine where time is virtual
+	exact bool // needs virtual time
 }
 
-// checks are those of every subject, in the order they run.
+// checks returns the checks, in the order in which they run.
 func checks() []check {
 	var all []check
 	for _, subject := range [][]check{
 		grantChecks(), waitChecks(), deadChecks(), trustChecks(), releaseChecks(), breakChecks(), replyChecks(),
-		contentChecks(), listChecks(), damageChecks(), oddChecks(), capabilityChecks(), faultChecks(), crowdChecks(),
+		contentChecks(), listChecks(), damageChecks(), oddChecks(), capabilityChecks(), faultChecks(), contentionChecks(),
 	} {
 		all = append(all, subject...)
 	}
 	return all
 }
 
-// Exercise holds the layout of s to every claim on an engine.
+// Exercise tests every claim for the layout of s on an engine.
 func Exercise(t *testing.T, on Engine, s Subject) {
 	t.Helper()
 	for _, c := range checks() {

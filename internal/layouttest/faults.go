@@ -8,22 +8,23 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// The faults that the five libraries have, where they show in one client.
+// faultChecks are about faults that the five libraries have, and that show with a
+// single client.
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
 		{claim: "an error that is not about the condition is never a grant", hold: errorsAreNoGrants},
 		{claim: "the caller's errors and panics pass through", hold: passThrough},
-		{claim: "a client is of use after a try that failed", hold: triedAgain},
+		{claim: "a client works after a failed try", hold: triedAgain},
 		{claim: "identity is not a concatenation", hold: identity},
-		{claim: "nothing but the record is asked for", hold: onlyTheRecord},
+		{claim: "no request is about anything but the record", hold: onlyTheRecord},
 	}
 }
 
 // dynamolock, awslabs: a caller's attribute isReleased lets a second holder in.
 func reservedNames(e *env) {
 	if !e.caps().Attributes {
-		return // there are none
+		return // the layout has no attributes
 	}
 	c, w := e.client()
 	lock := e.acquire(c)
@@ -60,7 +61,7 @@ func errorsAreNoGrants(e *env) {
 	before := e.item()
 	for _, what := range []fault{refuse, throttle, fail, drop, loseReply} {
 		if what != refuse && !e.on.Virtual {
-			continue // a try repeats what it may repeat for ten seconds
+			continue // a try would retry this for ten seconds
 		}
 		c, w := e.client()
 		w.always(func(string) fault { return what })
@@ -96,7 +97,7 @@ func passThrough(e *env) {
 	}
 }
 
-// dynamo-dlm: a lock object whose try has failed is of no use any more.
+// dynamo-dlm: a lock object cannot be used again after a failed try.
 func triedAgain(e *env) {
 	a, _ := e.client()
 	b, w := e.client()
@@ -119,7 +120,7 @@ func triedAgain(e *env) {
 // awslabs: ("a","bc") equals ("ab","c"); dynamolock leaves out the sort key.
 func identity(e *env) {
 	if !e.caps().SortKey {
-		return // a key is one string
+		return // a key has no sort key
 	}
 	c, _ := e.client()
 	one, err := c.TryAcquire(e.within(patience), e.key+"1", leasehold.WithSortKey("23"))
@@ -153,7 +154,7 @@ func onlyTheRecord(e *env) {
 	if err := c.Break(e.within(patience), e.get(c)); err != nil {
 		e.Fatal(err)
 	}
-	_ = lock.Release(e.within(patience)) // it was broken
+	_ = lock.Release(e.within(patience)) // the lock was broken before
 	for _, op := range w.sent() {
 		if !slices.Contains([]string{"GetItem", "UpdateItem", "DeleteItem"}, op) {
 			e.Errorf("sent %s", op)

@@ -14,7 +14,7 @@ func grantChecks() []check {
 		{claim: "a peer's grant is refused with what it says of its holder", hold: refusedByPeer},
 		{claim: "a key that a peer has freed is granted in one request", hold: freedByPeer},
 		{claim: "tokens grow", hold: tokensGrow},
-		{claim: "only a record that is there is acquired if it must exist", hold: ifExists},
+		{claim: "IfExists acquires only an existing record", hold: ifExists},
 	}
 }
 

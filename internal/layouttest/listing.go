@@ -11,12 +11,12 @@ import (
 func listChecks() []check {
 	return []check{
 		{claim: "records of every kind of holder are listed", hold: lists},
-		{claim: "a listing goes on behind a key", hold: listsAfter},
+		{claim: "a listing starts after a key", hold: listsAfter},
 		{claim: "one partition is listed", hold: listsPartition},
 	}
 }
 
-// list collects what a listing of the check's keys shows.
+// list returns what a listing of the check's keys yields.
 func (e *env) list(c *leasehold.Client, opts ...leasehold.ListOption) (records []leasehold.Record, bad []*leasehold.RecordError) {
 	e.Helper()
 	for r, err := range c.List(e.within(patience), opts...) {

@@ -14,27 +14,27 @@ func oddChecks() []check {
 		{claim: "a peer's record that only looks odd is taken over once its holder is dead", hold: oddDies, exact: true},
 		{claim: "a peer's record that only looks odd can be broken", hold: oddIsBroken},
 		{claim: "a break of a nameless peer's grant leaves the next one alone", hold: namelessIsBroken},
-		{claim: "a nameless peer that renews is one holder to whoever waits", hold: namelessRenews, exact: true},
+		{claim: "a nameless peer that renews counts as one holder", hold: namelessRenews, exact: true},
 	}
 }
 
-// odd is what a peer's own configuration makes of a record that it holds.
+// odd is an unusual record that a peer may write, depending on its configuration.
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // after that, unrenewed; 0: when its lease is over; below 0: not in our time
+	dies   time.Duration // when it is dead if it does not renew; 0: when its lease expires; below 0: never
 }
 
 const (
 	never = -1
-	soon  = time.Millisecond // at the second look
+	soon  = time.Millisecond // at the second read
 
-	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // a name that looks like an owner of ours
+	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // a peer's name of the same form as our owners
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 	another   = "16fd2706-8baf-433b-82eb-8c7fada847da"
 )
 
-// oddities are what the peer of the layout may write.
+// oddities returns the unusual records that the layout's peer may write.
 func (s Subject) oddities() []odd {
 	carried := Item{"grantId": text(aUUID), "fencingToken": decimal("42"), "grantedAt": decimal("1764230400000")}
 	java := []odd{
@@ -102,7 +102,7 @@ func (s Subject) oddities() []odd {
 	panic("no oddities of " + s.Layout.Name())
 }
 
-// eachOdd runs a check on a key of its own for each.
+// eachOdd runs a check for each of them, with its own key.
 func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
 	e.Helper()
 	key := e.key
@@ -110,10 +110,10 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 		one := *e
 		one.key = fmt.Sprintf("%s/%d", key, i)
 		if o.change[e.sort] != nil {
-			continue // the table's key has that name
+			continue // the table's key attribute has that name
 		}
 		one.put(with(one.granted(one.key, "a-peer", lease), o.change))
-		item := one.item() // DynamoDB spells numbers in its own way
+		item := one.item() // read it back, since DynamoDB changes the spelling of numbers
 		hold(&one, o, item)
 		if e.Failed() {
 			e.Fatalf("with %s: %v", o.what, describe(item))
@@ -121,7 +121,7 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 	}
 }
 
-// isPeers says whether a record reads as one that a peer holds.
+// isPeers checks that a record is decoded as one that a peer holds.
 func (e *env) isPeers(r leasehold.Record, item Item) {
 	e.Helper()
 	if r.Released || r.Token != 0 || r.Grant != "" || r.Version == "" {
@@ -139,9 +139,9 @@ func oddIsHeld(e *env) {
 		c, _ := e.client()
 		e.isPeers(e.get(c), item)
 		if e.isByClock() && o.dies == soon {
-			return // by every clock its holder is dead already
+			return // its holder is dead already, by every clock
 		}
-		fresh, _ := e.client() // which has not seen it yet
+		fresh, _ := e.client() // it has not observed the record
 		_, err := fresh.TryAcquire(e.Context(), e.key)
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) {
@@ -158,7 +158,7 @@ func oddDies(e *env) {
 		c, _ := e.client()
 		if o.dies == never {
 			_, err := c.TryAcquire(e.Context(), e.key)
-			time.Sleep(30 * time.Minute) // python_dynamodb_lock's TTL collects it after an hour
+			time.Sleep(30 * time.Minute) // less than an hour, when python_dynamodb_lock's TTL deletes it
 			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
 				e.Errorf("tried: %v, %v", err, again)
 			}
@@ -199,8 +199,8 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless is a grant of a peer whose owner has no name; false: its records
-// have none at all, or it goes by the clock and does not renew.
+// nameless returns a grant of a peer with an empty owner. false: its records have no
+// owner at all, or it never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()
@@ -215,7 +215,7 @@ func namelessIsBroken(e *env) {
 	e.put(first)
 	r := e.get(c)
 	next, _ := e.nameless()
-	e.put(next) // a renewal, or the grant of another: nothing tells
+	e.put(next) // a renewal, or another grant: the record does not show which
 	if err := c.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}

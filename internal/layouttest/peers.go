@@ -9,23 +9,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// peer is what a client of the library that a layout is shared with writes and
-// reads, apart from the key.
+// peer describes what a client of a layout's own library writes and reads, apart
+// from the key.
 type peer struct {
-	// grant is what it writes when it is granted a key, always as a whole item.
+	// grant returns the whole item that it writes for a grant.
 	grant func(holder string, lease time.Duration, now time.Time) Item
 
-	// carries is what its grants may carry for their caller.
+	// carries are the data and attributes that its grants may store.
 	carries Item
 
-	// freed is what its release leaves; nil: nothing.
+	// freed returns the item that its release leaves. nil: none.
 	freed func(holder string) Item
 
-	// until is when it takes a holder for dead whose record was written at
-	// that time, or first seen then. Zero: it cannot read the record.
+	// until returns when it takes a holder for dead, if the record was written or
+	// first seen at written. Zero: it cannot read the record.
 	until func(item Item, written time.Time) time.Time
 
-	// owner is what Record.Owner shows of its holder.
+	// owner returns what Record.Owner shows for its holder.
 	owner func(holder string) string
 }
 
@@ -67,7 +67,7 @@ func javaLike(holder, lease string) Item {
 	return Item{"ownerName": text(holder), "leaseDuration": text(lease), "recordVersionNumber": text(rand.Text())}
 }
 
-// python is python_dynamodb_lock, its TTL attribute named.
+// python is python_dynamodb_lock with that TTL attribute.
 func python(ttl string) peer {
 	return peer{
 		grant: func(holder string, lease time.Duration, now time.Time) Item {
@@ -114,7 +114,8 @@ var mutex = peer{
 	owner: named,
 }
 
-// most is how far ahead these tests look: peers do not reckon in nanoseconds.
+// most bounds the leases in these tests, as a peer's lease may be too long for a
+// time.Duration.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

@@ -8,17 +8,17 @@ import (
 
 func releaseChecks() []check {
 	return []check{
-		{claim: "a release leaves what a peer takes for free", hold: leavesFree},
+		{claim: "a peer takes a released record for free", hold: leavesFree},
 		{claim: "a release deletes the record if told to", hold: deletes},
-		{claim: "a stale handle touches no later grant of ours", hold: staleByOurs},
-		{claim: "a stale handle touches no later grant of a peer", hold: staleByPeer},
+		{claim: "a stale lock does not change a later grant of ours", hold: staleByOurs},
+		{claim: "a stale lock does not change a later grant of a peer", hold: staleByPeer},
 		{claim: "a lock that a peer has freed is lost", hold: freedUnderOurs},
-		{claim: "a second release is nothing new", hold: releasedTwice},
-		{claim: "a grant is laid down and taken up by another process once", hold: resumed},
+		{claim: "a second release does nothing", hold: releasedTwice},
+		{claim: "a detached grant is resumed by another process once", hold: resumed},
 	}
 }
 
-// isFree says whether the peer takes the record for free, whatever the time.
+// isFree reports whether the peer takes the record for free at any time.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"
 }
@@ -49,7 +49,8 @@ func deletes(e *env) {
 	}
 }
 
-// lost holds lock to have been lost for that reason, however it is released.
+// lost checks that lock was lost for that reason, and that every way to release it
+// says so.
 func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.Helper()
 	before := e.item()
@@ -61,8 +62,8 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check for a holder that finds out by renewing, and for one
-// that finds out by releasing.
+// eachWay runs a check twice: the holder notices the loss by renewing, or by
+// releasing.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {
@@ -117,7 +118,7 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key by a hand, or a peer, that takes the holder for its own.
+// free frees the key, like a person, or a peer that takes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

@@ -10,18 +10,18 @@ import (
 
 func replyChecks() []check {
 	return []check{
-		{claim: "a grant comes through whatever becomes of its first request", hold: lossyGrant},
-		{claim: "a takeover comes through whatever becomes of its first request", hold: lossyTakeover, exact: true},
-		{claim: "a renewal comes through whatever becomes of its first request", hold: lossyRenewal},
-		{claim: "a release comes through whatever becomes of its first request", hold: lossyRelease},
-		{claim: "a break comes through whatever becomes of its first request", hold: lossyBreak},
-		{claim: "the next in line gets the key whatever becomes of the first request", hold: lossyHandOver, exact: true},
-		{claim: "an unsettled grant blocks its client not at all", hold: unsettled, exact: true},
-		{claim: "a resumed grant whose release had no answer blocks its client not at all", hold: unsettledResume, exact: true},
+		{claim: "a grant succeeds whatever happens to its first request", hold: lossyGrant},
+		{claim: "a takeover succeeds whatever happens to its first request", hold: lossyTakeover, exact: true},
+		{claim: "a renewal succeeds whatever happens to its first request", hold: lossyRenewal},
+		{claim: "a release succeeds whatever happens to its first request", hold: lossyRelease},
+		{claim: "a break succeeds whatever happens to its first request", hold: lossyBreak},
+		{claim: "the next in line gets the key whatever happens to the first request", hold: lossyHandOver, exact: true},
+		{claim: "an unsettled grant does not block its client", hold: unsettled, exact: true},
+		{claim: "a resumed grant whose release had no answer does not block its client", hold: unsettledResume, exact: true},
 	}
 }
 
-// troubles are what may become of a request that is repeated.
+// troubles runs a check with each fault that makes the client retry a request.
 func troubles(test func(what fault)) {
 	for _, what := range []fault{loseReply, fail, drop, throttle} {
 		test(what)
@@ -32,7 +32,7 @@ func (f fault) String() string {
 	return [...]string{"delivered", "its reply lost", "refused", "throttled", "failed with a 500", "lost"}[f]
 }
 
-// holds says whether the record shows the lock as its holder knows it.
+// holds checks that the record shows the lock as its holder knows it.
 func (e *env) holds(lock *leasehold.Lock, what fault) {
 	e.Helper()
 	c, _ := e.client()
@@ -66,7 +66,7 @@ func lossyTakeover(e *env) {
 			if op == "UpdateItem" {
 				writes++
 			}
-			if op == "UpdateItem" && writes == 2 { // the first is refused by the holder
+			if op == "UpdateItem" && writes == 2 { // the first write fails because of the holder
 				return what
 			}
 			return deliver
@@ -140,7 +140,7 @@ func lossyHandOver(e *env) {
 		c, w := e.client()
 		lock := e.acquire(c)
 		next := e.waiter(c)
-		synctest.Wait() // it is in line
+		synctest.Wait() // until it is in line
 		w.once(what)
 		e.release(lock)
 		got := <-next
@@ -167,7 +167,7 @@ func unsettled(e *env) {
 	if _, err := c.Acquire(e.within(time.Second), e.key); err == nil {
 		e.Fatal("granted without a reply")
 	}
-	time.Sleep(10 * time.Second) // its undoing did not get through either
+	time.Sleep(10 * time.Second) // the write that should undo it was lost too
 	if item := e.item(); e.isFree(item) {
 		e.Fatal("no unsettled grant is there")
 	}
@@ -190,13 +190,13 @@ func unsettledResume(e *env) {
 	if err := lock.Release(e.within(time.Second)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 		e.Fatalf("released without a reply: %v", err)
 	}
-	synctest.Wait() // the effort itself has ended
+	synctest.Wait() // until the attempts have ended
 	w.always(nil)
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce says whether c is granted a key that shows an attempt of its own,
-// in a request or two.
+// takesAtOnce checks that c is granted a key that shows an attempt of its own, with
+// one or two requests.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

@@ -8,19 +8,19 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Subject is a layout as configured, and what there is to know of its table.
+// Subject is a configured layout, with what the tests must know about its table.
 type Subject struct {
 	Name   string
 	Layout layout.Layout
 
 	partition, sort string // names of the key attributes; sort empty: none
-	sortValue       string // sort key of a call that names none
-	ttl             string // attribute of TTL; empty: none
+	sortValue       string // default sort key of a call
+	ttl             string // TTL attribute; empty: none
 	skew            time.Duration
 	peer            peer
 }
 
-// Subjects are the layouts with their defaults, and variants of each.
+// Subjects returns the layouts with their defaults, and variants of each.
 func Subjects() []Subject {
 	return append(Brief(),
 		Subject{
@@ -40,7 +40,7 @@ func Subjects() []Subject {
 		},
 		Subject{
 			Name:      "dynamolock with a sort key",
-			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // a name that a grant would remove elsewhere
+			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // elsewhere, a grant removes this attribute
 			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
 		},
 		Subject{
@@ -61,8 +61,7 @@ func Subjects() []Subject {
 	)
 }
 
-// Brief are the six layouts, with leases that can be short: clocks differ by
-// little.
+// Brief returns the six layouts with a small MaxSkew, so that leases can be short.
 func Brief() []Subject {
 	const skew = 100 * time.Millisecond
 	return []Subject{
@@ -86,7 +85,7 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short is the shortest whole lease that leaves something to trust.
+// short returns the shortest lease, in whole units, that leaves some trust.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second
@@ -94,7 +93,7 @@ func (s Subject) short() time.Duration {
 	return s.skew + 2*time.Second
 }
 
-// keyItem is the key of a record whose call names no sort key.
+// keyItem returns the key of a record, with the default sort key.
 func (s Subject) keyItem(key string) Item { return s.sortedKeyItem(key, s.sortValue) }
 
 func (s Subject) sortedKeyItem(key, sort string) Item {
@@ -108,19 +107,19 @@ func (s Subject) sortedKeyItem(key, sort string) Item {
 	return item
 }
 
-// record is an item of the peer, under the key.
+// record returns an item of the peer under key.
 func (s Subject) record(key string, attributes Item) Item {
 	item := s.keyItem(key)
 	maps.Copy(item, attributes)
 	return item
 }
 
-// granted is what the peer writes when it is granted key.
+// granted returns the item that the peer writes for a grant of key.
 func (s Subject) granted(key, holder string, lease time.Duration) Item {
 	return s.record(key, s.peer.grant(holder, lease, time.Now()))
 }
 
-// isByClock reports whether holders die by the wall clock.
+// isByClock reports whether records have an expiry time.
 func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
 
 // hasSlots reports whether the sort key is the number of a slot.
@@ -129,6 +128,5 @@ func (s Subject) hasSlots() bool {
 	return ok && !dlm.NoSlots
 }
 
-// step is the unit of expiries, for how much later than it must a holder may
-// be dead.
+// step is the unit of expiry times. A holder may be dead later by up to one step.
 func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

@@ -10,12 +10,12 @@ func trustChecks() []check {
 	return []check{
 		{claim: "trust ends the margin and the skew before the lease", hold: trustOfGrant},
 		{claim: "a lease is never written shorter than asked", hold: leaseAsAsked},
-		{claim: "a lease may be for ever", hold: forEver},
+		{claim: "a lease may be endless", hold: forEver},
 	}
 }
 
-// trusted holds what is trusted of a lease whose request was sent between two
-// times to what the record tells the others.
+// trusted checks that trust ends before others may take over, by what the record
+// shows. The request was sent between before and after.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew
@@ -47,7 +47,7 @@ func trustOfGrant(e *env) {
 	e.release(lock)
 }
 
-func leaseAsAsked(e *env) { // dynamo-dlm: seconds are cut off
+func leaseAsAsked(e *env) { // dynamo-dlm cuts leases down to whole seconds
 	c, _ := e.client()
 	for _, lease := range []time.Duration{e.short() + time.Nanosecond, e.short() + 500*time.Millisecond, 7*time.Second + 999_999_999} {
 		before := time.Now()

@@ -15,19 +15,19 @@ func waitChecks() []check {
 		{claim: "a waiter is granted when a peer releases", hold: waiterOfPeer},
 		{claim: "a waiter whose context ends has lost nothing", hold: waiterEnds},
 		{claim: "a renewed lock is held for as long as it is renewed", hold: renewed, exact: true},
-		{claim: "a renewal by hand prolongs trust and record", hold: renewedByHand},
+		{claim: "a renewal by hand extends the trust and the lease in the record", hold: renewedByHand},
 	}
 }
 
-// granted is how an Acquire went that was waited for elsewhere.
+// granted is the result of an Acquire on another goroutine.
 type granted struct {
 	lock *leasehold.Lock
 	err  error
 	at   time.Time
 }
 
-// waiter acquires the key on a goroutine of its own, which has its place when
-// waiter returns.
+// waiter acquires the key on another goroutine. When waiter returns, that goroutine
+// is in line.
 func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	out := make(chan granted, 1)
 	ctx := e.within(patience)
@@ -38,7 +38,8 @@ func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	return out
 }
 
-// waiting returns a client that tells when it has first seen the key held.
+// waiting returns a client, and a channel that is closed when the client has first
+// seen the key held.
 func (e *env) waiting() (*leasehold.Client, <-chan struct{}) {
 	seen := make(chan struct{}, 100)
 	c, _ := e.client(func(cfg *leasehold.Config) {
@@ -103,7 +104,7 @@ func waiterEnds(e *env) {
 	}
 	e.unchanged(before, "a wait")
 	e.release(lock)
-	e.release(e.acquire(b)) // it can be asked again
+	e.release(e.acquire(b)) // b can try again
 }
 
 func renewed(e *env) {

@@ -11,27 +11,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// wire is the network between one client and the engine: it counts what is
-// sent, and can lose replies.
+// wire is the network between one client and the engine. It records the requests,
+// and can inject faults.
 type wire struct {
 	next    dynamodb.HTTPClient
-	latency time.Duration // 0 where the engine has one of its own
+	latency time.Duration // 0 if the engine has its own
 
 	mu    sync.Mutex
 	ops   []string
 	fault func(op string) fault // nil: there is none
 }
 
-// fault is what the network does with one request.
+// fault is what the network does to a request.
 type fault int
 
 const (
 	deliver   fault = iota
-	loseReply       // after the request has had its effect
-	refuse          // with a 400 that is not about the condition
+	loseReply       // the request is applied, its answer is lost
+	refuse          // with a 400 that is not a failed condition
 	throttle
-	fail // with a 500, without effect
-	drop // before it arrives
+	fail // with a 500; the request is not applied
+	drop // the request does not arrive
 )
 
 var errReset = errors.New("connection reset by peer")
@@ -85,7 +85,7 @@ func (w *wire) sent() []string {
 	return ops
 }
 
-// once does what to the next request, and no more; of reads, nothing.
+// once injects a fault into the next write. Reads are not affected.
 func (w *wire) once(what fault) {
 	done := false
 	w.always(func(op string) fault {
@@ -97,7 +97,7 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// always decides about every request.
+// always lets f decide the fault of every request. nil: no faults.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,515 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/renewals"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// usual is the timing of every lease here: trusted for 18 s, renewed every 5 s.
+var usual = Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
+
+// world is one record, whose grant has a lease, and what becomes of its renewals.
+type world struct {
+	attempts.DB
+	client *Client
+	lease  *Lease
+	began  time.Time
+
+	mu        sync.Mutex    // guards what follows
+	suspended time.Duration // by how much the clock that runs on in suspend is ahead
+	version   string        // in the record
+	named     []string      // by the renewal under way
+	next      string        // version of that
+	spelled   func()        // called for each renewal, before it is sent; nil: nothing is
+	fate      fate          // of renewals; nil: they are applied and answered
+	sent      int
+	losses    []Loss
+	extended  int
+	renewed   int
+}
+
+// fate is what becomes of a renewal, which apply applies.
+type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
+
+var errLost = errors.New("lost")
+
+// newWorld grants something, by an attempt begun now.
+func newWorld(change func(*Client, *Terms)) *world {
+	w := &world{began: time.Now(), version: "granted"}
+	w.client = &Client{
+		Now:      w.now,
+		Requests: &attempts.Sender{DB: w, Keys: w, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
+	}
+	w.client.Queue = renewals.New(16, func(f func()) { go f() }, w.client.Requests.Chance)
+	terms := Terms{Timing: usual, Values: context.Background(), Turn: make(chan struct{}, 1)}
+	if change != nil {
+		change(w.client, &terms)
+	}
+	w.lease = w.client.New(terms, Attempt{Version: "granted", Sent: w.now(), Lease: terms.Timing.Lease}, protocol.Record{Version: "granted"}, w)
+	w.lease.Start()
+	return w
+}
+
+// manual is of leases that are renewed by calls alone.
+func manual(_ *Client, t *Terms) { t.Manual = true }
+
+func (w *world) now() decide.Instant {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mono := time.Since(w.began)
+	return decide.Instant{Mono: mono, Boot: mono + w.suspended}
+}
+
+func (w *world) end() { w.lease.End(errors.New("the test is over")) }
+
+func (w *world) renew(ch Changes) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := w.lease.Renew(ctx, ch)
+	return err
+}
+
+func (w *world) Key(protocol.Key) (protocol.Item, error) { return item("key"), nil }
+func (w *world) Schema() protocol.Schema                 { return protocol.Schema{Partition: "key"} }
+
+func item(version string) protocol.Item {
+	return protocol.Item{"key": &types.AttributeValueMemberS{Value: version}}
+}
+
+// set changes the world, and get reads it, while renewals are under way.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+func (w *world) will(f fate)              { w.set(func() { w.fate = f }) }
+func (w *world) suspend(d time.Duration)  { w.set(func() { w.suspended = d }) }
+func (w *world) overwrite(version string) { w.set(func() { w.version = version }) }
+func (w *world) shows() (version string)  { w.set(func() { version = w.version }); return version }
+func (w *world) requests() (n int)        { w.set(func() { n = w.sent }); return n }
+func (w *world) renewals() (n int)        { w.set(func() { n = min(w.renewed, w.extended) }); return n }
+
+func (w *world) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	var send fate
+	w.set(func() {
+		w.sent++
+		send = w.fate
+	})
+	apply := func() (out protocol.Item, err error) {
+		w.set(func() {
+			if !slices.Contains(w.named, w.version) {
+				err = &types.ConditionalCheckFailedException{Item: item(w.version)}
+				return
+			}
+			w.version = w.next
+			out = item(w.version)
+		})
+		return out, err
+	}
+	if send == nil {
+		send = answered
+	}
+	out, err := send(apply)
+	return &dynamodb.UpdateItemOutput{Attributes: out}, err
+}
+
+func (w *world) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return &dynamodb.GetItemOutput{Item: item(w.shows())}, nil
+}
+
+func answered(apply func() (protocol.Item, error)) (protocol.Item, error) { return apply() }
+
+func dropped(func() (protocol.Item, error)) (protocol.Item, error) { return nil, errLost }
+
+func unheard(apply func() (protocol.Item, error)) (protocol.Item, error) {
+	_, _ = apply()
+	return nil, errLost
+}
+
+func doubled(apply func() (protocol.Item, error)) (protocol.Item, error) {
+	_, _ = apply()
+	return apply()
+}
+
+func throttled(func() (protocol.Item, error)) (protocol.Item, error) {
+	return nil, &types.ProvisionedThroughputExceededException{}
+}
+
+func (w *world) Renewal(a Attempt, versions []string, _ protocol.Changes) *protocol.Write {
+	var spelled func()
+	w.set(func() { w.next, w.named, spelled = a.Version, versions, w.spelled })
+	if spelled != nil {
+		spelled()
+	}
+	return protocol.NewUpdate(item("key"))
+}
+
+func (w *world) Decode(i protocol.Item) (protocol.Record, error) {
+	return protocol.Record{Version: i["key"].(*types.AttributeValueMemberS).Value}, nil
+}
+
+func (w *world) Stands(i protocol.Item) bool { return i != nil }
+
+func (w *world) Lost(loss Loss) {
+	if w.lease.End(errLost) {
+		w.set(func() { w.losses = append(w.losses, loss) })
+		w.lease.WarnOfLoss()
+	}
+}
+
+func (w *world) Extended()      { w.set(func() { w.extended++ }) }
+func (w *world) Renewed(Report) { w.set(func() { w.renewed++ }) }
+func (w *world) Failed(Report)  {}
+
+func (w *world) lostBy(t *testing.T, want Reason) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.losses) != 1 || w.losses[0].Reason != want || w.lease.Cause() == nil || !w.lease.IsOver() {
+		t.Errorf("losses %+v, want one for reason %v", w.losses, want)
+	}
+}
+
+func TestALeaseEndsAMarginBeforeItsTimeAndTellsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		time.Sleep(18*time.Second - 1)
+		if err := w.lease.Ended(); err != nil {
+			t.Fatalf("ended an instant too early: %v", err)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		w.lostBy(t, Expired) // by the timer: nobody looked
+		_ = w.lease.Ended()
+		w.lostBy(t, Expired)
+	})
+}
+
+func TestALeaseThatIsRenewedDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		defer w.end()
+		time.Sleep(time.Hour)
+		if err := w.lease.Ended(); err != nil || w.renewals() < 700 {
+			t.Errorf("%v after %d renewals", err, w.renewals())
+		}
+	})
+}
+
+func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		defer w.end()
+		time.Sleep(10 * time.Second)
+		sent := w.now()
+		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
+			time.Sleep(900 * time.Millisecond)
+			return apply()
+		})
+		if err := w.renew(Changes{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.lease.TrustedUntil(); got != sent.Add(18*time.Second) {
+			t.Errorf("trusted until %v, sent at %v", got, sent)
+		}
+	})
+}
+
+func TestAfterASuspendTheFirstLookIsToldTheTruth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		w.suspend(18 * time.Second) // no timer has fired: for those no time has passed
+		if err := w.lease.Ended(); err == nil {
+			t.Error("trusted by the clock that stands still")
+		}
+		w.lostBy(t, Paused)
+	})
+}
+
+func TestTheEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.suspend(10 * time.Second)
+		if got := w.lease.Remaining(); got != 8*time.Second {
+			t.Errorf("%v remain", got)
+		}
+		w.suspend(-10 * time.Second) // a clock that is set back proves nothing
+		if got := w.lease.Remaining(); got != 18*time.Second {
+			t.Errorf("%v remain", got)
+		}
+		w.end()
+	})
+}
+
+func TestTrustNeverRevives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		time.Sleep(17 * time.Second)
+		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
+			w.suspend(time.Hour) // the machine is suspended while the request is in flight
+			return apply()
+		})
+		if err := w.renew(Changes{}); err == nil {
+			t.Error("renewed by an attempt whose reply came after trust had ended")
+		}
+		if w.shows() == "granted" {
+			t.Fatal("the renewal was to be applied")
+		}
+		w.lostBy(t, Expired)
+		if w.renewals() != 0 {
+			t.Error("told of a renewal")
+		}
+	})
+}
+
+func TestARenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.suspend(time.Hour)
+		if err := w.renew(Changes{}); err == nil || w.requests() != 0 {
+			t.Errorf("%v after %d requests", err, w.requests())
+		}
+	})
+}
+
+func TestAShorterLeaseInFlightShortensTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.will(dropped)
+		_ = w.renew(Changes{Lease: 10 * time.Second}) // may be applied yet
+		if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
+			t.Errorf("trusted for %v, want that of the shorter lease", got)
+		}
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		w.lostBy(t, Expired)
+	})
+}
+
+func TestARenewalIsTrustedNoLongerThanWhatWasSentAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		defer w.end()
+		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
+		w.lease.pending.Add(earlier)
+		w.lease.pending.Add(Attempt{Version: "later", Sent: w.now(), Lease: 10 * time.Second})
+		w.lease.extend(earlier, protocol.Record{Version: "earlier"})
+		if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
+			t.Errorf("trusted for %v, want that of the later attempt, which may be applied yet", got)
+		}
+		if got := w.lease.Versions(); !slices.Equal(got, []string{"earlier", "later"}) {
+			t.Errorf("the record may show %q", got)
+		}
+	})
+}
+
+func TestARenewalDeliveredTwiceIsRecognised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		defer w.end()
+		time.Sleep(10 * time.Second)
+		w.will(doubled) // the answer is that to the second copy, whose condition failed
+		if err := w.renew(Changes{}); err != nil || w.lease.Remaining() != 18*time.Second {
+			t.Errorf("%v, trusted for %v", err, w.lease.Remaining())
+		}
+	})
+}
+
+func TestARenewalNamesThoseWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		defer w.end()
+		w.will(unheard)
+		if err := w.renew(Changes{}); err == nil {
+			t.Fatal("a renewal without an answer succeeded")
+		}
+		w.will(nil)
+		if err := w.renew(Changes{}); err != nil {
+			t.Errorf("the record shows an attempt without an answer: %v", err)
+		}
+		if got := w.lease.Versions(); !slices.Equal(got, []string{w.shows()}) {
+			t.Errorf("the record shows %q, may show %q", w.shows(), got)
+		}
+	})
+}
+
+func TestARecordThatShowsNoneOfOursEndsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.overwrite("another's")
+		if err := w.renew(Changes{}); err == nil {
+			t.Error("renewed")
+		}
+		w.lostBy(t, Gone)
+	})
+}
+
+func TestAReleaseNamesTheRenewalInFlight(t *testing.T) {
+	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(manual)
+				w.will(f)
+				w.spelled = func() {
+					w.lease.End(errors.New("released"))
+					if got := w.lease.Versions(); !slices.Equal(got, []string{"granted", w.next}) {
+						t.Errorf("the record may show %q", got)
+					}
+				}
+				_ = w.renew(Changes{Record: protocol.Changes{SetData: true}})
+				if got := w.lease.Versions(); !slices.Contains(got, w.shows()) {
+					t.Errorf("the record shows %q, and not one of %q", w.shows(), got)
+				}
+				if !w.lease.MayHaveStored() {
+					t.Error("what it stored is forgotten")
+				}
+			})
+		})
+	}
+}
+
+func TestALeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
+	for _, through := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(func(c *Client, _ *Terms) { c.ThroughOutage = through })
+			w.will(throttled)
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if lasts := w.lease.Ended() == nil; lasts != through {
+				t.Fatalf("through outages: %v, lasts: %v", through, lasts)
+			}
+			if !through {
+				return
+			}
+			w.will(dropped) // silence says nothing of DynamoDB
+			time.Sleep(15 * time.Second)
+			synctest.Wait()
+			w.lostBy(t, Expired)
+		})
+	}
+}
+
+func TestALeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(c *Client, _ *Terms) { c.ThroughOutage = true })
+		defer w.end()
+		w.will(throttled)
+		time.Sleep(5 * time.Minute)
+		w.will(nil)
+		time.Sleep(time.Minute)
+		if err := w.lease.Ended(); err != nil || w.lease.Remaining() < 10*time.Second {
+			t.Errorf("%v, trusted for %v", err, w.lease.Remaining())
+		}
+	})
+}
+
+func TestALeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := newWorld(nil)
+		child := newWorld(func(_ *Client, terms *Terms) { terms.Parent = parent.lease })
+		child.will(dropped) // a touch extends nothing, and ends nothing
+		time.Sleep(time.Hour)
+		if err := child.lease.Ended(); err != nil || child.lease.TrustedUntil() != parent.lease.TrustedUntil() {
+			t.Errorf("%v, trusted until %v, parent until %v", err, child.lease.TrustedUntil(), parent.lease.TrustedUntil())
+		}
+		child.will(nil)
+		parent.will(dropped)
+		time.Sleep(18 * time.Second)
+		if err := child.lease.Ended(); err == nil || child.lease.Lasts() {
+			t.Errorf("trusted under a parent that has ended, or would be: %v", err)
+		}
+		parent.lostBy(t, Expired)
+		child.lostBy(t, WithParent)
+	})
+}
+
+func TestALeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := newWorld(nil)
+		defer parent.end()
+		child := newWorld(func(_ *Client, terms *Terms) { terms.Parent = parent.lease })
+		child.overwrite("another's")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		child.lostBy(t, Gone)
+		if err := parent.lease.Ended(); err != nil {
+			t.Errorf("its parent ended with it: %v", err)
+		}
+	})
+}
+
+func TestARenewalWaitsForATransactionButNotForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turn chan struct{}
+		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Turn })
+		defer w.end()
+		turn <- struct{}{} // a transaction that hangs
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if w.requests() != 0 {
+			t.Error("sent beside a transaction")
+		}
+		time.Sleep(5 * time.Second) // a quarter of the trust that was left
+		synctest.Wait()
+		if w.requests() == 0 {
+			t.Error("not sent")
+		}
+	})
+}
+
+func TestAProcessThatWasRenewingDidNotStandStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turn chan struct{}
+		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Turn })
+		turn <- struct{}{} // the renewal has come to its turn, and waits for a transaction
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		w.suspend(time.Hour)
+		_ = w.lease.Ended()
+		w.lostBy(t, Expired)
+	})
+}
+
+func TestALeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		w.lease.ByHand()
+		time.Sleep(18 * time.Second)
+		synctest.Wait()
+		if w.requests() != 0 {
+			t.Errorf("%d renewals", w.requests())
+		}
+		w.lostBy(t, Expired) // and not by a pause
+	})
+}
+
+func TestTheDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		w.will(dropped)
+		time.Sleep(18 * time.Second)
+		synctest.Wait()
+		w.lostBy(t, Expired)
+		if w.requests() < 5 {
+			t.Errorf("%d attempts", w.requests())
+		}
+	})
+}

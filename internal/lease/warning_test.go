@@ -1,0 +1,89 @@
+package lease
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		defer w.end()
+		given := make(chan time.Duration, 10)
+		w.lease.Warn(5*time.Second, func() { given <- w.lease.Remaining() })
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if len(given) != 1 || <-given != 5*time.Second {
+			t.Fatal("not given, or at another time")
+		}
+		if err := w.renew(Changes{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if len(given) != 1 {
+			t.Errorf("given %d times after a renewal", len(given))
+		}
+	})
+}
+
+func TestAWarningThatWasNotGivenIsGivenWhenTheLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		var given atomic.Int32
+		w.lease.Warn(5*time.Second, func() { given.Add(1) })
+		w.overwrite("another's")
+		_ = w.renew(Changes{})
+		synctest.Wait()
+		if n := given.Load(); n != 1 {
+			t.Errorf("given %d times", n)
+		}
+	})
+}
+
+func TestNoWarningIsGivenOfALeaseThatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.lease.Warn(5*time.Second, func() { t.Error("given") })
+		w.end()
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestAWarningThatWasCancelledIsNotGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.lease.Warn(5*time.Second, func() { t.Error("given") }).Cancel()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.lostBy(t, Expired)
+	})
+}
+
+func TestAWarningUnderAParentGoesByTheParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := newWorld(manual)
+		defer parent.end()
+		child := newWorld(func(c *Client, terms *Terms) { manual(c, terms); terms.Parent = parent.lease })
+		defer child.end()
+		var given atomic.Int32
+		child.lease.Warn(5*time.Second, func() { given.Add(1) })
+		time.Sleep(10 * time.Second)
+		if err := parent.renew(Changes{}); err != nil {
+			t.Fatal(err)
+		}
+		child.lease.Rearm()
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if n := given.Load(); n != 0 {
+			t.Error("given although the parent was renewed")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := given.Load(); n != 1 {
+			t.Errorf("given %d times", n)
+		}
+	})
+}

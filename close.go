@@ -12,13 +12,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/places"
 )
 
-// Close ends the client: waiters return ErrClosed; every lock's context ends
-// with cause ErrClosed; functions running in Do are waited for; each lock is
-// released as soon as none of its own runs, those with the least trust first and
-// no more than Config.RenewConcurrency at a time; the errors are joined. When ctx
-// ends, and Config.ReleaseGrace has passed, what is still held is left to its
-// lease. A second Close waits for the first until its own ctx ends, and returns
-// what that did.
+// Close ends the client. Calls that wait for a key return ErrClosed, as do later
+// ones. Every lock's context ends with the cause ErrClosed. A lock is released
+// once no function in Do runs under it: those that are trusted for the shortest
+// time go first, and no more than Config.RenewConcurrency are released at once.
+// Errors are joined. When ctx has ended and Config.ReleaseGrace has passed, what is still
+// held is left to its lease. A second Close waits for the first until its own ctx
+// ends, and returns the same.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.isClosing() {

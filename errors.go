@@ -265,7 +265,7 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 // OpError says that a request to DynamoDB failed, and in which operation. A call
 // that acquires says "acquire", whichever it is.
 type OpError struct {
-	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resize"
+	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "holders", "resize"
 	Table string
 	Key   Key   // empty if the operation is not for one key
 	Err   error // the SDK's

@@ -242,7 +242,7 @@ func (w *permitWrite) next(now protocol.Permits) (permitAttempt, *protocol.Write
 // an error beside the others.
 func (c *Client) heldPermits(ctx context.Context, keys []Key) ([]Record, error) {
 	read := func(keys []Key) (items map[Key]protocol.Item, err error) {
-		err = c.retryRead(ctx, "list", keys[0], func(ctx context.Context) error {
+		err = c.retryRead(ctx, "holders", keys[0], func(ctx context.Context) error {
 			found, _, err := c.readAll(ctx, keys)
 			items = found
 			return err

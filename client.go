@@ -89,7 +89,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
 	c.leases = &lease.Client{
 		Now: func() decide.Instant { return c.now() }, Requests: c.requests, ThroughOutage: cfg.HoldThroughOutage,
-		Queue: renewals.New(cfg.RenewConcurrency, c.detach, func() float64 { return c.chance() }),
+		Queue: renewals.New(cfg.RenewConcurrency, c.detach, c.chance),
 	}
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)

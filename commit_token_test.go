@@ -27,14 +27,14 @@ func TestACommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				cfg := lab.Config()
 				cfg.Lease = time.Hour
-				c, wire := w.Work().Client(cfg)
-				k := newClocks(c)
+				k := &lab.Jumps{}
+				c, wire := w.Work().Client(cfg, k.Edit)
 				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 				wire.Sent()
 				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 					_, _ = r.Send()
 					time.Sleep(20 * time.Minute)
-					k.mono.Store(int64(-20 * time.Minute)) // the machine was suspended
+					k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended
 					meanwhile(w)
 					return nil, lab.ErrReset
 				}))
@@ -68,11 +68,7 @@ func TestACommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
-		c, err := leasehold.New(w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient, o.Credentials = wire, keys }), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leasehold.VirtualClocks(c)
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Credentials = wire, keys }), cfg)
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -90,7 +86,7 @@ func TestACommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 
 		// One whose first request was held up has written nothing, and says so.
 		keys.pause.Store(int64(11 * time.Minute))
-		err = lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
 		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {
 			t.Errorf("commit that was never sent: %v", err)
 		}

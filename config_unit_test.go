@@ -68,11 +68,7 @@ func TestTheIdleConnectionsAreNoticedByTheNumberOfLocks(t *testing.T) {
 			cfg := lab.Config()
 			cfg.SharedLease, cfg.Logger = shared, slog.New(slog.NewTextHandler(&book, nil))
 			pool := &pool{Wire: w.Wire()}
-			c, err := leasehold.New(w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			leasehold.VirtualClocks(c)
+			c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
 			for i := range 300 {
 				if i == 100 && strings.Contains(strings.Join(book.lines(), ""), "MaxIdleConnsPerHost") {
 					t.Error("warned of a hundred locks")

@@ -35,8 +35,8 @@ type process struct {
 	before func() // ends the preparation: what follows is measured
 }
 
-func newProcess(w *lab.World, cfg leasehold.Config) *process {
-	c, wire := w.Client(cfg)
+func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
+	c, wire := w.Client(cfg, on...)
 	wire.Meter = &lab.Meter{}
 	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.Sent(); wire.Meter.Reset() }}
 }

@@ -51,12 +51,7 @@ func (p *provider) set(err error) {
 // clientOf returns a client whose requests are signed with what p gives.
 func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client {
 	w.T.Helper()
-	c, err := leasehold.New(w.Engine.Client(func(o *dynamodb.Options) { o.Credentials = p }), cfg)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	leasehold.VirtualClocks(c)
-	return c
+	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)
 }
 
 func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {

@@ -246,12 +246,11 @@ func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
-		fast, _ := w.Client(lab.Config())
 		began := time.Now()
-		leasehold.SetClocks(fast, func() (mono, boot time.Duration) { // ten times too fast
+		fast, _ := w.Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) { // ten times too fast
 			since := 10 * time.Since(began)
 			return since, since
-		})
+		}))
 		o := observe(t, newElection(w, fast))
 		lab.Elapse(time.Minute)
 		news := o.next()

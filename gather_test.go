@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
 func TestATransactionWhoseReplyIsLostIsRecognised(t *testing.T) {
@@ -113,7 +114,7 @@ func TestATransactionThatCannotBeReadBackIsReplacedWhileHalfItsTrustIsLeft(t *te
 // twice is a DynamoDB that has forgotten a transaction's token by the time the
 // network repeats it.
 type twice struct {
-	leasehold.DB
+	machine.DB
 	tokens []string
 }
 
@@ -127,12 +128,8 @@ func (d *twice) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 
 func TestATransactionThatIsAppliedTwiceIsOneGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		db := &twice{DB: w.DB}
-		c, err := leasehold.New(db, lab.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		leasehold.VirtualClocks(c)
+		db := &twice{DB: w.Connect(nil)}
+		c := w.ClientOf(db, lab.Config())
 		for range 2 {
 			began := time.Now()
 			g := w.AcquireAll(c, leasehold.Keys("a", "b"))

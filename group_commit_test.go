@@ -517,10 +517,9 @@ func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
 
 func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}
-		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
+		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
 			case <-yEnds: // lost; what the clock says of x must not save it
@@ -533,7 +532,7 @@ func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testi
 			default:
 				return mono, mono
 			}
-		})
+		}))
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
 		xEnds, yEnds = g.Locks()[0].Context().Done(), g.Locks()[1].Context().Done()
 		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {

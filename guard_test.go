@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -245,7 +246,7 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 
 // plain is a wrapper that keeps the SDK's signatures and drops the options of
 // each call.
-type plain struct{ leasehold.DB }
+type plain struct{ machine.DB }
 
 func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return p.DB.TransactWriteItems(ctx, in)
@@ -256,11 +257,7 @@ func TestACommitGoesThroughAWrapperThatDropsItsOptions(t *testing.T) {
 		w.Work()
 		slowly := w.Wire()
 		slowly.SetFault(lab.Script(nil, lab.Slow(2*time.Second)))
-		c, err := leasehold.New(plain{w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		leasehold.VirtualClocks(c)
+		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
 		lock := w.Acquire(c, "job")
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Error(err)

@@ -127,21 +127,6 @@ func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
 	})
 }
 
-// clocks are a test's own, on top of the bubble's.
-type clocks struct {
-	began      time.Time
-	mono, boot atomic.Int64 // ahead by
-}
-
-func newClocks(c *leasehold.Client) *clocks {
-	k := &clocks{began: time.Now()}
-	leasehold.SetClocks(c, func() (mono, boot time.Duration) {
-		since := time.Since(k.began)
-		return since + time.Duration(k.mono.Load()), since + time.Duration(k.boot.Load())
-	})
-	return k
-}
-
 func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
 		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
@@ -160,15 +145,15 @@ func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.Config())
-				k := newClocks(c)
+				k := &lab.Jumps{}
+				c, _ := w.Client(lab.Config(), k.Edit)
 				lock := w.Acquire(c, "job")
 				bound, cancel := lock.Bind(t.Context())
 				defer cancel()
 				if err := look(lock, bound); err != nil {
 					t.Fatalf("before the pause: %v", err)
 				}
-				k.boot.Store(int64(19 * time.Second)) // suspended: no timer has run
+				k.Boot.Store(int64(19 * time.Second)) // suspended: no timer has run
 				switch err := look(lock, bound); {
 				case err == nil:
 					t.Fatal("after the pause the lock is believed in")
@@ -187,8 +172,8 @@ func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 
 func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		k := newClocks(c)
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
 		var lost *leasehold.LostError
 
 		left := w.Acquire(c, "left alone", leasehold.WithoutRenewal())
@@ -200,7 +185,7 @@ func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
 		renewed := w.Acquire(c, "renewed")
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lab.Elapse(20 * time.Second) // one renewal fails, others succeed
-		k.boot.Store(int64(time.Hour))
+		k.Boot.Store(int64(time.Hour))
 		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
 			t.Errorf("paused after renewals: %v", renewed.Err())
 		}
@@ -211,12 +196,12 @@ func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
 
 func TestALookAfterAPauseBringsTheEndForward(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		k := newClocks(c)
+		k := &lab.Jumps{}
+		c, _ := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		derived, cancel := context.WithCancel(lock.Context())
 		defer cancel()
-		k.boot.Store(int64(10 * time.Second)) // suspended, not past the lease
+		k.Boot.Store(int64(10 * time.Second)) // suspended, not past the lease
 		if err := lock.Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -249,12 +234,12 @@ func TestAnExpiryWarningIsGivenOnceEachTimeTrustRunsShort(t *testing.T) {
 
 func TestAnEndedTrustDoesNotReviveByALateReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		k := newClocks(c)
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		lab.Elapse(17500 * time.Millisecond)
 		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
-			k.boot.Store(int64(time.Second)) // suspended while the reply was under way: no timer has run
+			k.Boot.Store(int64(time.Second)) // suspended while the reply was under way: no timer has run
 			return r.Send()
 		}))
 		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
@@ -270,13 +255,13 @@ func TestAnEndedTrustDoesNotReviveByALateReply(t *testing.T) {
 func TestAWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
-		k := newClocks(b)
+		k := &lab.Jumps{}
+		b, _ := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(a, "job")
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
-		k.boot.Store(int64(time.Hour))
+		k.Boot.Store(int64(time.Hour))
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("after a step of an hour: %v", err)
 		}
@@ -351,7 +336,8 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 
 func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
 		var warned []time.Time
 		began := time.Now()
 		warning := leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned = append(warned, time.Now()) })
@@ -370,9 +356,8 @@ func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing
 		_ = lock.Release(t.Context())
 
 		warned = nil
-		k := newClocks(c)
 		paused := w.Acquire(c, "other", warning)
-		k.boot.Store(int64(time.Hour)) // past the warning and the lease at once
+		k.Boot.Store(int64(time.Hour)) // past the warning and the lease at once
 		lab.Elapse(10 * time.Second)
 		if len(warned) != 1 {
 			t.Errorf("after a pause warned %d times", len(warned))

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/layouttest"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
@@ -39,7 +38,6 @@ func TestEveryLayoutInAFile(t *testing.T) {
 func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine {
 	return layouttest.Engine{
 		Virtual: true,
-		Clocks:  leasehold.VirtualClocks,
 		Run: func(t *testing.T, check func(*testing.T, layouttest.Connect)) {
 			synctest.Test(t, func(t *testing.T) {
 				engine := open(t)

@@ -61,8 +61,7 @@ func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
 						}
 					})
 					wire.SetFault(lab.Cut)
-					c, wire := w.Client(lab.Config())
-					leasehold.RememberAtMost(c, 5)
+					c, wire := w.Client(lab.Config(), lab.Memory(5))
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
 					began := time.Now()
@@ -90,8 +89,7 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 		holder, wire := w.Client(lab.Config())
 		each("key", keys, func(key string) { w.Acquire(holder, key) })
 		wire.SetFault(lab.Cut)
-		c, _ := w.Client(lab.Config())
-		leasehold.RememberAtMost(c, 5)
+		c, _ := w.Client(lab.Config(), lab.Memory(5))
 		began := time.Now()
 		each("key", keys, func(key string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -119,8 +117,7 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		c, _ := w.Client(lab.Config())
-		leasehold.RememberAtMost(c, 2)
+		c, _ := w.Client(lab.Config(), lab.Memory(2))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		w.Acquire(holder, "watched")

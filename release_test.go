@@ -687,10 +687,10 @@ func TestAReleaseGivesUpWithTheLease(t *testing.T) {
 
 func TestALockThatExpiredIsReleasedOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		k := newClocks(c)
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job")
-		k.boot.Store(int64(time.Hour)) // nobody has looked since
+		k.Boot.Store(int64(time.Hour)) // nobody has looked since
 		wire.SetFault(lab.Cut)
 		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
 // wrapped is a DB between a client and the SDK, which may not look at the
 // deadline of what it is given.
 type wrapped struct {
-	leasehold.DB
+	machine.DB
 	update func() error
 	get    func()
 }
@@ -34,10 +35,10 @@ func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 
 func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var k *clocks
+		k := &lab.Jumps{}
 		held, paused, renewed := false, false, 0
-		c, err := leasehold.New(wrapped{
-			DB: w.DB,
+		c := w.ClientOf(wrapped{
+			DB: w.Connect([]lab.Edit{k.Edit}),
 			update: func() error {
 				switch {
 				case !held:
@@ -50,13 +51,9 @@ func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 			},
 			get: func() { // to settle what has had no answer
 				paused = true
-				k.boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
+				k.Boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
 			},
 		}, lab.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		k = newClocks(c)
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 		held = true
 		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
@@ -74,15 +71,15 @@ func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.HoldThroughOutage = true
-		c, wire := w.Client(cfg)
-		k := newClocks(c)
+		k := &lab.Jumps{}
+		c, wire := w.Client(cfg, k.Edit)
 		lock := w.Acquire(c, "job")
 		wire.SetFault(out)
 		lab.Elapse(time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
 		}
-		k.boot.Store(int64(21 * time.Second)) // suspended: nobody has said since that DynamoDB is out
+		k.Boot.Store(int64(21 * time.Second)) // suspended: nobody has said since that DynamoDB is out
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in after a pause longer than a lease: %v", err)
 		}

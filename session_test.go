@@ -233,12 +233,11 @@ func TestWhatASharedLeaseCannotDo(t *testing.T) {
 
 func TestTheFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.SharedConfig())
 		began := time.Now()
 		var asleep time.Duration // what the monotonic clock did not see
-		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
+		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + asleep
-		})
+		}))
 		lock := w.Acquire(c, "job")
 		asleep = 19 * time.Second // no timer knows of it
 		if lock.Context().Err() == nil {

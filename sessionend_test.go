@@ -80,11 +80,10 @@ func TestAFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T
 				time.Sleep(time.Second)
 			}
 		}
-		c, _ := w.Client(cfg)
 		began := time.Now()
-		leasehold.SetClocks(c, func() (mono, boot time.Duration) {
+		c, _ := w.Client(cfg, lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
-		})
+		}))
 		lock := w.Acquire(c, "job")
 		others := make([]*leasehold.Lock, 9)
 		for i := range others {

@@ -98,8 +98,8 @@ func TestTheWireIsAsRecorded(t *testing.T) {
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		p := newProcess(w.Work(), cfg)
-		leasehold.SetChance(p.Client, func() float64 { return 0.5 }) // it decides how many renewals a period has
+		// Chance decides how many renewals a period has.
+		p := newProcess(w.Work(), cfg, lab.Chance(func() float64 { return 0.5 }))
 		before := p.before
 		p.before = func() {
 			before()

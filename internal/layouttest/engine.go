@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -30,10 +31,8 @@ type Engine struct {
 	Run func(t *testing.T, check func(t *testing.T, connect Connect))
 
 	// Virtual says that Run runs its check in a bubble of testing/synctest. Then
-	// Clocks makes a client's clocks follow the bubble's time; nil leaves them as
-	// they are.
+	// the clocks of clients follow the bubble's time.
 	Virtual bool
-	Clocks  func(*leasehold.Client)
 }
 
 // env is the environment of a check: a table of the layout, and its own key.
@@ -45,11 +44,12 @@ type env struct {
 	db      *dynamodb.Client // without a wire in between
 	table   string
 	key     string
+	began   time.Time
 }
 
 func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	t.Helper()
-	e := &env{T: t, Subject: s, on: on, connect: connect, db: connect(), key: "job-" + rand.Text()[:10]}
+	e := &env{T: t, Subject: s, on: on, connect: connect, db: connect(), key: "job-" + rand.Text()[:10], began: time.Now()}
 	e.table = "locks-" + strings.ReplaceAll(s.Name, " ", "-")
 	if err := table.Create(t.Context(), e.db, table.Spec{Name: e.table, Layout: s.Layout}); err != nil {
 		t.Fatal(err)
@@ -66,16 +66,18 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		f(&cfg)
 	}
 	w := &wire{}
+	db := machine.DB{
+		Client: e.connect(func(o *dynamodb.Options) { w.next, o.HTTPClient = o.HTTPClient, w }),
+		Edit:   func(*machine.Machine) {},
+	}
 	if e.on.Virtual {
 		// A request must take time: tokens that restart from the clock rely on it.
 		w.latency = 100 * time.Microsecond
+		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}
-	c, err := leasehold.New(e.connect(func(o *dynamodb.Options) { w.next, o.HTTPClient = o.HTTPClient, w }), cfg)
+	c, err := leasehold.New(db, cfg)
 	if err != nil {
 		e.Fatal(err)
-	}
-	if e.on.Clocks != nil {
-		e.on.Clocks(c)
 	}
 	e.Cleanup(func() { _ = c.Close(context.Background()) }) // a check may leave locks held
 	return c, w

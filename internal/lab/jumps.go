@@ -1,0 +1,24 @@
+package lab
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/machine"
+)
+
+// Jumps are by how much the clocks of a machine are ahead of package time: one
+// that is suspended has its boot clock go on, and no timer run.
+type Jumps struct{ Mono, Boot atomic.Int64 }
+
+// Edit gives a client's machine these clocks.
+func (j *Jumps) Edit(m *machine.Machine) {
+	now := m.Now
+	m.Now = func() decide.Instant {
+		at := now()
+		at.Mono += time.Duration(j.Mono.Load())
+		at.Boot += time.Duration(j.Boot.Load())
+		return at
+	}
+}

@@ -215,15 +215,13 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 // after trust has ended is of no use.
 func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing.Trust()) }
 
-// grantWithin is grantLimit for one attempt: nor is a reply of use that comes
-// after the trust in its session has ended.
-func (a attempt) grantWithin(want *request) time.Duration {
-	limit := want.grantLimit()
-	if a.session != nil {
-		row := a.session.row
-		limit = max(min(limit, row.lease.Remaining()), 0)
+// grantWithin is grantLimit under a session, if there is one: nor is a reply of
+// use that comes after the trust in it has ended.
+func (r *request) grantWithin(s *session) time.Duration {
+	if s == nil {
+		return r.grantLimit()
 	}
-	return limit
+	return max(min(r.grantLimit(), s.row.lease.Remaining()), 1)
 }
 
 // grantOf spells attempt a of a request.

@@ -166,6 +166,7 @@ func (f *freeing) named() protocol.Hold {
 
 // operation is what is common to the writes of an effort.
 func (f *freeing) operation(next func() (attempt, *protocol.Write), shows func(protocol.Item, []attempt) (attempt, bool)) attempts.Operation[attempt] {
+	began := f.sent
 	return attempts.Operation[attempt]{
 		Key: protocol.Key(f.h.key), Shows: shows, Throttled: f.h.c.throttled(f.h.ctx, f.h.key, f.h.token),
 		Next: func() (attempt, *protocol.Write) {
@@ -173,6 +174,9 @@ func (f *freeing) operation(next func() (attempt, *protocol.Write), shows func(p
 			return next()
 		},
 		Turn: func() (func(), error) {
+			if f.sent > began && f.h.c.now().Past(f.until) {
+				return nil, errOfNoUse
+			}
 			leave, ok := f.op.places.Take(f.op.limit)
 			if !ok {
 				return nil, context.Cause(f.op.limit)
@@ -194,8 +198,6 @@ func (f *freeing) release(limit context.Context, e ending) error {
 		})
 	var r attempts.Result[attempt]
 	if f.first {
-		limit, cancel := f.whileOfUse(limit)
-		defer cancel()
 		r = f.tried.Run(f.op.ctx, limit, h.c.requests, op)
 	} else {
 		r = f.tried.Try(f.op.ctx, h.c.requests, op)
@@ -211,10 +213,8 @@ func (f *freeing) release(limit context.Context, e ending) error {
 	return h.unknownRelease(r.Err)
 }
 
-// whileOfUse ends with limit, or when the lease has freed the key.
-func (f *freeing) whileOfUse(limit context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(limit, f.h.c.now().Remaining(f.until))
-}
+// errOfNoUse is why a release is not repeated any more.
+var errOfNoUse = errors.New("the lease has freed the key by now")
 
 // narrow reads the record if the efforts so far have left more versions without
 // an answer than the conditions of another can name.
@@ -222,8 +222,6 @@ func (f *freeing) narrow(limit context.Context) error {
 	if len(f.named().Versions) <= attempts.MostUnanswered {
 		return nil
 	}
-	limit, cancel := f.whileOfUse(limit)
-	defer cancel()
 	var shown Record
 	err := f.h.c.requests.Repeat(limit, func() error {
 		f.sent++
@@ -232,7 +230,12 @@ func (f *freeing) narrow(limit context.Context) error {
 			shown = r
 		}
 		return err
-	}, func(*attempts.Failure) error { return nil })
+	}, func(failed *attempts.Failure) error {
+		if f.h.c.now().Past(f.until) {
+			return failed
+		}
+		return nil
+	})
 	if err != nil {
 		return f.h.unknownRelease(err)
 	}

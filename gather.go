@@ -237,7 +237,7 @@ func (g *gathering) take() ([]*holding, error) {
 		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &s.tried, Attempt: a, Write: w}
 	}
 	g.sent++
-	t, err := attempts.Together(context.WithoutCancel(g.life), g.c.requests, made[0].grantWithin(g.parts[0].want), parts)
+	t, err := attempts.Together(context.WithoutCancel(g.life), g.c.requests, g.parts[0].want.grantWithin(g.parts[0].session), parts)
 	for _, s := range g.parts {
 		s.limit()
 	}

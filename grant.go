@@ -210,7 +210,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 				Versions: slices.Concat(versions, tried.Versions()),
 			}, protocol.Renewal{Version: a.version, Lease: a.lease, Now: time.Now(), Changes: protocol.Changes(r.changes)})
 		},
-		Within: func(attempt) time.Duration { return want.grantLimit() },
+		Within: want.grantLimit(),
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			if item == nil {
 				return attempt{}, false

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -43,8 +42,6 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 // now, as after a release that worked.
 func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record, error) {
 	h := f.h
-	limit, cancel := f.whileOfUse(limit)
-	defer cancel()
 	op := f.operation(func() (attempt, *protocol.Write) {
 		f.stored = f.stored || len(f.tried.Versions()) > 0 && !want.changes.none()
 		a := h.c.newAttempt(want.timing.Lease).under(h.session)
@@ -58,7 +55,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 		a, ok := attempts.Find(sent, r.Version)
 		return a, ok && err == nil && !r.Released && a.lives(want.timing, h.c.now())
 	})
-	op.Within = func(a attempt) time.Duration { return a.grantWithin(want) }
+	op.Within = want.grantWithin(h.session)
 	r := f.tried.Run(f.op.ctx, limit, h.c.requests, op)
 	switch r.Outcome {
 	case attempts.Applied:

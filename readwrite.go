@@ -235,7 +235,7 @@ func (s *seeker) intend() error {
 			a := s.c.newAttempt(s.want.timing.Lease)
 			return a, s.intention(a)
 		},
-		Within: func(attempt) time.Duration { return min(attemptLimit, s.want.timing.Every) },
+		Within: min(attemptLimit, s.want.timing.Every),
 	})
 	s.crowd.due = s.c.now().Mono + s.c.cfg.PollMax
 	switch r.Outcome {

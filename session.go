@@ -100,7 +100,7 @@ func (c *Client) beginSession(ctx context.Context) (*session, error) {
 			a.owner = owner
 			return a, proto.Grant(c.grantOf(want, a))
 		},
-		Within: func(attempt) time.Duration { return want.grantLimit() },
+		Within: want.grantLimit(),
 	})
 	failure := r.Failure()
 	switch {

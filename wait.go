@@ -290,7 +290,7 @@ func (s *seeker) take(over bool) (*holding, error) {
 	r := s.tried.Try(context.WithoutCancel(s.life), s.c.requests, attempts.Operation[attempt]{
 		Key:    protocol.Key(s.want.key),
 		Next:   func() (attempt, *protocol.Write) { return s.next(over) },
-		Within: func(a attempt) time.Duration { return a.grantWithin(s.want) },
+		Within: s.want.grantWithin(s.session),
 		Shows:  s.shows,
 	})
 	s.limit()

@@ -1,7 +1,9 @@
 package attempts
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -54,8 +56,8 @@ type Operation[A Attempt] struct {
 	// sequence that are unanswered.
 	Next func() (A, *protocol.Write)
 
-	// Within is the deadline of an attempt; nil: Limit.
-	Within func(A) time.Duration
+	// Within is the deadline of an attempt; 0: Limit.
+	Within time.Duration
 
 	// Shows returns the attempt that a record shows, of those sent that may have
 	// been applied, oldest first, the last one last. The record is nil if there
@@ -63,7 +65,8 @@ type Operation[A Attempt] struct {
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// Turn waits until the next attempt may be sent, and returns what to call once
-	// it has been answered. An error: it is too late. Nil: at once.
+	// it has been answered. An error ends the sequence: it is too late. Nil: at
+	// once.
 	Turn func() (leave func(), err error)
 
 	// Throttled hears of each attempt that was throttled, or in conflict; may be
@@ -167,17 +170,13 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	if op.Turn != nil {
 		leave, err := op.Turn()
 		if err != nil {
-			return Result[A]{Outcome: NotApplied, Cause: decide.Unreachable, Err: err}
+			return Result[A]{Outcome: NotApplied, Err: err} // without a cause: nothing was sent
 		}
 		defer leave()
 	}
 	a, w := op.Next()
-	within := Limit
-	if op.Within != nil {
-		within = op.Within(a)
-	}
 	q.Add(a)
-	r := q.Send(ctx, s, op, a, w, within)
+	r := q.Send(ctx, s, op, a, w)
 	if r.Outcome == Applied {
 		q.Drop(a.ID())
 	}
@@ -188,8 +187,8 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 // effect is as unknown as without an answer. It is Try for those who share the
 // sequence with others: one that was applied stays among the unanswered until
 // its caller has entered what that changes, and then calls Settle.
-func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write, within time.Duration) Result[A] {
-	reply := s.Write(ctx, w, within)
+func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
+	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	r := Result[A]{Attempt: a, Item: reply.Item, Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
 	switch {
 	case reply.Effect == decide.Applied:
@@ -219,18 +218,22 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	var pauses Pauses
 	before := q.len()
-	for {
+	for last := error(nil); ; {
 		r := q.Try(ctx, s, op)
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
-		open := q.len()
-		if r.Outcome == Refused || open >= before+MostUnanswered || !s.Pause(limit, &pauses) {
+		tooLate := r.Outcome == NotApplied && r.Cause == decide.None
+		if tooLate && last != nil {
+			r.Err = fmt.Errorf("%w: %w", r.Err, last)
+		}
+		if open := q.len(); tooLate || r.Outcome == Refused || open >= before+MostUnanswered || !s.Pause(limit, &pauses) {
 			if open > 0 {
 				r.Outcome = Unanswered
 			}
 			return r
 		}
+		last = r.Err
 	}
 }
 

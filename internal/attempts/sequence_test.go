@@ -269,6 +269,31 @@ func TestASequenceEndsWithItsLimit(t *testing.T) {
 	}
 }
 
+func TestASequenceWhoseTurnsAreOverEnds(t *testing.T) {
+	errOver := errors.New("over")
+	for _, tc := range []struct {
+		fate fate
+		want Outcome
+	}{{dropped, Unanswered}, {throttled, NotApplied}} {
+		inBubble(t, func(t *testing.T, n *network, s *Sender) {
+			n.put("base")
+			n.fates = []fate{tc.fate, tc.fate}
+			var q Sequence[numbered]
+			op := replacing(&q)
+			left := 0
+			op.Turn = func() (func(), error) {
+				if n.sent == 2 {
+					return nil, errOver
+				}
+				return func() { left++ }, nil
+			}
+			if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != 2 {
+				t.Errorf("%s: outcome %d, %v, %d turns were left", tc.fate, r.Outcome, r.Err, left)
+			}
+		})
+	}
+}
+
 func TestThrottlingAndConflictsAreTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
@@ -328,19 +353,10 @@ func TestAnAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
 		var q Sequence[numbered]
 		op := replacing(&q)
 		op.Shows = func(_ protocol.Item, sent []numbered) (numbered, bool) { return sent[len(sent)-1], true }
-		next := op.Next
-		op.Within = func(numbered) time.Duration {
-			if got := q.Versions(); len(got) != 0 {
-				t.Errorf("before it was sent: %v", got)
-			}
-			return Limit
-		}
-		op.Next = next
 		n.fates = []fate{lost}
 		if r := q.Try(t.Context(), s, op); r.Outcome != Unanswered || len(q.Versions()) != 1 {
 			t.Fatalf("outcome %d, unanswered %v", r.Outcome, q.Versions())
 		}
-		op.Within = nil
 		if r := q.Try(t.Context(), s, op); r.Outcome != Applied || !slices.Equal(q.Versions(), []string{"1"}) {
 			t.Errorf("outcome %d, unanswered %v", r.Outcome, q.Versions())
 		}

@@ -184,8 +184,8 @@ func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Re
 	}
 	l.c.sending.Add(1)
 	r := l.pending.Send(ctx, l.c.Requests, attempts.Operation[Attempt]{
-		Key: l.terms.Key, Shows: l.shows,
-	}, a, w, within)
+		Key: l.terms.Key, Shows: l.shows, Within: within,
+	}, a, w)
 	l.c.sending.Add(-1)
 
 	switch r.Outcome {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -315,5 +316,60 @@ func TestAReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
 			t.Errorf("the next holder: %v", err)
 		}
 		w.Release(next)
+	})
+}
+
+func TestAReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		next, leave := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(next, "job")
+			left <- err
+		}()
+		synctest.Wait()
+		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+			wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+			leave()
+			return lab.LoseReply(r)
+		}))
+		limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := lock.Release(limit); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("without an answer: %v", err)
+		}
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the next: %v", err)
+		}
+		wire.SetFault(nil)
+		if err := lock.Release(t.Context()); err != nil || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("again: %v, record %v", err, w.Item("job"))
+		}
+	})
+}
+
+func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.HoldThroughOutage = true
+		c, wire := w.Client(cfg)
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
+		other, _ := w.Client(lab.Config())
+		taken := w.Acquire(other, "job") // for which there is no outage
+		if err := lock.Err(); err != nil {
+			t.Fatalf("not held through the outage: %v", err)
+		}
+		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("without an answer: %v", err)
+		}
+		wire.SetFault(nil)
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the other has it: %v", err)
+		}
+		w.Release(taken)
 	})
 }

@@ -95,3 +95,28 @@ func TestWhatAGrantLacksIsNamed(t *testing.T) {
 		}
 	})
 }
+
+func TestAResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g, err := w.Acquire(c, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := time.Now().Add(30 * time.Second) // longer than the lease
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+				if time.Now().Before(over) {
+					return lab.Refusal(400, "ThrottlingException"), nil
+				}
+				return r.Send()
+			})
+			return lab.LoseReply(r)
+		}))
+		lock, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+	})
+}

@@ -10,20 +10,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// AcquireAll acquires all keys or none, without deadlock whatever the order
-// given, in one transaction for up to 100. Duplicates count once. Options
-// apply to every key; a WithSortKey to those that have no sort key.
+// AcquireAll acquires all keys or none, without deadlock in whatever order they
+// are given. Up to 100 are acquired in one transaction. A key given twice counts
+// once. Options apply to every key, WithSortKey to those without a sort key.
 //
-// It waits holding nothing, unless a transaction is refused five times, does
-// not fit, or is of more than 100 keys: then it takes the keys one by one, in
-// order. With NoWait the error is a *HeldError of the first key, in order, that
-// is held. On any error nothing is left held: what had been taken is released
-// before AcquireAll returns, within Config.ReleaseGrace.
+// It waits holding nothing. Only if a transaction is refused five times or does
+// not fit, or there are more than 100 keys, does it acquire them one by one, in
+// their order, and hold some while it waits for others. With NoWait the error is a *HeldError of
+// the first key in order that is held. After an error none is held: what had been
+// acquired is released before AcquireAll returns, within Config.ReleaseGrace.
 //
-// If ctx belongs to a lock on one of the keys, or to a Group with a key that
-// sorts above one of them, waiting might never end and the error is
-// ErrDeadlock: acquire them all in one call. Reentrant shares the grants that
-// ctx has, NoWait does not mind the order.
+// If ctx belongs to a lock of one of the keys, or to a Group with a key that
+// sorts above one of them, waiting might never end, and the error is ErrDeadlock:
+// acquire them all in one call. Reentrant shares the grants that ctx has; with
+// NoWait the order does not matter.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// AcquireAny acquires one of keys, the first that is free: they are tried in
-// the order given, and while none is free all are watched, by one read for up
-// to 100 of them. Options apply to every key. With NoWait the error is a
-// *HeldError of the first key that is held.
+// AcquireAny acquires one of keys, the first that is free in the order given.
+// While none is free it watches them all, by one read for up to 100 of them.
+// Options apply to every key. With NoWait the error is a *HeldError of the first
+// key that is held.
 //
 // A key that ctx holds already is left out, unless Reentrant is given, which
-// shares that grant. ErrDeadlock if none is left for which it could wait: the
-// others sort below a key of a Group that ctx belongs to. NoWait does not mind
-// the order.
+// shares that grant. The error is ErrDeadlock if there is none left that it could
+// wait for, since the others sort below a key of a Group that ctx belongs to; with
+// NoWait the order does not matter.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

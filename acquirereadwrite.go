@@ -10,21 +10,21 @@ import (
 // while a writer holds the key or waits for it, and while 100 readers hold it.
 // Package rwlock binds a key to it.
 //
-// Such a key is not one of Acquire: whichever comes first makes the record, and
-// the other returns a *RecordError. The error matches errors.ErrUnsupported if
-// the layout is not layout.Native, for options that set data or attributes, and
-// for DeleteOnRelease. Inside the context of a lock of this key it is
-// ErrDeadlock, unless Reentrant is given, which shares that grant, a writer's
-// too. All else is as in Acquire.
+// A key is either for Acquire or for AcquireRead and AcquireWrite: the first grant
+// makes its record, and calls of the other kind return a *RecordError. The error
+// matches errors.ErrUnsupported for any layout but layout.Native, for options that
+// set data or attributes, and for DeleteOnRelease. If ctx belongs to a lock of the
+// key the error is ErrDeadlock, unless Reentrant is given, which shares that
+// grant, also a writer's. Otherwise it is as Acquire.
 func (c *Client) AcquireRead(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquireSide(ctx, key, protocol.ModeRead, opts)
 }
 
-// AcquireWrite acquires key for writing, alone. It waits until the writer before
-// and every reader have gone, and keeps new readers out meanwhile. Tokens grow
-// with every grant, of readers too. Inside the context of a lock of this key it
-// is ErrDeadlock; Reentrant shares the grant of a writer, never that of a
-// reader. All else is as in AcquireRead.
+// AcquireWrite acquires key for writing, alone. It waits until neither a writer nor
+// a reader holds it, and keeps new readers out meanwhile. Tokens grow with every
+// grant, those of readers included. If ctx belongs to a lock of the key the error
+// is ErrDeadlock; Reentrant shares the grant of a writer, never that of a reader.
+// Otherwise it is as AcquireRead.
 func (c *Client) AcquireWrite(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquireSide(ctx, key, protocol.ModeWrite, opts)
 }

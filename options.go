@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// AcquireOption is for Acquire, TryAcquire, AcquireAll, AcquireAny and Do.
+// AcquireOption is for every call that acquires, and for Do.
 type AcquireOption interface{ toAcquire(*request) }
 
 // RenewOption is for Renew and Resume.

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// closeMonth is code under test: it closes the month once, whoever calls it.
+// closeMonth is the code under test. It closes the month once, however many call it.
 func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }

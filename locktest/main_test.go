@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// probe is a test within a test: what it is told stays here.
+// probe is a test within a test: it keeps errors and logs to itself.
 type probe struct {
-	testing.TB // of what Env needs, all is below
+	testing.TB // nil: every method that Env needs is below
 	ctx        context.Context
 	cancel     context.CancelFunc
 
@@ -59,8 +59,8 @@ func (p *probe) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fatal runs what is to end the test, on a goroutine of its own, and returns
-// what it said.
+// fatal calls a function that must end the test, on another goroutine, and returns
+// its message.
 func (p *probe) fatal(fn func()) string {
 	done := make(chan struct{})
 	go func() {
@@ -73,7 +73,7 @@ func (p *probe) fatal(fn func()) string {
 	return said
 }
 
-// end ends the test as package testing does, and returns what was wrong.
+// end ends the test as package testing does, and returns its errors.
 func (p *probe) end() []string {
 	p.cancel()
 	for _, fn := range slices.Backward(p.cleanups) {

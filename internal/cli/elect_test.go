@@ -70,8 +70,8 @@ func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 	}
 }
 
-// Whoever has asked for the end does not get another CMD, though the one that
-// was asked did not obey before its term was lost.
+// After a signal to end, elect starts no other CMD, even if the first one ignored
+// the signal until its term was lost.
 func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c",
@@ -99,18 +99,18 @@ func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
 	s.ends(128 + int(syscall.SIGINT))
 }
 
-// The leader dies ten times in a row: another is elected, the numbers of the
-// terms increase, and never do two CMDs run at once.
+// The leader dies ten times in a row. Each time another is elected, with a higher
+// number of the term, and two CMDs never run at the same time.
 func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 	dir, env := tableEnv(t)
-	// The command as it is installed: under the race detector it takes long to start.
+	// The installed command: under the race detector it starts slowly.
 	leasehold := filepath.Join(t.TempDir(), "leasehold")
 	if out, err := exec.Command("go", "build", "-o", leasehold, "../../cmd/leasehold").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const candidates, deaths = 3, 10
-	// What is created exclusively cannot be there: nobody else leads, or whoever
-	// did was killed with its own mark still in place. The mark names its CMD.
+	// The mark is created exclusively, so it must not exist: nobody else leads. Only a
+	// leader that was killed may have left its mark, which names its CMD.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -123,7 +123,7 @@ func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 		fi
 		echo "begin $LEASEHOLD_TOKEN $PPID" >>terms
 		while test -e terms; do sleep 0.05; done`
-	stderr, err := os.Create(filepath.Join(dir, "stderr")) // a file: nobody waits for what a CMD keeps open
+	stderr, err := os.Create(filepath.Join(dir, "stderr")) // a file, unlike a pipe, need not be closed by every CMD
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = leader.Wait()
-		c := begin() // comes back, as a supervisor of its machine would have it
+		c := begin() // started again, as an init system would do
 		running[c.Process.Pid] = c
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))

@@ -6,8 +6,8 @@ import (
 	"os/exec"
 )
 
-// StandAtGate starts CMD as run does and never gets to tell a watchdog of its
-// group: it says what the order would have been, and waits to be killed.
+// StandAtGate starts CMD as run does, but hangs before it tells a watchdog of CMD's
+// group: it prints the order, and waits to be killed.
 func StandAtGate() {
 	self, err := thisProgram()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gatedCMD is a CMD that leaves a file behind.
+// gatedCMD returns a CMD that creates a file.
 func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	cmd = &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", `: >"$1"`, "sh", ran}, Stderr: os.Stderr}
@@ -37,7 +37,7 @@ func startGated(t *testing.T, cmd *exec.Cmd) (*child, *gate) {
 	return c, g
 }
 
-// closeForGood is what the supervisor's death does to a gate.
+// closeForGood closes a gate as the supervisor's death does.
 func closeForGood(t *testing.T, g *gate) {
 	t.Helper()
 	conn, err := g.conn.SyscallConn()
@@ -49,7 +49,7 @@ func closeForGood(t *testing.T, g *gate) {
 	}
 }
 
-// ended waits for the end of what was started and of its gate.
+// ended waits for the end of the process and of its gate.
 func ended(c *child, g *gate) (code int, refusal error) {
 	<-c.exited
 	code = c.reap()
@@ -82,7 +82,7 @@ func TestASignalEndsTheWaitAtTheGate(t *testing.T) {
 	if code, _ := ended(c, g); code != codeSignal+int(syscall.SIGTERM) || hasRun() {
 		t.Errorf("exit code %d, has run: %v", code, hasRun())
 	}
-	g.open() // nobody is left to run
+	g.open() // no process is left to run CMD
 }
 
 func TestTheGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
@@ -101,7 +101,7 @@ func TestTheGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// orderTaker is a watchdog's pipe that does something when it is told a group.
+// orderTaker is a watchdog's pipe that calls a function when it gets a group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {

@@ -20,7 +20,7 @@ func n(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
 }
 
-// foreign is a record as another library leaves it whose process has died.
+// foreign is a record that a dead process of another library has left.
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue

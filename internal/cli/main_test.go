@@ -1,6 +1,6 @@
-// The tests drive the command as its users do, by processes. Those that need
-// only a table run on the local store; with LEASEHOLD_TEST_ENDPOINT set to the
-// URL of a server that speaks the DynamoDB API, on that server:
+// The tests start the command as its users do, as processes. Tests named TestTable
+// need only a table: they use the local store or, if LEASEHOLD_TEST_ENDPOINT is the
+// URL of a server with the DynamoDB API, that server:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'Table'
 package cli_test
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// main runs the command on any thread but the process's first, so that no test
-// is passed by what is true of that one only.
+// main runs the command on another thread than the process's first, so that no test
+// passes only because of a property of the first thread.
 func main(env cli.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
@@ -47,22 +47,22 @@ func main(env cli.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS is cli.FromOS on a machine that has the store of the machine only if
-// the test has made one, and is no instance of EC2.
+// fromOS is cli.FromOS on a machine that is not an EC2 instance, and that has a
+// machine's store only if the test has created one.
 func fromOS() cli.Env {
 	env := cli.FromOS()
 	env.MachineDir, env.OnEC2 = os.Getenv("TEST_MACHINE_DIR"), nil
 	return env
 }
 
-// alone is where leasehold cannot start itself a second time.
+// alone is an environment in which leasehold cannot start itself again.
 func alone() cli.Env {
 	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
 	return env
 }
 
-// leakChecked is goleak.VerifyTestMain for a test main that exits by itself.
+// leakChecked is goleak.VerifyTestMain for a test main that calls os.Exit itself.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -74,24 +74,24 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// patience bounds every wait for something that is about to happen.
+// patience bounds every wait for something that must happen.
 const patience = 30 * time.Second
 
 // endpoint is the server to test against, empty for the local store.
 func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
 
-// bare is the environment of a user who has set nothing, at home in dir.
+// bare is the environment of a user who has set nothing, with home directory dir.
 func bare(dir string) []string {
 	return []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
-		// Nobody asks the network for credentials.
+		// Do not ask the network for credentials.
 		"AWS_EC2_METADATA_DISABLED=true",
 		// A program under the race detector sleeps for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
 	}
 }
 
-// withTable is bare and a lock table, fresh for each test.
+// withTable is bare with a new lock table for each test.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
@@ -139,8 +139,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 	},
-	// table NAME names another table in the same store. In a local one that is
-	// as leasehold run leaves it to its CMD: both variables are a mistake else.
+	// table NAME names another table in the same store. For a local store it also
+	// sets LEASEHOLD_HELD, as leasehold run does: otherwise setting both variables
+	// is an error.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Each CMD says how many it finds inside, itself included.
+// Each CMD prints how many CMDs are inside, including itself.
 const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm in/$$`
 
 func TestTableSixProcessesShareTwoPermits(t *testing.T) {
@@ -59,7 +59,7 @@ func TestTableAKilledHoldersPermitIsFreeAfterItsLease(t *testing.T) {
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	waiter := start(t, dir, env, "run", "-p", "2", "-l", lease.String(), "gpu", "--", "echo", "mine")
 	waiter.ends(0)
-	// It was renewed a quarter of a lease ago at most, or a little more.
+	// The last renewal was about a quarter of a lease ago at most.
 	if took := time.Since(killed); took < lease/2 || waiter.stdout.String() != "mine\n" {
 		t.Errorf("granted after %v, a lease is %v: %q", took, lease, waiter.stdout.String())
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// withoutReader runs a command whose output goes to nobody.
+// withoutReader runs a command whose output nobody reads.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// process is the command, running.
+// process is a running command.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -38,7 +38,7 @@ func start(t *testing.T, dir string, env []string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command("leasehold", args...)}
 	p.cmd.Dir, p.cmd.Env = dir, env
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	p.cmd.WaitDelay = patience // what CMD leaves behind may keep them open
+	p.cmd.WaitDelay = patience // processes that CMD has started may keep them open
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func fileNumber(t *testing.T, path string) int {
 	return n
 }
 
-// isDead reports whether there is no such process, or only its remains.
+// isDead reports whether the process does not exist, or is a zombie.
 func isDead(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -120,7 +120,7 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// A CMD that says its process id and works until it is stopped. The sleep is
+// A CMD that prints its process id and works until it is stopped. The sleep is
 // another process of its group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
@@ -162,11 +162,11 @@ func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.signal(syscall.SIGUSR1) // which leasehold would shrug off at the gate
+	p.signal(syscall.SIGUSR1) // leasehold itself would ignore it at the gate
 	p.ends(128 + int(syscall.SIGUSR1))
 }
 
-// Whoever starts a program in leasehold's place gets the same from it.
+// A program that is started without leasehold behaves the same.
 func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
@@ -230,7 +230,7 @@ func TestTableASignalEndsTheWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	if _, err := waiting.Read(make([]byte, 1)); err != nil { // that it waits
+	if _, err := waiting.Read(make([]byte, 1)); err != nil { // the message that it waits
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGINT)
@@ -253,7 +253,7 @@ func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 	}
 	var parent, child int
 	_, err = fmt.Fscanln(stdout, &parent, &child)
-	_ = cmd.Process.Kill() // as soon as CMD has said a word
+	_ = cmd.Process.Kill() // as soon as CMD has printed something
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +292,8 @@ func TestCMDNeverRunsIfLeaseholdIsKilledBeforeTheWatchdogKnowsItsGroup(t *testin
 	}
 }
 
-// The lock is on a server: who is stopped in the middle of a request to a
-// local store keeps the file, and nobody could be granted anything.
+// The lock is on a server: a process that is stopped during a request to a local
+// store keeps the file locked, and then nobody could be granted anything.
 func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	dir, server := t.TempDir(), newProxy(t)
 	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
@@ -315,7 +315,7 @@ func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	}
 }
 
-// proxy is a server in front of an engine that stops answering when told to.
+// proxy is a server in front of an engine. It can be made to stop answering.
 type proxy struct {
 	*httptest.Server
 	hang  chan struct{} // closed: accept, and never answer
@@ -371,7 +371,7 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 	p.ends(123)
 	told := fileNumber(t, filepath.Join(dir, "told"))
 	// Trust ends 3.6 s after the last renewal, the signal comes 1 s before.
-	// What was renewed before the server hung can only have made it later.
+	// A renewal just before the server hung can only have made both later.
 	if after := time.Duration(told - began); after < 2300*time.Millisecond || after > 3600*time.Millisecond {
 		t.Errorf("CMD was told after %v", after)
 	}
@@ -481,14 +481,14 @@ func childrenOf(t *testing.T, pid int) []int {
 
 func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
 	dir, env := tableEnv(t)
-	// The command as it is installed: under the race detector the starting of
-	// so many processes would take minutes.
+	// The installed command: under the race detector, starting so many processes
+	// would take minutes.
 	leasehold := filepath.Join(t.TempDir(), "leasehold")
 	if out, err := exec.Command("go", "build", "-o", leasehold, "../../cmd/leasehold").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const processes, sections = 16, 200
-	// What is created exclusively cannot be there: nobody else is inside.
+	// The file is created exclusively, so it must not exist: nobody else is inside.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	left := make(chan struct{}, sections)
 	for range sections {

@@ -11,7 +11,7 @@ func TestASignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 	ctx, release := s.bind(t.Context())
 	s.c <- syscall.SIGTERM
 	<-ctx.Done()
-	release() // the lock was granted all the same
+	release() // the lock was granted nevertheless
 	release()
 	if len(s.c) != 1 {
 		t.Fatalf("%d signals are left", len(s.c))

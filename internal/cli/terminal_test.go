@@ -19,8 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is the command on a terminal of its own, and all that it has written
-// there.
+// screen is a command on its own terminal, with everything it has written there.
 type screen struct {
 	*process
 	tty  *os.File

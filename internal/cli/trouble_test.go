@@ -44,7 +44,7 @@ func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) 
 	return db, append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
 }
 
-// said runs the command and returns what it said, and its exit code.
+// said runs the command and returns its output and its exit code.
 func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder
@@ -107,8 +107,8 @@ func TestAServerThatIsNotThereIsTroubleEvenIfTheWaitIsBounded(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
-	// The silence is told at the first tick after three seconds: on a busy
-	// machine that may be the fourth or later.
+	// It is reported at the first tick after three seconds of silence. On a busy
+	// machine that may be the fourth second, or later.
 	_, stderr, code := said(t, env, "run", "-w", "8s", "k", "--", "true")
 	silence := regexp.MustCompile(`(?m)^leasehold: no answer from DynamoDB for [3-7]s: still trying: `)
 	if code != 125 || !silence.MatchString(stderr) ||

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// nobody is a user who has nothing, and no entry in any list of users.
+// nobody is a user without any files, and without an entry in /etc/passwd.
 const nobody = 54321
 
 func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
@@ -19,7 +19,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 		t.Skip("only root can run a process of another user")
 	}
 	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} { // the other user's way to it
+	for _, d := range []string{dir, filepath.Dir(dir)} { // the other user must reach it
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The file is the other user's: root, too, has to do with what there is.
+	// The file belongs to the other user: root has to use it as it is.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -55,7 +55,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 		t.Errorf("a third user: exit code %d: %s", code, said)
 	}
 
-	// Where one may not write, no other store is used in silence.
+	// Without permission to write, no other store is used silently.
 	if err := os.Chmod(filepath.Join(machine, "locks.db"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 	}
 }
 
-// readable is the command where every user can run it.
+// readable copies the command to a place where every user can run it.
 func readable(t *testing.T, dir string) string {
 	t.Helper()
 	from, err := exec.LookPath("leasehold")

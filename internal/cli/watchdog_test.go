@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// kennel is a watchdog on a bubble's clock, and what it did when.
-type kennel struct {
+// recordedWatchdog is a watchdog on a bubble's clock, and a record of its actions and their
+// times.
+type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string
 	done   chan struct{}
@@ -20,9 +21,9 @@ type kennel struct {
 
 const dogGroup = 4711
 
-func newKennel(grace time.Duration) *kennel {
+func watchRecorded(grace time.Duration) *recordedWatchdog {
 	in, orders := io.Pipe()
-	k := &kennel{orders: orders, done: make(chan struct{}), began: time.Now()}
+	k := &recordedWatchdog{orders: orders, done: make(chan struct{}), began: time.Now()}
 	clock := func() time.Duration { return time.Hour + time.Since(k.began) }
 	w := &watchdog{
 		signal: syscall.SIGTERM, grace: grace, clock: clock, report: func(string) {},
@@ -41,16 +42,16 @@ func newKennel(grace time.Duration) *kennel {
 	return k
 }
 
-// order writes an order; trust is given as the time left from the beginning.
-func (k *kennel) order(what string, left time.Duration) {
+// order writes an order. The value of trust is the time since the start.
+func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == orderTrust {
-		n = int64(time.Hour + left)
+		n = int64(time.Hour + at)
 	}
 	fmt.Fprintf(k.orders, "%s %d\n", what, n)
 }
 
-func (k *kennel) end(how string) {
+func (k *recordedWatchdog) end(how string) {
 	if how != "" {
 		fmt.Fprintln(k.orders, how)
 	}
@@ -61,16 +62,16 @@ func (k *kennel) end(how string) {
 func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		play func(*kennel)
+		play func(*recordedWatchdog)
 		want []string
 	}{
-		{"trust runs out", func(k *kennel) {
+		{"trust runs out", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.order(orderGroup, 0)
 			time.Sleep(30 * time.Second)
 			k.end(orderDone)
 		}, []string{"17s TERM", "18s KILL"}},
-		{"trust is renewed", func(k *kennel) {
+		{"trust is renewed", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.order(orderGroup, 0)
 			time.Sleep(16 * time.Second)
@@ -78,7 +79,7 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 			time.Sleep(16 * time.Second)
 			k.end(orderDone)
 		}, nil},
-		{"a renewal after the signal comes too late", func(k *kennel) {
+		{"a renewal after the signal comes too late", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.order(orderGroup, 0)
 			time.Sleep(17500 * time.Millisecond)
@@ -86,7 +87,7 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 			time.Sleep(30 * time.Second)
 			k.end(orderDone)
 		}, []string{"17s TERM", "18s KILL"}},
-		{"the lock is lost early", func(k *kennel) {
+		{"the lock is lost early", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.order(orderGroup, 0)
 			time.Sleep(5 * time.Second)
@@ -94,7 +95,7 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 			time.Sleep(30 * time.Second)
 			k.end(orderDone)
 		}, []string{"5s TERM", "6s KILL"}},
-		{"the lock is lost within the grace", func(k *kennel) {
+		{"the lock is lost within the grace", func(k *recordedWatchdog) {
 			k.order(orderTrust, 1500*time.Millisecond)
 			k.order(orderGroup, 0)
 			time.Sleep(400 * time.Millisecond)
@@ -104,23 +105,23 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 			time.Sleep(30 * time.Second)
 			k.end(orderDone)
 		}, []string{"400ms TERM", "1.4s KILL"}},
-		{"CMD ends within the grace", func(k *kennel) {
+		{"CMD ends within the grace", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.order(orderGroup, 0)
 			time.Sleep(17500 * time.Millisecond)
 			k.end(orderDone)
 		}, []string{"17s TERM"}},
-		{"the supervisor dies", func(k *kennel) {
+		{"the supervisor dies", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.order(orderGroup, 0)
 			time.Sleep(2 * time.Second)
 			k.end("")
 		}, []string{"2s KILL"}},
-		{"the supervisor dies before CMD began", func(k *kennel) {
+		{"the supervisor dies before CMD began", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			k.end("")
 		}, nil},
-		{"CMD begins when trust has ended", func(k *kennel) {
+		{"CMD begins when trust has ended", func(k *recordedWatchdog) {
 			k.order(orderTrust, 18*time.Second)
 			time.Sleep(20 * time.Second)
 			k.order(orderGroup, 0)
@@ -130,7 +131,7 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := newKennel(time.Second)
+				k := watchRecorded(time.Second)
 				c.play(k)
 				if !slices.Equal(k.did, c.want) {
 					t.Errorf("it did %v, not %v", k.did, c.want)

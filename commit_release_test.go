@@ -225,21 +225,25 @@ func TestALockIsGivenUpWhateverItsLastCommitComesTo(t *testing.T) {
 }
 
 func TestACommitThatReleasesALostLockWritesNothing(t *testing.T) {
-	for name, end := range map[string]func(w *lab.World){
-		"granted to another": func(w *lab.World) { w.Steal("job") },
-		"deleted":            func(w *lab.World) { w.Delete("job") },
-		"resumed by somebody": func(w *lab.World) {
+	for name, end := range map[string]struct {
+		by     func(w *lab.World)
+		reason leasehold.LostReason
+	}{
+		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced},
+		"deleted":            {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
+		"resumed by somebody": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("theirs")})
-		},
+		}, leasehold.LostReplaced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, _ := w.Work().Client(lab.Config())
 				lock := w.Acquire(c, "job")
-				end(w)
+				end.by(w)
 				before := lab.Text(w.Item("job"), "recordVersionNumber")
 				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "stale")))
-				if !errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrReleased) {
+				var lost *leasehold.LostError
+				if !errors.As(err, &lost) || lost.Reason != end.reason || errors.Is(err, leasehold.ErrReleased) {
 					t.Errorf("commit: %v", err)
 				}
 				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {

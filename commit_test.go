@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +106,33 @@ func TestACommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestALossThatACommitFindsIsToldOnceAndGivesTheNextInLineItsTurn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var told atomic.Int32
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventLost {
+				told.Add(1)
+			}
+		}
+		c, _ := w.Work().Client(cfg)
+		lock := w.Acquire(c, "job")
+		next := make(chan *leasehold.Lock, 1)
+		go func() { next <- w.Acquire(c, "job") }()
+		lab.Elapse(0)
+		w.Delete("job")
+		began := time.Now()
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit: %v", err)
+		}
+		heir := <-next
+		if waited := time.Since(began); told.Load() != 1 || waited != 0 {
+			t.Errorf("told %d times; the next in line waited %v", told.Load(), waited)
+		}
+		w.Release(heir)
+	})
 }
 
 func TestACommitThatArrivesAfterItsGrantHasEndedWritesNothing(t *testing.T) {

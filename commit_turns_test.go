@@ -53,6 +53,35 @@ func TestCommitsOfOneLockTakeTurns(t *testing.T) {
 	})
 }
 
+// Each waits for the lock that it names first: both get their turns at once.
+func TestCommitsOfGroupsThatShareLocksDoNotWaitForEachOther(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		xy := w.AcquireAll(c, leasehold.Keys("x", "y"))
+		yx, err := c.AcquireAll(xy.Context(), leasehold.Keys("y", "x"), leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.SetFault(lab.Slow(time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i, commit := range []func(context.Context, []types.TransactWriteItem) error{
+			xy.Locks()[0].Commit, xy.Locks()[1].Commit, xy.Commit, yx.Commit,
+		} {
+			wg.Go(func() {
+				if err := commit(ctx, lab.Writes(lab.Note(fmt.Sprint(i), "1"))); err != nil {
+					t.Error(err)
+				}
+			})
+			lab.Elapse(0)
+		}
+		wg.Wait()
+		_ = yx.Release(t.Context())
+		_ = xy.Release(t.Context())
+	})
+}
+
 func TestAReleaseWaitsForACommitUnderWay(t *testing.T) {
 	for name, waiting := range map[string]bool{"released": false, "handed over": true} {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,20 @@ func TestACommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
 	})
 }
 
+func TestACommitNamesWhoHasTheLockRatherThanTheEndOfItsSession(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		w.MarkDead(w.Sessions()[0])
+		w.Steal("job")
+		var lost *leasehold.LostError
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "late"))); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil {
+			t.Errorf("commit: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestAReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())

@@ -81,7 +81,7 @@ func (r *permitRow) repeat(ctx context.Context, op string, request func() error)
 	err := r.c.requests.Repeat(ctx, request, func(f *attempts.Failure) error {
 		t.tell(ctx, r.c, r.at, f.Err)
 		if f.Cause == decide.Busy {
-			r.c.emit(ctx, Event{Kind: EventThrottled, Key: r.at, Requests: 1, Err: f.Err})
+			r.c.throttled(ctx, r.at, 0)(f.Err)
 		}
 		return nil
 	})

@@ -145,13 +145,3 @@ func (h *holding) Failed(r lease.Report) {
 	h.c.emit(h.ctx, Event{Kind: EventRenewError, Key: h.key, Token: h.token, Took: r.Took, Remaining: r.Remaining,
 		Requests: r.Requests, Err: opError("renew", h.c.cfg.Table, h.key, r.Err)})
 }
-
-// shown returns the record that made a condition fail; nil: there is none. An
-// engine that does not return it with the failure is asked.
-func (c *Client) shown(ctx context.Context, key Key, ans answer) (protocol.Item, bool) {
-	if ans.Old != nil {
-		return ans.Old, true
-	}
-	a := c.read(context.WithoutCancel(ctx), key)
-	return a.item, a.err == nil
-}

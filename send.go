@@ -134,8 +134,3 @@ func pause(done <-chan struct{}, d time.Duration) {
 	case <-done:
 	}
 }
-
-// backoff is the pause before a request is repeated for the nth time.
-func (c *Client) backoff(n int, most time.Duration) time.Duration {
-	return decide.Backoff(n, 50*time.Millisecond, most, c.chance())
-}

@@ -12,13 +12,8 @@ import (
 // The most items of one transaction.
 const maxTransact = attempts.MaxTransact
 
-// transact sends writes as one transaction, once. As with write, ctx's end does
-// not end it.
-func (c *Client) transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
-	return c.requests.Transact(context.WithoutCancel(ctx), writes, within)
-}
-
-// transactUntil is transact whose answer is waited for no longer than ctx lasts.
+// transactUntil sends writes as one transaction, once, and waits for its answer
+// no longer than ctx lasts.
 func (c *Client) transactUntil(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
 	return c.requests.Transact(ctx, writes, within)
 }

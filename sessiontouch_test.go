@@ -195,21 +195,3 @@ func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
-
-func TestALeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, _, wire := elects(w, lab.SharedConfig())
-		watching, _, _ := elects(w, patient(lab.Config()))
-		term := campaign(w, e, "a")
-		o := observe(t, watching)
-		o.shows(leaderOf(term, "a"))
-		wire.SetFault(noTouch)
-		lab.Elapse(3 * time.Hour)
-		o.shows()
-		if err := term.Err(); err != nil {
-			t.Error(err)
-		}
-		_ = o.end()
-		w.Release(term)
-	})
-}

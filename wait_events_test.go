@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/semaphore"
@@ -186,17 +188,30 @@ func TestAnObserverThatSeesNothingSaysSo(t *testing.T) {
 		cfg := lab.Config()
 		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
 		c, wire := w.Client(cfg)
-		o := observe(t, newElection(w, c))
-		o.shows(nobody)
+		e, err := election.New(c, "scheduler")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			var last error
+			for _, err := range e.Observe(ctx) {
+				last = err
+			}
+			ended <- last
+		}()
+		synctest.Wait()
 		wire.SetFault(lab.Cut)
 		lab.Elapse(2 * time.Minute)
 		if n := len(events.of(leasehold.EventWaitError)); n < 2 || n > 3 {
 			t.Errorf("told %d times in two minutes", n)
 		}
-		if lines := book.lines(); !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "key="+seat) {
+		if lines := book.lines(); !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "key=scheduler") {
 			t.Errorf("log %v", lines)
 		}
-		if err := o.end(); err != nil {
+		stop()
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})

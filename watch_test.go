@@ -13,6 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
+// polls is how long a change takes to show: two longest polls.
+const polls = 2 * 500 * time.Millisecond
+
 // sightings is what a Watch has yielded, changes alone.
 type sightings struct {
 	seen []leasehold.Sighting

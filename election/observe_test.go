@@ -1,96 +1,19 @@
-package leasehold_test
+package election_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
-
-// observer is somebody who observes an election until told to stop.
-type observer struct {
-	t    *testing.T
-	stop context.CancelFunc
-	over chan struct{} // closed when the sequence has ended
-
-	mu   sync.Mutex
-	seen []observed
-	took int // of them
-	err  error
-}
-
-type observed struct {
-	election.Leader
-	at time.Time
-}
-
-func observe(t *testing.T, e *election.Election) *observer {
-	ctx, stop := context.WithCancel(t.Context())
-	o := &observer{t: t, stop: stop, over: make(chan struct{})}
-	go func() {
-		defer close(o.over)
-		for l, err := range e.Observe(ctx) {
-			o.mu.Lock()
-			if err != nil {
-				o.err = err
-			} else {
-				o.seen = append(o.seen, observed{l, time.Now()})
-			}
-			o.mu.Unlock()
-		}
-	}()
-	synctest.Wait()
-	return o
-}
-
-// next returns what was yielded since, at most once each change.
-func (o *observer) next() []observed {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	news := o.seen[o.took:]
-	o.took = len(o.seen)
-	return news
-}
-
-// shows checks that exactly these leaders were yielded since it was last asked.
-func (o *observer) shows(leaders ...election.Leader) {
-	o.t.Helper()
-	news := o.next()
-	ok := len(news) == len(leaders)
-	for i := range min(len(news), len(leaders)) {
-		ok = ok && news[i].Leader == leaders[i]
-	}
-	if !ok {
-		o.t.Errorf("yielded %v, want %v", news, leaders)
-	}
-}
-
-// end ends the observation and returns its error.
-func (o *observer) end() error {
-	o.stop()
-	<-o.over
-	return o.err
-}
-
-func leaderOf(term *leasehold.Lock, value string) election.Leader {
-	return election.Leader{Owner: term.Record().Owner, Value: value, Token: term.Token()}
-}
-
-var nobody election.Leader
-
-// polls is how long a change takes to show: two longest polls.
-const polls = 2 * 500 * time.Millisecond
 
 func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -499,6 +422,31 @@ func TestAnObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
 		news := o.next()
 		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(term, "b") {
 			t.Errorf("yielded %v", news)
+		}
+		_ = o.end()
+		w.Release(term)
+	})
+}
+
+func TestALeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.SharedConfig())
+		cfg := lab.Config()
+		cfg.PollMin, cfg.PollMax = time.Minute, time.Minute // three hours in few steps
+		watching, _, _ := elects(w, cfg)
+		term := campaign(w, e, "a")
+		o := observe(t, watching)
+		o.shows(leaderOf(term, "a"))
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && !r.RenewsSession() {
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		lab.Elapse(3 * time.Hour)
+		o.shows()
+		if err := term.Err(); err != nil {
+			t.Error(err)
 		}
 		_ = o.end()
 		w.Release(term)

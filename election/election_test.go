@@ -1,4 +1,4 @@
-package leasehold_test
+package election_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
@@ -18,6 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // seat is the election that these tests are about.
 const seat = "scheduler"
@@ -123,7 +126,9 @@ func TestAnElectionIsUnderAKeyThatCanBeAcquired(t *testing.T) {
 			}
 		}
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
-		sorted, _ := w.Client(locksOf(spec.Name, spec.Layout))
+		cfg := lab.Config()
+		cfg.Table, cfg.Layout = spec.Name, spec.Layout
+		sorted, _ := w.Client(cfg)
 		if _, err := election.New(sorted, seat); err == nil {
 			t.Error("an election under half a key")
 		}

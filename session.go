@@ -27,6 +27,7 @@ const (
 // it was granted under it. A lock under a session is trusted while both its
 // record and the session are. An id is never used again.
 type session struct {
+	c     *Client
 	id    string
 	owner string
 	row   *holding      // of the session's row
@@ -89,7 +90,7 @@ func (sh *sharing) get() *session {
 // never used: the next attempt has another id.
 func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	owner := protocol.NewOwner(c.cfg.Owner)
-	s := &session{id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{}}
+	s := &session{c: c, id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{}}
 	proto := c.sharing.proto.Session()
 	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
 	var tried attempts.Sequence[attempt]
@@ -191,7 +192,7 @@ func (s *session) lose() {
 			losses = append(losses, newLoss(h, lost))
 		}
 	}
-	s.row.c.detach(func() { tellOf(losses) })
+	s.c.detach(func() { tellOf(losses) })
 }
 
 // loseOne ends a lock of a session that has ended.

@@ -93,7 +93,7 @@ func item(version string) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: version}}
 }
 
-// set changes the world, and get reads it, while renewals are under way.
+// set changes or reads the world while renewals are under way.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +195,7 @@ func TestALeaseEndsAMarginBeforeItsTimeAndTellsOnce(t *testing.T) {
 		if err := w.lease.Ended(); err != nil {
 			t.Fatalf("ended an instant too early: %v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		w.lostBy(t, Expired) // by the timer: nobody looked
 		_ = w.lease.Ended()

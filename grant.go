@@ -198,13 +198,21 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 		return nil, err
 	}
 	var tried attempts.Sequence[attempt]
-	remember := func() { c.resumes.Add(g.ID, tried.Versions(), c.now().Mono) }
-	defer remember()
+	var sent []string
+	defer func() {
+		for _, version := range sent {
+			if _, unanswered := tried.Find(version); !unanswered {
+				c.resumes.Settle(g.ID, version)
+			}
+		}
+	}()
 	res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
 		Key: protocol.Key(want.key),
 		Next: func() (attempt, *protocol.Write) {
-			remember()
 			a := c.newAttempt(r.lease)
+			// Before it is sent: the next Resume may come while it is in flight.
+			sent = append(sent, a.version)
+			c.resumes.Add(g.ID, []string{a.version}, c.now().Mono)
 			return a, c.proto.Renew(protocol.Hold{
 				Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
 				Versions: slices.Concat(versions, tried.Versions()),

@@ -116,6 +116,27 @@ func TestAReleaseWaitsForACommitUnderWay(t *testing.T) {
 	}
 }
 
+func TestACommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
+		lab.Elapse(0)
+		wg.Go(func() {
+			began := time.Now()
+			if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2"))); !errors.Is(err, leasehold.ErrReleased) || time.Since(began) != time.Second {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+		})
+		lab.Elapse(time.Second)
+		w.Release(lock)
+		wg.Wait()
+		w.WantLog("1")
+	})
+}
+
 func TestAReleaseWaitsForACommitNoLongerThanItMay(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

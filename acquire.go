@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -213,7 +214,7 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 
 // grantLimit is the deadline of an attempt to be granted: a reply that comes
 // after trust has ended is of no use.
-func (r *request) grantLimit() time.Duration { return min(attemptLimit, r.timing.Trust()) }
+func (r *request) grantLimit() time.Duration { return min(attempts.Limit, r.timing.Trust()) }
 
 // grantWithin is grantLimit under a session, if there is one: nor is a reply of
 // use that comes after the trust in it has ended.

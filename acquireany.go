@@ -176,7 +176,7 @@ func (p *picking) leave(h *holding) {
 	}
 	for _, part := range p.parts {
 		tried := part.tried.Unanswered()
-		p.c.leaveUnsettled(part.want.key, versionsOf(tried))
+		p.c.leaveUnsettled(part.want.key, attempts.Versions(tried))
 		if h != nil && h.key == part.want.key {
 			continue
 		}

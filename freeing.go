@@ -155,7 +155,7 @@ func (f *freeing) next(e ending) (attempt, *protocol.Write) {
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := f.tried.Unanswered()
-	hold.Versions = append(slices.Clip(hold.Versions), versionsOf(tried)...)
+	hold.Versions = append(slices.Clip(hold.Versions), attempts.Versions(tried)...)
 	for _, a := range tried {
 		if a.handsOver {
 			hold.Grants, hold.Token = append(slices.Clip(hold.Grants), a.version), 0

@@ -68,7 +68,7 @@ func (g *gathering) run() {
 	}
 	for i, s := range g.parts {
 		// An earlier attempt may land yet, once the key is free again.
-		g.c.leaveUnsettled(s.want.key, versionsOf(s.tried.Unanswered()))
+		g.c.leaveUnsettled(s.want.key, attempts.Versions(s.tried.Unanswered()))
 		g.c.lines.Granted(s.want.key, held[i])
 	}
 	g.granted = held
@@ -81,7 +81,7 @@ func (g *gathering) gather() ([]*holding, error) {
 	for _, s := range g.parts {
 		s.view = decide.View{PollMin: g.c.cfg.PollMin, PollMax: g.c.cfg.PollMax}
 	}
-	together := len(g.parts) > 1 && len(g.parts) <= maxTransact
+	together := len(g.parts) > 1 && len(g.parts) <= attempts.MaxTransact
 	pauses := g.c.waitPauses()
 	for refusals := 0; together && refusals < maxRefusals; {
 		if err := g.awaitFree(began); err != nil {
@@ -158,7 +158,7 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 			}
 			continue // it may have been free meanwhile
 		}
-		pause(g.life.Done(), wait)
+		attempts.Wait(g.life, wait)
 		if g.life.Err() != nil || move == decide.TakeOver {
 			continue // to a look at the clock: at its holder's death the key is not blocked any more
 		}
@@ -368,7 +368,7 @@ func (g *gathering) disown() {
 	var wg sync.WaitGroup
 	for _, s := range g.parts {
 		tried := s.tried.Keep(0)
-		g.c.leaveUnsettled(s.want.key, versionsOf(tried))
+		g.c.leaveUnsettled(s.want.key, attempts.Versions(tried))
 		wg.Go(func() { g.c.freeUnsettled(g.life, s.want, tried) })
 	}
 	wg.Wait()

@@ -1,5 +1,7 @@
 package leasehold
 
+import "github.com/leasehold-go/leasehold/internal/attempts"
+
 // A gathering takes the turns of its local lines all at once, and while it
 // waits it has that of the one key for which it waits: the others are free for
 // other goroutines of its client, as they are for other processes.
@@ -45,7 +47,7 @@ func (g *gathering) takeTurn(s *seeker) error {
 		return err
 	}
 	g.turns[s] = true
-	pause(g.life.Done(), given.Delay)
+	attempts.Wait(g.life, given.Delay)
 	return nil
 }
 

@@ -31,9 +31,9 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 	}
 	var item protocol.Item
 	err = c.retryRead(ctx, "get", k, func(ctx context.Context) error {
-		a := c.read(ctx, k)
-		item = a.item
-		return a.err
+		found, err := c.requests.Read(ctx, protocol.Key(k))
+		item = found
+		return err
 	})
 	if err != nil {
 		return Record{}, err
@@ -51,7 +51,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 	began := c.now()
 	throttled := c.throttled(ctx, key, 0)
 	err := c.requests.Repeat(ctx, func() error {
-		attempt, cancel := context.WithTimeout(ctx, attemptLimit)
+		attempt, cancel := context.WithTimeout(ctx, attempts.Limit)
 		defer cancel()
 		return c.requests.Failure(ctx, read(attempt))
 	}, func(f *attempts.Failure) error {

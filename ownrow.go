@@ -7,16 +7,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // checkWrites refuses what can never be committed beside the guards of holds.
 func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem) error {
 	rows := rowsOf(holds)
-	switch most := maxTransact - len(rows); {
+	switch most := attempts.MaxTransact - len(rows); {
 	case most < 0:
 		return c.errorf("commit", holds[0].key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
-			len(rows), maxTransact)
+			len(rows), attempts.MaxTransact)
 	case len(writes) > most:
 		return c.errorf("commit", holds[0].key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
 			len(writes), most, nameGuards(len(holds), len(rows)))

@@ -80,7 +80,7 @@ func (h *holding) readTogether(ctx context.Context, gets []types.TransactGetItem
 	if h.session != nil {
 		defer h.session.turn(ctx)()
 	}
-	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
 	defer cancel()
 	out, err := h.c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, attempts.NoRetries)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *holding) stillHeld(items []protocol.Item) error {
 
 func (h *holding) checkGets(gets []types.TransactGetItem) error {
 	rows := len(rowsOf([]*holding{h}))
-	if most := maxTransact - rows; len(gets) > most {
+	if most := attempts.MaxTransact - rows; len(gets) > most {
 		what := "the lock's record"
 		if rows > 1 {
 			what += " and the row of its shared lease"

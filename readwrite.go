@@ -90,7 +90,7 @@ func (s *seeker) seeSide(item protocol.Item) error {
 	s.view.Grant = math.MaxInt64
 	var watched []entryKey
 	for _, r := range by.By {
-		if slices.Contains(versionsOf(s.crowd.intents), r.Version) {
+		if slices.Contains(attempts.Versions(s.crowd.intents), r.Version) {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
@@ -149,7 +149,7 @@ func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
 	a := s.c.newAttempt(s.want.timing.Lease)
 	g := s.c.grantOf(s.want, a)
 	g.Create = s.crowd.absent && !s.want.ifExists
-	g.Takeable, g.Intents = s.tried.Versions(), versionsOf(s.crowd.intents)
+	g.Takeable, g.Intents = s.tried.Versions(), attempts.Versions(s.crowd.intents)
 	if over {
 		gone := s.crowd.gone(a.sent.Mono)
 		if s.crowd.by.Any {
@@ -213,7 +213,7 @@ func (s *seeker) intention(a attempt) *protocol.Write {
 		return nil
 	}
 	g := s.c.grantOf(s.want, a)
-	g.Intents = versionsOf(s.crowd.intents)
+	g.Intents = attempts.Versions(s.crowd.intents)
 	for _, b := range s.crowd.gone(s.c.now().Mono) {
 		if b.mode == protocol.ModeIntent {
 			g.Dead = append(g.Dead, b.protocol())
@@ -235,7 +235,7 @@ func (s *seeker) intend() error {
 			a := s.c.newAttempt(s.want.timing.Lease)
 			return a, s.intention(a)
 		},
-		Within: min(attemptLimit, s.want.timing.Every),
+		Within: min(attempts.Limit, s.want.timing.Every),
 	})
 	s.crowd.due = s.c.now().Mono + s.c.cfg.PollMax
 	switch r.Outcome {
@@ -259,7 +259,7 @@ func (s *seeker) intended(a attempt) {
 	}
 	s.crowd.intents = append(s.crowd.intents, a)
 	if extra := len(s.crowd.intents) - attempts.MostUnanswered; extra > 0 {
-		s.c.unsettled.Add(s.want.key, versionsOf(s.crowd.intents[1:1+extra]), s.c.now().Mono)
+		s.c.unsettled.Add(s.want.key, attempts.Versions(s.crowd.intents[1:1+extra]), s.c.now().Mono)
 		s.crowd.intents = slices.Delete(s.crowd.intents, 1, 1+extra)
 	}
 }
@@ -270,8 +270,8 @@ func (s *seeker) withdraw(ctx context.Context) {
 	if len(s.crowd.intents) == 0 {
 		return
 	}
-	hold := protocol.Hold{Key: protocol.Key(s.want.key), Owner: s.c.owner, Grants: versionsOf(s.crowd.intents)}
-	s.c.write(ctx, s.want.side.Withdraw(hold), attemptLimit)
+	hold := protocol.Hold{Key: protocol.Key(s.want.key), Owner: s.c.owner, Grants: attempts.Versions(s.crowd.intents)}
+	s.c.write(ctx, s.want.side.Withdraw(hold))
 }
 
 // decodeAll reads an item as the records that it holds: of a read/write lock

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/places"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -89,7 +90,7 @@ func (r *release) claim(limit context.Context) bool {
 // Those of locks that had ended before are released by themselves.
 func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 	claimed := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.op == nil })
-	for chunk := range slices.Chunk(claimed, maxTransact) {
+	for chunk := range slices.Chunk(claimed, attempts.MaxTransact) {
 		c.detach(func() {
 			_, leave := takeTurns(limit, holdsOf(chunk))
 			defer leave()
@@ -133,7 +134,7 @@ func (c *Client) freeTogether(rs []*release) bool {
 	for _, r := range rs { // whoever repeats the release of one need not wait for this answer
 		defer context.AfterFunc(r.op.ctx, cancel)()
 	}
-	t, _ := c.transactUntil(ctx, writes, attemptLimit)
+	t, _ := c.requests.Transact(ctx, writes, attempts.Limit)
 	rs[0].f.sent++
 	for _, r := range rs {
 		if t.Effect == decide.Applied {

@@ -124,7 +124,7 @@ func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	}
 	version := r.Attempt.version
 	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{version}, Versions: []string{version}}
-	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold), attemptLimit) })
+	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold)) })
 	return nil, failure
 }
 

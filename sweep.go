@@ -35,7 +35,7 @@ func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
 	}
 	send := func() {
 		defer func() { <-c.sweeping }()
-		c.write(ctx, want.side.Sweep(protocol.Key(want.key), dead), attemptLimit)
+		c.write(ctx, want.side.Sweep(protocol.Key(want.key), dead))
 	}
 	if want.manual { // then nothing may be left in the background
 		send()

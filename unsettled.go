@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -39,7 +40,7 @@ func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attem
 		if n < 0 {
 			n = len(tried)
 		}
-		versions := versionsOf(tried[:n])
+		versions := attempts.Versions(tried[:n])
 		tried = tried[n:]
 		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: versions, Versions: versions}
 		p := want.protoOf(c, "")
@@ -47,7 +48,7 @@ func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attem
 		if want.policy == keepRecord {
 			w = p.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.expires(true)})
 		}
-		c.write(ctx, w, attemptLimit)
+		c.write(ctx, w)
 	}
 }
 
@@ -127,12 +128,12 @@ func (u *unsettledKey) isOver() bool {
 // look frees the key if one of the attempts holds it, and reports whether none
 // is known to.
 func (u *unsettledKey) look() (free bool) {
-	ans := u.c.read(context.Background(), u.key)
-	if ans.err != nil {
+	item, err := u.c.requests.Read(context.Background(), protocol.Key(u.key))
+	if err != nil {
 		return false
 	}
-	r, err := u.c.decode(u.key, ans.item)
-	if ans.item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.isUnsettled(u.key, r.Version) {
+	r, err := u.c.decode(u.key, item)
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.isUnsettled(u.key, r.Version) {
 		return true
 	}
 	hold := protocol.Hold{Key: protocol.Key(u.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
@@ -140,6 +141,6 @@ func (u *unsettledKey) look() (free bool) {
 	if policy, _ := u.c.checkPolicy(byConfig); policy == keepRecord {
 		w = u.c.proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: u.c.expires(true)})
 	}
-	ans = u.c.write(context.Background(), w, attemptLimit)
-	return ans.Effect == decide.Applied || ans.Cause == decide.ConditionFailed
+	reply := u.c.write(context.Background(), w)
+	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

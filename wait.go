@@ -94,12 +94,12 @@ func (s *seeker) run() {
 	defer s.c.observed.Unwatch(s.want.key)
 	s.crowd.entries.Of = s.c.entries
 	defer s.crowd.entries.Only()
-	pause(s.life.Done(), s.delay)
+	attempts.Wait(s.life, s.delay)
 	h, err := s.seek()
 	abandoned := s.finish()
 	// An attempt without an answer may be applied yet: once the key is free again.
 	tried := s.tried.Unanswered()
-	s.c.leaveUnsettled(s.want.key, versionsOf(append(slices.Clip(tried), s.crowd.intents...)))
+	s.c.leaveUnsettled(s.want.key, attempts.Versions(append(slices.Clip(tried), s.crowd.intents...)))
 	if h == nil {
 		s.err = err
 		if s.want.side == nil {
@@ -159,7 +159,7 @@ func (s *seeker) step() (*holding, error) {
 	if s.want.noWait && (move == decide.Look || wait > 0) {
 		return nil, s.held()
 	}
-	pause(s.life.Done(), min(wait, s.untilIntent()))
+	attempts.Wait(s.life, min(wait, s.untilIntent()))
 	switch {
 	case s.life.Err() != nil:
 		return nil, ErrClosed // nobody reads it
@@ -388,7 +388,7 @@ func (s *seeker) note(a attempt) {
 // as holder, it is taken over at once.
 func (s *seeker) limit() {
 	if old := s.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
-		s.c.leaveUnsettled(s.want.key, versionsOf(old))
+		s.c.leaveUnsettled(s.want.key, attempts.Versions(old))
 	}
 }
 

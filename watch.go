@@ -79,7 +79,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 			if !yield(sighting, nil) {
 				return
 			}
-			pause(ctx.Done(), w.pause())
+			attempts.Wait(ctx, w.pause())
 		}
 	}
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attemptLimit is the deadline of one attempt other than a renewal.
-const attemptLimit = attempts.Limit
-
 // attempt is one write sent once. Its version is never used again.
 type attempt struct {
 	version string
@@ -59,45 +56,26 @@ func (a attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.sent)) >= t.Trust()/2
 }
 
-func versionsOf(attempts []attempt) []string {
-	out := make([]string, len(attempts))
-	for i, a := range attempts {
-		out[i] = a.version
+// write sends w once, and leaves it at that. It does not inherit ctx's end: a
+// write that was begun is finished.
+func (c *Client) write(ctx context.Context, w *protocol.Write) attempts.Reply {
+	return c.requests.Write(context.WithoutCancel(ctx), w, attempts.Limit)
+}
+
+// readAll reads the records of keys consistently, by as few requests as it
+// takes, and says how many those were. A key without a record has no item. It
+// ends with ctx.
+func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item, int, error) {
+	ask := make([]protocol.Key, len(keys))
+	for i, key := range keys {
+		ask[i] = protocol.Key(key)
 	}
-	return out
-}
-
-// answer is the reply to one attempt.
-type answer struct {
-	decide.Reply
-	item protocol.Item // the new item of a write that was applied, or the item read
-	err  error
-}
-
-// write sends w once. It does not inherit ctx's end: a write that was begun is
-// finished, and its effect taken care of by whoever began it.
-func (c *Client) write(ctx context.Context, w *protocol.Write, within time.Duration) answer {
-	return c.writeUntil(context.WithoutCancel(ctx), w, within)
-}
-
-// writeUntil is write whose answer is waited for no longer than ctx lasts.
-func (c *Client) writeUntil(ctx context.Context, w *protocol.Write, within time.Duration) answer {
-	r := c.requests.Write(ctx, w, within)
-	return answer{Reply: r.Reply, item: r.Item, err: r.Err}
-}
-
-// read reads the record of key consistently, once. It ends with ctx.
-func (c *Client) read(ctx context.Context, key Key) answer {
-	item, err := c.requests.Read(ctx, protocol.Key(key))
-	return answerOf(item, err)
-}
-
-func answerOf(item protocol.Item, err error) answer {
-	f := attempts.FailureOf(err)
-	if f == nil {
-		return answer{Reply: decide.Reply{Effect: decide.Applied}, item: item, err: err}
+	found, requests, err := c.requests.ReadAll(ctx, ask)
+	items := make(map[Key]protocol.Item, len(found))
+	for key, item := range found {
+		items[Key(key)] = item
 	}
-	return answer{Reply: decide.Reply{Cause: f.Cause, Outage: f.Outage}, err: f.Err}
+	return items, requests, err
 }
 
 // unknownOutcome is the error of an operation that gives up although one of its
@@ -120,17 +98,4 @@ func (c *Client) decode(key Key, item protocol.Item) (Record, error) {
 		return Record{}, c.recordError(key, item, err)
 	}
 	return recordOf(r), nil
-}
-
-// pause waits for d, or until done.
-func pause(done <-chan struct{}, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-done:
-	}
 }

@@ -32,7 +32,7 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Forever, as Config.Retention, keeps released records until somebody deletes
+// Forever as Config.Retention keeps released records until somebody deletes
 // them.
 const Forever time.Duration = -1
 

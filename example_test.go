@@ -216,7 +216,7 @@ func ExampleClient_Watch() {
 			return
 		case seen.NewGrant:
 			fmt.Printf("migrates %s\n", seen.Holder.Data)
-			lock.Release(ctx) // what the other process does
+			_ = lock.Release(ctx) // what the other process does
 		}
 	}
 

@@ -202,12 +202,12 @@ func (f *freeing) release(limit context.Context, e ending) error {
 	} else {
 		r = f.tried.Try(f.op.ctx, h.c.requests, op)
 	}
-	switch {
-	case r.Outcome == attempts.Applied:
+	switch r.Outcome {
+	case attempts.Applied:
 		return nil
-	case r.Outcome == attempts.Rejected:
+	case attempts.Rejected:
 		return f.lost(r.Item)
-	case r.Outcome == attempts.Refused:
+	case attempts.Refused:
 		return opError("release", h.c.cfg.Table, h.key, r.Err)
 	}
 	return h.unknownRelease(r.Err)

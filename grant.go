@@ -229,12 +229,12 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 		},
 		Throttled: c.throttled(ctx, want.key, g.Token),
 	})
-	switch {
-	case res.Outcome == attempts.Applied:
+	switch res.Outcome {
+	case attempts.Applied:
 		return c.resumed(ctx, want, res.Attempt, res.Item)
-	case res.Outcome == attempts.Rejected:
+	case attempts.Rejected:
 		return nil, c.notResumed(g, want, res.Item)
-	case res.Outcome == attempts.Refused:
+	case attempts.Refused:
 		return nil, opError("resume", c.cfg.Table, want.key, res.Err)
 	}
 	return nil, c.unknownOutcome("resume", want.key, res.Err)

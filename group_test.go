@@ -168,9 +168,7 @@ func TestAReleaseThatIsRefusedTogetherIsDoneOneByOne(t *testing.T) {
 		"in conflict": func(r *lab.Request) (*http.Response, error) {
 			return lab.Conflict(r.Call), nil
 		},
-		"never answered": func(r *lab.Request) (*http.Response, error) {
-			return lab.Cut(r)
-		},
+		"never answered": lab.Cut,
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

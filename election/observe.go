@@ -25,7 +25,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				return
 			}
 			now := seatOf(seen)
-			again := last != nil && now == *last && !(now.taken && seen.NewGrant)
+			again := last != nil && now == *last && (!now.taken || !seen.NewGrant)
 			last = &now
 			if !again && !yield(now.leader, nil) {
 				return

@@ -11,6 +11,8 @@ import (
 
 // Failure is a request that was not answered with success, nor with a failed
 // condition. It can be repeated unless it was refused.
+//
+//nolint:errname // a failure says what to do next; most are not the end
 type Failure struct {
 	Cause  decide.Cause
 	Outage bool // DynamoDB itself says that it cannot

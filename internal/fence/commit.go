@@ -90,7 +90,7 @@ func (c *Commit) run(ctx context.Context) Result {
 	var pauses attempts.Pauses
 	stage, request := decide.Sending, c.writes
 	for {
-		reply, err, sent := c.send(ctx, request)
+		reply, sent, err := c.send(ctx, request)
 		if !sent {
 			last.Step = decide.GiveUp
 			if c.unanswered {
@@ -137,11 +137,11 @@ func failedGuards(reply decide.CommitReply, guards int) []FailedGuard {
 
 // send sends a request once, and waits for its answer whatever becomes of the
 // caller. Not sent: there is no use in it any more.
-func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, _ error, sent bool) {
+func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
 	defer c.locks.Turn(ctx)()
 	inFlight := c.begin(ctx)
 	if inFlight == nil {
-		return decide.CommitReply{}, nil, false
+		return decide.CommitReply{}, false, nil
 	}
 	read := sync.OnceFunc(func() { close(inFlight) })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts.Limit)
@@ -151,7 +151,7 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, _ 
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
 	c.answered()
-	return reply, err, true
+	return reply, true, err
 }
 
 // begin puts a request in flight, nil if none is to be sent any more. From then

@@ -41,3 +41,30 @@ func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *test
 		})
 	}
 }
+
+func TestAnAttemptTooOldToBeNamedIsTakenOverAtOnceWhenItIsAppliedLate(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		var asked atomic.Int32
+		var first *lab.Request
+		var mended time.Time
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !r.Grants() || !mended.IsZero() {
+				return r.Send()
+			}
+			switch asked.Add(1) {
+			case 1:
+				first = r
+			case 60: // the first is not named any more
+				_, _ = first.Send()
+				mended = time.Now()
+			}
+			return nil, lab.ErrReset
+		})
+		lock := w.Acquire(c, "job")
+		if took := time.Since(mended); took > 5*time.Second {
+			t.Errorf("acquired %v later", took)
+		}
+		w.Release(lock)
+	})
+}

@@ -29,10 +29,10 @@ func TestUncontendedKeysCostTwoTransactionsAndOneRead(t *testing.T) {
 				if err := g.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if got, want := ops(wire.Sent()), []string{"TransactWriteItems", "BatchGetItem", "TransactWriteItems"}; !slices.Equal(got, want) {
+				if got, want := lab.Ops(wire.Sent()), []string{"TransactWriteItems", "BatchGetItem", "TransactWriteItems"}; !slices.Equal(got, want) {
 					t.Errorf("%d keys, round %d: requests %v, want %v", n, round, got, want)
 				}
-				if held := heldAmong(w, manyKeys(n)); len(held) > 0 {
+				if held := w.HeldAmong(manyKeys(n)); len(held) > 0 {
 					t.Errorf("released, and still held: %v", held)
 				}
 			}
@@ -47,7 +47,7 @@ func TestOneKeyIsAcquiredAsByAcquire(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got, want := ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
+		if got, want := lab.Ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
 			t.Errorf("requests %v, want %v", got, want)
 		}
 	})
@@ -61,16 +61,16 @@ func TestMoreThanAHundredKeysAreTakenInOrder(t *testing.T) {
 		if n := len(wire.Sent()); n != 103 {
 			t.Errorf("%d requests", n)
 		}
-		if held := heldAmong(w, keys); len(held) != 103 {
+		if held := w.HeldAmong(keys); len(held) != 103 {
 			t.Errorf("%d are held", len(held))
 		}
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if held := heldAmong(w, keys); len(held) > 0 {
+		if held := w.HeldAmong(keys); len(held) > 0 {
 			t.Errorf("released, and still held: %v", held)
 		}
-		if got, want := ops(wire.Sent()), []string{"TransactWriteItems", "TransactWriteItems"}; !slices.Equal(got, want) {
+		if got, want := lab.Ops(wire.Sent()), []string{"TransactWriteItems", "TransactWriteItems"}; !slices.Equal(got, want) {
 			t.Errorf("released by %v, want %v", got, want)
 		}
 	})
@@ -111,7 +111,7 @@ func TestAWaiterForSeveralKeysHoldsNone(t *testing.T) {
 		granted := make(chan *leasehold.Group)
 		go func() { granted <- w.AcquireAll(b, leasehold.Keys("a", "b", "c")) }()
 		lab.Elapse(5 * time.Second)
-		if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
 			t.Errorf("holds %v while it waits for c", held)
 		}
 		w.Release(other)
@@ -139,7 +139,7 @@ func TestATryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
 		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
-		if held := heldAmong(w, leasehold.Keys("a", "d")); len(held) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -225,7 +225,7 @@ func TestKeysTakenInOrderAreRenewedUntilTheLastIsHad(t *testing.T) {
 				granted := make(chan *leasehold.Group)
 				go func() { granted <- w.AcquireAll(b, leasehold.Keys("c", "b", "a"), opts...) }()
 				lab.Elapse(time.Minute)
-				if held := heldAmong(w, leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
+				if held := w.HeldAmong(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
 					t.Errorf("held while b is awaited: %v", held)
 				}
 				token := w.Item("a")["fencingToken"]
@@ -269,7 +269,7 @@ func TestAnEndedWaitForSeveralKeysLeavesNothingHeld(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
 				t.Errorf("%s: error %v", name, err)
 			}
-			if held := append(heldAmong(w, leasehold.Keys("a", "b", "d")), ""); len(held) > 1 || len(b.Held()) > 0 {
+			if held := append(w.HeldAmong(leasehold.Keys("a", "b", "d")), ""); len(held) > 1 || len(b.Held()) > 0 {
 				t.Errorf("%s: left held: %v, %v", name, held, b.Held())
 			}
 			if err := b.Close(t.Context()); err != nil {
@@ -331,7 +331,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 		if err := above.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if held := heldAmong(w, leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
+		if held := w.HeldAmong(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
 			t.Errorf("held after the inner release: %v", held)
 		}
 		below, err := c.TryAcquire(ctx, "a") // which does not wait
@@ -449,7 +449,7 @@ func TestATryInOrderThatIsRefusedLeavesNothingHeld(t *testing.T) {
 		if _, err := b.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("error %v", err)
 		}
-		if held := heldAmong(w, leasehold.Keys("a")); len(held) > 0 || len(b.Held()) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 || len(b.Held()) > 0 {
 			t.Errorf("left held: %v, %v", held, b.Held())
 		}
 		w.Release(other)

@@ -24,7 +24,7 @@ func TestTheFirstFreeKeyIsAcquiredInOneWrite(t *testing.T) {
 			t.Fatalf("%v, error %v: keys are tried in the order given", lock, err)
 		}
 		w.Release(lock)
-		if got := ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("requests %v", got)
 		}
 		other := w.Acquire(a, "b")
@@ -107,7 +107,7 @@ func TestOneKeyOfSeveralIsHadWhateverRepliesAreLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if held := heldAmong(w, leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
 			t.Errorf("granted %v, held %v", lock.Key(), held)
 		}
 		w.Release(lock)
@@ -124,7 +124,7 @@ func TestATryForOneOfSeveralKeysNamesTheFirst(t *testing.T) {
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant == "" {
 			t.Errorf("error %v", err)
 		}
-		if got := ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("requests %v", got)
 		}
 		if err := others.Release(t.Context()); err != nil {
@@ -168,7 +168,7 @@ func TestAKeyThatCannotBeHadIsLeftOut(t *testing.T) {
 		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.Is(err, leasehold.ErrBadRecord) {
 			t.Errorf("error %v", err)
 		}
-		if held := heldAmong(w, leasehold.Keys("a")); len(held) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
@@ -202,7 +202,7 @@ func TestAnEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		lab.Elapse(2 * time.Second)
-		if held := heldAmong(w, keys); len(held) > 0 {
+		if held := w.HeldAmong(keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
@@ -418,7 +418,7 @@ func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testi
 		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if held := heldAmong(w, leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		_, _ = c.Close(t.Context()), other.Close(t.Context())

@@ -214,7 +214,7 @@ func TestALockIsGivenUpWhateverItsLastCommitComesTo(t *testing.T) {
 					if sent := wire.Sent(); len(sent) != 1 || !sent[0].Releases() {
 						t.Errorf("sent %v", sent)
 					}
-					if held := heldAmong(w, keys); len(held) > 0 {
+					if held := w.HeldAmong(keys); len(held) > 0 {
 						t.Errorf("left held: %v", held)
 					}
 					w.WantLog()

@@ -94,9 +94,17 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 		wire.SetFault(refuse("AccessDeniedException"))
 		errs["refused"] = second(c.Acquire(t.Context(), "job/b"))
 		wire.SetFault(nil)
-		one, two := newSemaphore(w, other, "jobs", 1), newSemaphore(w, other, "jobs", 2)
-		w.Release(takePermit(w, one))
-		errs["permits"] = second(two.Acquire(t.Context()))
+		for n := range 2 {
+			jobs, err := other.Semaphore("jobs", n+1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if permit, err := jobs.Acquire(t.Context()); err == nil {
+				w.Release(permit)
+			} else {
+				errs["permits"] = err
+			}
+		}
 		wire.SetFault(refuse("AccessDeniedException"))
 		errs["close"] = c.Close(t.Context())
 
@@ -156,10 +164,14 @@ func TestAnOddKeyIsQuotedSoThatAnErrorIsOneLine(t *testing.T) {
 
 func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		p := newReadWriter(w, "set")
-		read := p.read()
-		plain := w.Acquire(p.c, "plain")
-		slots, err := semaphore.New(p.c, "slots", 2)
+		c, _ := w.Client(lab.Config())
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		read, err := c.AcquireRead(t.Context(), "set")
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := w.Acquire(c, "plain")
+		slots, err := semaphore.New(c, "slots", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,13 +180,13 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		tries := map[string]func() error{
-			"held as a read/write lock": func() error { _, err := p.c.TryAcquire(t.Context(), "set"); return err },
-			"held as a plain lock":      func() error { _, err := newReadWriter(w, "plain").l.AcquireRead(t.Context()); return err },
-			"held as a plain lock: ":    func() error { _, err := newReadWriter(w, "plain").l.AcquireWrite(t.Context()); return err },
-			"the key has permits":       func() error { _, err := p.c.Acquire(t.Context(), "slots"); return err },
+			"held as a read/write lock": func() error { _, err := c.TryAcquire(t.Context(), "set"); return err },
+			"held as a plain lock":      func() error { _, err := c.AcquireRead(t.Context(), "plain"); return err },
+			"held as a plain lock: ":    func() error { _, err := c.AcquireWrite(t.Context(), "plain"); return err },
+			"the key has permits":       func() error { _, err := c.Acquire(t.Context(), "slots"); return err },
 		}
 		tries["held as a plain lock: acquire"] = func() error {
-			s, err := semaphore.New(p.c, "plain", 2)
+			s, err := semaphore.New(c, "plain", 2)
 			if err == nil {
 				_, err = s.Acquire(t.Context())
 			}
@@ -189,30 +201,8 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 		for _, lock := range []*leasehold.Lock{read, plain, slot} {
 			w.Release(lock)
 		}
-		if _, err := newReadWriter(w, "plain").l.AcquireRead(t.Context()); !errors.Is(err, leasehold.ErrBadRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
+		if _, err := c.AcquireRead(t.Context(), "plain"); !errors.Is(err, leasehold.ErrBadRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
 			t.Errorf("a plain lock that is free: %v", err)
-		}
-	})
-}
-
-func TestTheHundredAndFirstReaderHearsOfTheLimit(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		p := newReadWriter(w, "set")
-		for range 100 {
-			p.read(leasehold.WithoutRenewal())
-		}
-		late := newReadWriter(w, "set")
-		_, tried := late.l.AcquireRead(t.Context(), leasehold.NoWait())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, waited := late.l.AcquireRead(ctx)
-		for _, err := range []error{tried, waited} {
-			if !errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), "99 other readers") {
-				t.Errorf("error %v", err)
-			}
-		}
-		if _, err := late.l.AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) || strings.Contains(err.Error(), "other readers") {
-			t.Errorf("a writer: %v", err)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func TestATransactionWhoseReplyIsLostIsRecognised(t *testing.T) {
 				if err := g.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) > 0 {
+				if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
 					t.Errorf("released, and still held: %v", held)
 				}
 			})
@@ -206,7 +206,7 @@ func TestAKeyLostWhileTheOthersAreSoughtIsTakenAgain(t *testing.T) {
 		if err := g.Err(); err != nil {
 			t.Error(err)
 		}
-		if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) != 2 {
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) != 2 {
 			t.Errorf("held %v", held)
 		}
 		if err := g.Release(t.Context()); err != nil {
@@ -235,7 +235,7 @@ func TestNothingStaysBelievedWhenAWaitInOrderEndsInASilence(t *testing.T) {
 		if held := c.Held(); len(held) > 0 {
 			t.Errorf("still holds %v", held[0].Key())
 		}
-		if held := heldAmong(w, leasehold.Keys("a")); len(held) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 		wire.SetFault(nil)

@@ -158,7 +158,7 @@ func TestACommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				if sent := wire.Sent(); len(sent) != len(keys) {
-					t.Errorf("sent %v", ops(sent))
+					t.Errorf("sent %v", lab.Ops(sent))
 				}
 				if len(keys) > 1 && !w.IsReleased("y") {
 					t.Error("y is left held")

@@ -15,31 +15,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func ops(calls []lab.Call) []string {
-	var out []string
-	for _, c := range calls {
-		out = append(out, c.Op)
-	}
-	return out
-}
-
 func manyKeys(n int) []leasehold.Key {
 	var keys []leasehold.Key
 	for i := range n {
 		keys = append(keys, leasehold.Key{Partition: fmt.Sprintf("key-%03d", n-i)})
 	}
 	return keys
-}
-
-// held lists the keys that the table shows held.
-func heldAmong(w *lab.World, keys []leasehold.Key) []string {
-	var held []string
-	for _, key := range keys {
-		if item := w.Item(key.Partition); item != nil && lab.Text(item, "isReleased") == "" {
-			held = append(held, key.Partition)
-		}
-	}
-	return held
 }
 
 func TestALocksGroupIsInOrderOfFirstMentionAndDuplicatesCountOnce(t *testing.T) {
@@ -94,7 +75,7 @@ func TestAGroupsContextEndsWithTheFirstOfItsLocks(t *testing.T) {
 		if err := g.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
-		if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
@@ -128,7 +109,7 @@ func TestDoReleasesEveryLockAndReportsALostOne(t *testing.T) {
 		if !errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("with a lock released before: %v", err)
 		}
-		if held := heldAmong(w, keys); len(held) > 0 {
+		if held := w.HeldAmong(keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
@@ -144,7 +125,7 @@ func TestCloseWaitsForAGroupsFunction(t *testing.T) {
 				close(running)
 				<-ctx.Done()
 				lab.Elapse(time.Second)
-				if held := heldAmong(w, leasehold.Keys("a", "b")); len(held) != 2 {
+				if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) != 2 {
 					t.Errorf("while the function runs, held are %v", held)
 				}
 				return context.Cause(ctx)
@@ -221,7 +202,7 @@ func TestAReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
 		if !errors.As(err, &lost) || lost.Key.Partition != "b" {
 			t.Errorf("error %v", err)
 		}
-		if held := heldAmong(w, leasehold.Keys("a", "c")); len(held) > 0 {
+		if held := w.HeldAmong(leasehold.Keys("a", "c")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})
@@ -286,7 +267,7 @@ func TestAKeyThatCouldNotBeReleasedTogetherIsHandedOver(t *testing.T) {
 		heir := <-next
 		sent := wire.Sent()
 		if len(sent) != 3 || !slices.ContainsFunc(sent, lab.Call.HandsOver) {
-			t.Errorf("sent %v", ops(sent))
+			t.Errorf("sent %v", lab.Ops(sent))
 		}
 		w.Release(heir)
 	})
@@ -304,10 +285,10 @@ func TestDoOfAGroupReleasesTheOthersOfALockThatHasEnded(t *testing.T) {
 		if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		if sent := ops(wire.Sent()); !slices.Equal(sent, []string{"TransactWriteItems"}) {
+		if sent := lab.Ops(wire.Sent()); !slices.Equal(sent, []string{"TransactWriteItems"}) {
 			t.Errorf("sent %v", sent)
 		}
-		if held := heldAmong(w, keys); len(held) > 0 {
+		if held := w.HeldAmong(keys); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})

@@ -29,12 +29,6 @@ import (
 // works, the outermost first.
 type stage []leasehold.Config
 
-func locksOf(tableName string, l layout.Layout) leasehold.Config {
-	cfg := lab.Config()
-	cfg.Table, cfg.Layout = tableName, l
-	return cfg
-}
-
 // section is work that only one may do at a time.
 type section struct {
 	inside, done atomic.Int32
@@ -162,7 +156,7 @@ func testMovingInPlace(t *testing.T, old func(release bool) stage) {
 	for _, deletes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delete on release %v", deletes), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				sideBySide(t, w, old(deletes), stage{locksOf("locks", layout.Native{})}).mustExclude(t)
+				sideBySide(t, w, old(deletes), stage{lab.ConfigOf("locks", layout.Native{})}).mustExclude(t)
 			})
 		})
 	}
@@ -170,7 +164,7 @@ func testMovingInPlace(t *testing.T, old func(release bool) stage) {
 
 func TestMovingFromTheJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
 	testMovingInPlace(t, func(deletes bool) stage {
-		cfg := locksOf("locks", layout.AWSLabs{})
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
 		cfg.DeleteOnRelease = deletes
 		return stage{cfg}
 	})
@@ -178,7 +172,7 @@ func TestMovingFromTheJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
 
 func TestMovingFromDynamolockToNativeNeverHasTwoHolders(t *testing.T) {
 	testMovingInPlace(t, func(deletes bool) stage {
-		cfg := locksOf("locks", layout.Dynamolock{})
+		cfg := lab.ConfigOf("locks", layout.Dynamolock{})
 		cfg.DeleteOnRelease = deletes
 		return stage{cfg}
 	})
@@ -195,7 +189,7 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) (onlyOld, both, on
 	if err := table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}); err != nil {
 		t.Fatal(err)
 	}
-	old, native := locksOf("old", l), locksOf("locks", layout.Native{})
+	old, native := lab.ConfigOf("old", l), lab.ConfigOf("locks", layout.Native{})
 	return stage{old}, stage{old, native}, stage{native}
 }
 
@@ -247,9 +241,9 @@ func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				ttlOn(t, w)
-				native, _ := w.Client(locksOf("locks", layout.Native{}))
+				native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 				defer native.Close(t.Context())
-				shared, _ := w.Client(locksOf("locks", l))
+				shared, _ := w.Client(lab.ConfigOf("locks", l))
 				defer shared.Close(t.Context())
 				first := w.Acquire(native, "job")
 				w.Release(first)

@@ -68,7 +68,7 @@ func (d *dynamolock) release(key string) error {
 
 func TestMovingBackDynamolockFailsOnEachKeyThatNativeWroteLast(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		native, _ := w.Client(locksOf("locks", layout.Native{}))
+		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
 		w.Release(w.Acquire(native, "job"))
 		peer := &dynamolock{w: w, owner: "go-1"}
@@ -80,10 +80,10 @@ func TestMovingBackDynamolockFailsOnEachKeyThatNativeWroteLast(t *testing.T) {
 
 func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		native, _ := w.Client(locksOf("locks", layout.Native{}))
+		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
 		w.Release(w.Acquire(native, "job", leasehold.WithData([]byte("state"))))
-		shared, _ := w.Client(locksOf("locks", layout.Dynamolock{}))
+		shared, _ := w.Client(lab.ConfigOf("locks", layout.Dynamolock{}))
 		defer shared.Close(t.Context())
 		rewritten := w.Acquire(shared, "job", leasehold.IfExists())
 		w.Release(rewritten)
@@ -120,7 +120,7 @@ func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
-		native, _ := w.Client(locksOf("locks", layout.Native{}))
+		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
 		peer := &dynamolock{w: w, owner: "go-1"}
 		if err := peer.acquire("job"); err != nil {

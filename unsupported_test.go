@@ -36,7 +36,7 @@ func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	} {
 		t.Run(c.layout.Name()+", "+c.feature, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				client, wire := w.Client(locksOf("locks", c.layout))
+				client, wire := w.Client(lab.ConfigOf("locks", c.layout))
 				defer client.Close(t.Context())
 				_, err := client.Acquire(t.Context(), "job", c.ask)
 				var unsupported *leasehold.UnsupportedError
@@ -58,7 +58,7 @@ func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
 
 func TestRetentionIsRefusedWhereNoReleasedRecordCouldExpire(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
-		cfg := locksOf("locks", l)
+		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour
 		var unsupported *leasehold.UnsupportedError
 		if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: l.Name(), Feature: "Retention"}) {

@@ -98,7 +98,7 @@ func TestAWatchIsOfOneSortKey(t *testing.T) {
 		if err := table.Create(t.Context(), w.DB, spec); err != nil {
 			t.Fatal(err)
 		}
-		c, _ := w.Client(locksOf(spec.Name, spec.Layout))
+		c, _ := w.Client(lab.ConfigOf(spec.Name, spec.Layout))
 		lock := w.Acquire(c, "job", leasehold.WithSortKey("1"))
 		defer w.Release(lock)
 		for sort, held := range map[string]bool{"1": true, "2": false} {

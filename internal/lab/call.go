@@ -15,6 +15,15 @@ type Call struct {
 	Body []byte
 }
 
+// Ops are the operations of requests, in their order.
+func Ops(calls []Call) []string {
+	var out []string
+	for _, c := range calls {
+		out = append(out, c.Op)
+	}
+	return out
+}
+
 // Grants reports whether the request asks for a grant, or for several.
 func (c Call) Grants() bool {
 	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists")) || c.GrantsReader()

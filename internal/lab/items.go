@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
 )
 
 // Item reads a record as it is; nil: there is none.
@@ -85,6 +87,17 @@ func Number(item map[string]types.AttributeValue, name string) string {
 		return n.Value
 	}
 	return ""
+}
+
+// HeldAmong lists the keys that the table shows held.
+func (w *World) HeldAmong(keys []leasehold.Key) []string {
+	var held []string
+	for _, key := range keys {
+		if item := w.Item(key.Partition); item != nil && Text(item, "isReleased") == "" {
+			held = append(held, key.Partition)
+		}
+	}
+	return held
 }
 
 // Steal has somebody else hold the key, whatever its holder believes.

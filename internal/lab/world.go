@@ -89,6 +89,13 @@ func Config() leasehold.Config {
 	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 }
 
+// ConfigOf is a Config with that table and layout.
+func ConfigOf(table string, l layout.Layout) leasehold.Config {
+	cfg := Config()
+	cfg.Table, cfg.Layout = table, l
+	return cfg
+}
+
 // SharedConfig has all locks of a client renewed as one.
 func SharedConfig() leasehold.Config {
 	cfg := Config()

@@ -1,4 +1,4 @@
-package leasehold_test
+package rwlock_test
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func readersOf(w *lab.World, key string) int {
 	return len(records)
 }
 
-// getAll lists who holds a key.
+// holdersOf lists who holds a key.
 func holdersOf(w *lab.World, key string) (held []leasehold.Record, err error) {
 	c, _ := w.Client(lab.Config())
 	for r, err := range c.List(w.T.Context(), leasehold.ListPrefix(key)) {

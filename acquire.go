@@ -88,28 +88,28 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		return c.granted(ctx, h, began, 0, true)
 	}
 
-	s := newSeeker(ctx, c, want, given.Delay)
-	c.detach(s.run)
-	if ended := c.await(ctx, s.done); ended != nil && s.abandon() {
-		c.cleanUp(want, s.done)
-		err := c.waitEnded(want, s.holder.Load(), ended, s.lastErr.Load())
+	w := newWaiter(ctx, c, want, given.Delay)
+	c.detach(w.run)
+	if ended := c.await(ctx, w.done); ended != nil && w.abandon() {
+		c.cleanUp(want, w.done)
+		err := c.waitEnded(want, w.holder.Load(), ended, w.lastErr.Load())
 		if held, ok := err.(*HeldError); ok { // made just now, never wrapped
-			held.others = int(s.others.Load())
+			held.others = int(w.others.Load())
 		}
 		c.gaveUp(ctx, want.key, began, 0, err)
 		return nil, err
 	}
-	<-s.done
-	if s.err != nil {
-		c.gaveUp(ctx, want.key, began, s.requests, s.err)
-		return nil, s.err
+	<-w.done
+	if w.err != nil {
+		c.gaveUp(ctx, want.key, began, w.requests, w.err)
+		return nil, w.err
 	}
-	return c.granted(ctx, s.granted, began, s.requests, false)
+	return c.granted(ctx, w.granted, began, w.requests, false)
 }
 
 // awaitTurn takes a place in the local line and waits for its turn.
 func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
-	w := c.newWaiter(ctx, want, nil)
+	w := c.newLineWaiter(ctx, want, nil)
 	c.lines.Join(w)
 	if holder := c.lines.Holder(want.key); holder != nil {
 		c.emitOr(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder}, func() { c.leaveLine(want, w) })
@@ -155,7 +155,7 @@ func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
 }
 
 // leaveLine takes a waiter out of its line, and passes on the turn it may have.
-func (c *Client) leaveLine(want *request, w *waiter) {
+func (c *Client) leaveLine(want *request, w *lineWaiter) {
 	if given, had := c.lines.Leave(w); had {
 		c.refuse(want, given)
 	}

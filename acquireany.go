@@ -76,7 +76,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 }
 
 // picking seeks one of several keys on behalf of one AcquireAny call. Like
-// seeker it runs on a goroutine of its own.
+// waiter it runs on a goroutine of its own.
 type picking struct {
 	inTheWay atomic.Pointer[RecordError] // of one of the keys, which cannot be had for it
 	c        *Client
@@ -92,8 +92,8 @@ type picking struct {
 // choice is one of the keys. It is sought only while it has the turn of its
 // local line.
 type choice struct {
-	*seeker
-	place *waiter       // in the local line
+	*waiter
+	place *lineWaiter   // in the local line
 	ready bool          // has its turn
 	from  time.Duration // monotonic: other processes have theirs before
 	err   error         // why it cannot be had
@@ -103,9 +103,9 @@ func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
 	p := &picking{c: c, effort: newEffort(ctx), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
 		want.oneOfSeveral = true
-		s := &seeker{c: c, want: want, effort: p.effort}
+		s := &waiter{c: c, want: want, effort: p.effort}
 		s.view = decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
-		p.parts = append(p.parts, &choice{seeker: s, place: c.newWaiter(ctx, want, p.turns)})
+		p.parts = append(p.parts, &choice{waiter: s, place: c.newLineWaiter(ctx, want, p.turns)})
 	}
 	return p
 }

@@ -19,14 +19,14 @@ import (
 const maxRefusals = 5
 
 // gathering seeks several keys on behalf of one AcquireAll call, from the
-// moment the call has its turn in each local line. Like seeker it runs on a
+// moment the call has its turn in each local line. Like waiter it runs on a
 // goroutine of its own.
 type gathering struct {
 	c     *Client
-	parts []*seeker              // in order of their keys
+	parts []*waiter              // in order of their keys
 	sent  int                    // requests of all parts together
-	at    atomic.Pointer[seeker] // the part that is waited for, for the caller
-	turns map[*seeker]bool       // the parts that have the turn of their local line
+	at    atomic.Pointer[waiter] // the part that is waited for, for the caller
+	turns map[*waiter]bool       // the parts that have the turn of their local line
 
 	*effort
 	inHand  []*holding // taken one by one so far; effort.mu guards it
@@ -35,9 +35,9 @@ type gathering struct {
 }
 
 func newGathering(ctx context.Context, c *Client, wants []*request) *gathering {
-	g := &gathering{c: c, effort: newEffort(ctx), turns: map[*seeker]bool{}}
+	g := &gathering{c: c, effort: newEffort(ctx), turns: map[*waiter]bool{}}
 	for _, want := range wants {
-		g.parts = append(g.parts, &seeker{c: c, want: want, effort: g.effort})
+		g.parts = append(g.parts, &waiter{c: c, want: want, effort: g.effort})
 	}
 	g.at.Store(g.parts[0])
 	return g
@@ -45,8 +45,8 @@ func newGathering(ctx context.Context, c *Client, wants []*request) *gathering {
 
 func (g *gathering) requests() int {
 	n := g.sent
-	for _, s := range g.parts {
-		n += s.requests
+	for _, part := range g.parts {
+		n += part.requests
 	}
 	return n
 }
@@ -66,10 +66,10 @@ func (g *gathering) run() {
 		g.passTurns()
 		return
 	}
-	for i, s := range g.parts {
+	for i, part := range g.parts {
 		// An earlier attempt may land yet, once the key is free again.
-		g.c.leaveUnsettled(s.want.key, attempts.Versions(s.tried.Unanswered()))
-		g.c.lines.Granted(s.want.key, held[i])
+		g.c.leaveUnsettled(part.want.key, attempts.Versions(part.tried.Unanswered()))
+		g.c.lines.Granted(part.want.key, held[i])
 	}
 	g.granted = held
 }
@@ -78,8 +78,8 @@ func (g *gathering) run() {
 // waits. What it returns with an error is still to be given back.
 func (g *gathering) gather() ([]*holding, error) {
 	began := g.c.now()
-	for _, s := range g.parts {
-		s.view = decide.View{PollMin: g.c.cfg.PollMin, PollMax: g.c.cfg.PollMax}
+	for _, part := range g.parts {
+		part.view = decide.View{PollMin: g.c.cfg.PollMin, PollMax: g.c.cfg.PollMax}
 	}
 	together := len(g.parts) > 1 && len(g.parts) <= attempts.MaxTransact
 	pauses := g.c.waitPauses()
@@ -133,7 +133,7 @@ func (g *gathering) again(began decide.Instant, pauses *attempts.Pauses) error {
 // first that is, then for the next.
 func (g *gathering) awaitFree(began decide.Instant) error {
 	pauses := g.c.waitPauses()
-	var waitsFor *seeker
+	var waitsFor *waiter
 	for {
 		if at, err := g.watchSessions(); err != nil {
 			if err := g.failed(at, err, began, &pauses); err != nil {
@@ -141,19 +141,19 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 			}
 			continue
 		}
-		s, move, wait := g.blocked()
+		part, move, wait := g.blocked()
 		if g.life.Err() != nil {
 			return ErrClosed // nobody reads it
 		}
-		if s == nil {
+		if part == nil {
 			return nil
 		}
-		if s.want.noWait {
-			return s.held()
+		if part.want.noWait {
+			return part.held()
 		}
-		if waitsFor != s {
-			waitsFor = s
-			if err := g.waitFor(s); err != nil {
+		if waitsFor != part {
+			waitsFor = part
+			if err := g.waitFor(part); err != nil {
 				return err
 			}
 			continue // it may have been free meanwhile
@@ -162,8 +162,8 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 		if g.life.Err() != nil || move == decide.TakeOver {
 			continue // to a look at the clock: at its holder's death the key is not blocked any more
 		}
-		if err := s.look(); err != nil {
-			if err := g.failed(s, err, began, &pauses); err != nil {
+		if err := part.look(); err != nil {
+			if err := g.failed(part, err, began, &pauses); err != nil {
 				return err
 			}
 			continue
@@ -174,24 +174,24 @@ func (g *gathering) awaitFree(began decide.Instant) error {
 
 // failed pauses after a read of part s without success; an error ends the
 // gathering.
-func (g *gathering) failed(s *seeker, err error, began decide.Instant, pauses *attempts.Pauses) error {
+func (g *gathering) failed(part *waiter, err error, began decide.Instant, pauses *attempts.Pauses) error {
 	f := attempts.FailureOf(err)
 	if f == nil {
 		return err
 	}
-	s.fails(f.Err)
+	part.fails(f.Err)
 	if f.Cause == decide.Refused {
-		return opError("acquire", g.c.cfg.Table, s.want.key, f.Err)
+		return opError("acquire", g.c.cfg.Table, part.want.key, f.Err)
 	}
 	return g.again(began, pauses)
 }
 
 // watchSessions enters until when the holders' sessions keep them alive, and
 // says of which part the error is if that cannot be told.
-func (g *gathering) watchSessions() (*seeker, error) {
-	for _, s := range g.parts {
-		if err := s.watchSession(); err != nil {
-			return s, err
+func (g *gathering) watchSessions() (*waiter, error) {
+	for _, part := range g.parts {
+		if err := part.watchSession(); err != nil {
+			return part, err
 		}
 	}
 	return nil, nil
@@ -199,11 +199,11 @@ func (g *gathering) watchSessions() (*seeker, error) {
 
 // blocked returns the first part that cannot be taken now, and what to do about
 // it.
-func (g *gathering) blocked() (*seeker, decide.Move, time.Duration) {
+func (g *gathering) blocked() (*waiter, decide.Move, time.Duration) {
 	now, u := g.c.now().Mono, g.c.chance()
-	for _, s := range g.parts {
-		if move, wait := decide.Next(s.view, now, u); move == decide.Look || wait > 0 {
-			return s, move, wait
+	for _, part := range g.parts {
+		if move, wait := decide.Next(part.view, now, u); move == decide.Look || wait > 0 {
+			return part, move, wait
 		}
 	}
 	return nil, decide.Take, 0
@@ -215,15 +215,15 @@ func (g *gathering) blocked() (*seeker, decide.Move, time.Duration) {
 func (g *gathering) take() ([]*holding, error) {
 	now := g.c.now().Mono
 	over := make([]bool, len(g.parts))
-	for i, s := range g.parts {
-		move, _ := decide.Next(s.view, now, 0)
+	for i, part := range g.parts {
+		move, _ := decide.Next(part.view, now, 0)
 		over[i] = move == decide.TakeOver
-		err := s.ready(over[i])
+		err := part.ready(over[i])
 		if errors.Is(err, errSessionLives) {
 			return nil, &attempts.Failure{Cause: decide.Unreachable, Err: err}
 		}
 		if f := attempts.FailureOf(err); f != nil {
-			s.fails(f.Err)
+			part.fails(f.Err)
 		}
 		if err != nil {
 			return nil, err
@@ -231,15 +231,15 @@ func (g *gathering) take() ([]*holding, error) {
 	}
 	made := make([]attempt, len(g.parts))
 	parts := make([]attempts.Part[attempt], len(g.parts))
-	for i, s := range g.parts {
-		s.session = g.parts[len(g.parts)-1].session // one for all, if it changed meanwhile
-		a, w := s.next(over[i])
-		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &s.tried, Attempt: a, Write: w}
+	for i, part := range g.parts {
+		part.session = g.parts[len(g.parts)-1].session // one for all, if it changed meanwhile
+		a, w := part.next(over[i])
+		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &part.tried, Attempt: a, Write: w}
 	}
 	g.sent++
 	t, err := attempts.Together(context.WithoutCancel(g.life), g.c.requests, g.parts[0].want.grantWithin(g.parts[0].session), parts)
-	for _, s := range g.parts {
-		s.limit()
+	for _, part := range g.parts {
+		part.limit()
 	}
 	switch {
 	case t.Effect == decide.Applied:
@@ -267,21 +267,21 @@ func (g *gathering) take() ([]*holding, error) {
 // refused looks at the records that a transaction of grants met. One that shows
 // this very attempt says that all of it was applied: it was delivered twice.
 func (g *gathering) refused(made []attempt, reasons []decide.Reason) (applied bool, err error) {
-	for i, s := range g.parts {
+	for i, part := range g.parts {
 		if reasons[i].Cause != decide.ConditionFailed {
 			continue
 		}
 		item := reasons[i].Old
 		if item == nil { // there is none, or the engine does not return it
 			var err error
-			if item, err = g.c.requests.Read(context.WithoutCancel(g.life), protocol.Key(s.want.key)); err != nil {
+			if item, err = g.c.requests.Read(context.WithoutCancel(g.life), protocol.Key(part.want.key)); err != nil {
 				continue // unknown as before
 			}
 		}
-		if err := s.met(item); err != nil {
+		if err := part.met(item); err != nil {
 			return false, err
 		}
-		applied = applied || s.seen != nil && s.seen.Version == made[i].version
+		applied = applied || part.seen != nil && part.seen.Version == made[i].version
 	}
 	return applied, nil
 }
@@ -294,8 +294,8 @@ var errTooLate = errors.New("half of its trust is over")
 // when half of that is gone, another takes its place.
 func (g *gathering) confirm(made []attempt) ([]*holding, error) {
 	keys := make([]Key, len(g.parts))
-	for i, s := range g.parts {
-		keys[i] = s.want.key
+	for i, part := range g.parts {
+		keys[i] = part.want.key
 	}
 	var items map[Key]protocol.Item
 	worthHaving := func() bool { return made[0].isWorthHaving(g.parts[0].want.timing, g.c.now()) }
@@ -329,18 +329,18 @@ func (g *gathering) confirm(made []attempt) ([]*holding, error) {
 // anything is waited for.
 func (g *gathering) hold(attempts []attempt, items map[Key]protocol.Item) ([]*holding, error) {
 	records := make([]Record, len(g.parts))
-	for i, s := range g.parts {
+	for i, part := range g.parts {
 		var err error
-		item := items[s.want.key]
+		item := items[part.want.key]
 		if item != nil {
-			records[i], err = g.c.decode(s.want.key, item)
+			records[i], err = g.c.decode(part.want.key, item)
 		}
 		if err == nil && item != nil && records[i].Grant == attempts[i].version && !records[i].Released {
 			continue
 		}
 		g.note(attempts)
 		if err == nil {
-			err = s.see(item)
+			err = part.see(item)
 		}
 		if err == nil {
 			g.disown()
@@ -348,16 +348,16 @@ func (g *gathering) hold(attempts []attempt, items map[Key]protocol.Item) ([]*ho
 		return nil, err
 	}
 	held := make([]*holding, len(g.parts))
-	for i, s := range g.parts {
-		held[i] = s.hold(attempts[i], records[i])
+	for i, part := range g.parts {
+		held[i] = part.hold(attempts[i], records[i])
 	}
 	return held, nil
 }
 
 // note remembers a transaction without an answer.
 func (g *gathering) note(attempts []attempt) {
-	for i, s := range g.parts {
-		s.note(attempts[i])
+	for i, part := range g.parts {
+		part.note(attempts[i])
 	}
 }
 
@@ -366,10 +366,10 @@ func (g *gathering) note(attempts []attempt) {
 // never treated as held, since its release may still be on its way.
 func (g *gathering) disown() {
 	var wg sync.WaitGroup
-	for _, s := range g.parts {
-		tried := s.tried.Keep(0)
-		g.c.leaveUnsettled(s.want.key, attempts.Versions(tried))
-		wg.Go(func() { g.c.freeUnsettled(g.life, s.want, tried) })
+	for _, part := range g.parts {
+		tried := part.tried.Keep(0)
+		g.c.leaveUnsettled(part.want.key, attempts.Versions(tried))
+		wg.Go(func() { g.c.freeUnsettled(g.life, part.want, tried) })
 	}
 	wg.Wait()
 }
@@ -385,8 +385,8 @@ func (g *gathering) inOrder() ([]*holding, error) {
 			return nil, err
 		}
 		if !slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
-			for i, s := range g.parts {
-				if s.want.manual {
+			for i, part := range g.parts {
+				if part.want.manual {
 					held[i].lease.ByHand()
 				}
 			}
@@ -399,24 +399,24 @@ func (g *gathering) inOrder() ([]*holding, error) {
 // takeInOrder takes one key after the other, until one is refused or lost.
 func (g *gathering) takeInOrder() ([]*holding, error) {
 	var held []*holding
-	for i, s := range g.parts {
+	for i, part := range g.parts {
 		g.takes(held)
 		for _, later := range g.parts[i+1:] {
 			g.passTurn(later)
 		}
-		if err := g.takeTurn(s); err != nil {
+		if err := g.takeTurn(part); err != nil {
 			return held, err
 		}
-		manual := s.want.manual
-		s.want.manual = false
-		h, err := s.seek()
-		s.want.manual = manual
+		manual := part.want.manual
+		part.want.manual = false
+		h, err := part.seek()
+		part.want.manual = manual
 		if err != nil {
 			return held, err
 		}
 		held = append(held, h)
 		r := h.currentRecord()
-		g.c.lines.ReportHolder(s.want.key, &r) // those who do not want to wait need not
+		g.c.lines.ReportHolder(part.want.key, &r) // those who do not want to wait need not
 		if slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
 			break
 		}

@@ -10,63 +10,63 @@ import "github.com/leasehold-go/leasehold/internal/attempts"
 // them; its line was waited in, and only its turn is taken now.
 func (g *gathering) takeTurns() (bool, error) {
 	var missing []Key
-	for _, s := range g.parts {
-		if !g.turns[s] {
-			missing = append(missing, s.want.key)
+	for _, part := range g.parts {
+		if !g.turns[part] {
+			missing = append(missing, part.want.key)
 		}
 	}
 	busy, all := g.c.lines.TakeAll(missing...)
-	for _, s := range g.parts {
+	for _, part := range g.parts {
 		if all {
-			g.turns[s] = true
-		} else if busy == s.want.key {
-			return false, g.waitFor(s)
+			g.turns[part] = true
+		} else if busy == part.want.key {
+			return false, g.waitFor(part)
 		}
 	}
 	return true, nil
 }
 
 // waitFor takes the turn of s, and has no other while it waits.
-func (g *gathering) waitFor(s *seeker) error {
+func (g *gathering) waitFor(part *waiter) error {
 	for _, other := range g.parts {
-		if other != s {
+		if other != part {
 			g.passTurn(other)
 		}
 	}
-	return g.takeTurn(s)
+	return g.takeTurn(part)
 }
 
 // takeTurn waits for the turn of s, and lets other processes have theirs first.
-func (g *gathering) takeTurn(s *seeker) error {
-	g.at.Store(s)
-	if g.turns[s] {
+func (g *gathering) takeTurn(part *waiter) error {
+	g.at.Store(part)
+	if g.turns[part] {
 		return nil
 	}
-	given, err := g.c.awaitTurn(g.life, s.want)
+	given, err := g.c.awaitTurn(g.life, part.want)
 	if err != nil {
 		return err
 	}
-	g.turns[s] = true
+	g.turns[part] = true
 	attempts.Wait(g.life, given.Delay)
 	return nil
 }
 
 func (g *gathering) passTurns() {
-	for _, s := range g.parts {
-		g.passTurn(s)
+	for _, part := range g.parts {
+		g.passTurn(part)
 	}
 }
 
-func (g *gathering) passTurn(s *seeker) {
-	if g.turns[s] {
-		delete(g.turns, s)
-		g.c.lines.Pass(s.want.key, nil)
+func (g *gathering) passTurn(part *waiter) {
+	if g.turns[part] {
+		delete(g.turns, part)
+		g.c.lines.Pass(part.want.key, nil)
 	}
 }
 
 // waitsFor returns the part that is waited for, and who holds its key: another
 // goroutine, or somebody elsewhere; nil: that is not known.
-func (g *gathering) waitsFor() (*seeker, *Record) {
+func (g *gathering) waitsFor() (*waiter, *Record) {
 	at := g.at.Load()
 	if r := g.c.lines.Holder(at.want.key); r != nil {
 		return at, r

@@ -8,9 +8,9 @@ import (
 
 // In the lines of a client calls wait for keys, and a holding has one in hand.
 type (
-	lines  = line.Lines[Key, caller, *holding, Record]
-	waiter = line.Waiter[Key, caller, *holding, Record]
-	turn   = line.Turn[Key, caller, *holding, Record]
+	lines      = line.Lines[Key, caller, *holding, Record]
+	lineWaiter = line.Waiter[Key, caller, *holding, Record]
+	turn       = line.Turn[Key, caller, *holding, Record]
 )
 
 // caller is a call that waits for a key.
@@ -26,9 +26,9 @@ func newLines(cfg Config) *lines {
 	})
 }
 
-// newWaiter returns a waiter for the key of a request, which gets its turn on
+// newLineWaiter returns a waiter for the key of a request, which gets its turn on
 // turns; nil: on a channel of its own.
-func (c *Client) newWaiter(ctx context.Context, want *request, turns chan turn) *waiter {
+func (c *Client) newLineWaiter(ctx context.Context, want *request, turns chan turn) *lineWaiter {
 	wishes := line.Wishes{NoWait: want.noWait, OneOfSeveral: want.oneOfSeveral}
 	return c.lines.NewWaiter(want.key, caller{ctx, want}, wishes, turns)
 }

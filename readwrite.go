@@ -49,7 +49,7 @@ func (h *holding) readersFirst() time.Duration {
 	return decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1) + 2*h.c.cfg.PollMin
 }
 
-// crowd is what a seeker knows of a key that several may hold.
+// crowd is what a waiter knows of a key that several may hold.
 type crowd struct {
 	absent  bool // there was no record
 	by      protocol.Blockers
@@ -68,59 +68,59 @@ type blocker struct {
 }
 
 // seeSide is see for a key that several may hold.
-func (s *seeker) seeSide(item protocol.Item) error {
-	now := s.c.now()
-	s.view.Known, s.view.Free, s.view.Ours = true, true, false
-	s.crowd.absent, s.crowd.all = item == nil, nil
-	s.crowd.by = protocol.Blockers{}
-	before := s.seen
-	s.seen = nil
+func (w *waiter) seeSide(item protocol.Item) error {
+	now := w.c.now()
+	w.view.Known, w.view.Free, w.view.Ours = true, true, false
+	w.crowd.absent, w.crowd.all = item == nil, nil
+	w.crowd.by = protocol.Blockers{}
+	before := w.seen
+	w.seen = nil
 	if item == nil {
 		return nil
 	}
-	by, err := s.want.side.Blockers(item, time.Now())
+	by, err := w.want.side.Blockers(item, time.Now())
 	if err != nil {
-		return s.c.recordError(s.want.key, item, err)
+		return w.c.recordError(w.want.key, item, err)
 	}
-	s.crowd.by = by
-	s.others.Store(0)
+	w.crowd.by = by
+	w.others.Store(0)
 	if by.Any {
-		s.others.Store(int32(len(by.By) - 1))
+		w.others.Store(int32(len(by.By) - 1))
 	}
-	s.view.Grant = math.MaxInt64
+	w.view.Grant = math.MaxInt64
 	var watched []entryKey
 	for _, r := range by.By {
-		if slices.Contains(attempts.Versions(s.crowd.intents), r.Version) {
+		if slices.Contains(attempts.Versions(w.crowd.intents), r.Version) {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
-		if b.ours = s.c.isUnsettled(s.want.key, b.Version) || slices.Contains(s.tried.Versions(), b.Version); !b.ours {
-			v := s.c.observeEntry(b.Record, now)
+		if b.ours = w.c.isUnsettled(w.want.key, b.Version) || slices.Contains(w.tried.Versions(), b.Version); !b.ours {
+			v := w.c.observeEntry(b.Record, now)
 			watched = append(watched, entryKeyOf(b.Record))
 			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
-			s.view.Grant = min(s.view.Grant, v.Granted)
+			w.view.Grant = min(w.view.Grant, v.Granted)
 		}
-		s.crowd.all = append(s.crowd.all, b)
+		w.crowd.all = append(w.crowd.all, b)
 	}
-	s.crowd.entries.Only(watched...)
-	last, first := s.crowd.lastToGo()
+	w.crowd.entries.Only(watched...)
+	last, first := w.crowd.lastToGo()
 	if last == nil {
 		return nil
 	}
-	s.view.Free = false
+	w.view.Free = false
 	decisive := last
 	if by.Any {
 		decisive = first
 	}
-	s.view.Dead, s.view.Ours = decisive.dead, decisive.ours
-	seen := s.crowd.all[0].Record
-	if seen.mode == protocol.ModeReadersFirst && len(s.crowd.all) > 1 {
-		seen = s.crowd.all[1].Record // somebody to be named
+	w.view.Dead, w.view.Ours = decisive.dead, decisive.ours
+	seen := w.crowd.all[0].Record
+	if seen.mode == protocol.ModeReadersFirst && len(w.crowd.all) > 1 {
+		seen = w.crowd.all[1].Record // somebody to be named
 	}
-	s.seen = &seen
-	s.holder.Store(&seen)
-	if changed := before == nil || grantIDOf(*before) != grantIDOf(seen); changed && !s.view.Ours {
-		s.c.emit(s.life, Event{Kind: EventWaiting, Key: s.want.key, Holder: &seen})
+	w.seen = &seen
+	w.holder.Store(&seen)
+	if changed := before == nil || grantIDOf(*before) != grantIDOf(seen); changed && !w.view.Ours {
+		w.c.emit(w.life, Event{Kind: EventWaiting, Key: w.want.key, Holder: &seen})
 	}
 	return nil
 }
@@ -145,14 +145,14 @@ func (w *crowd) gone(now time.Duration) []blocker {
 }
 
 // nextSide is next for a key that several may hold.
-func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
-	a := s.c.newAttempt(s.want.timing.Lease)
-	g := s.c.grantOf(s.want, a)
-	g.Create = s.crowd.absent && !s.want.ifExists
-	g.Takeable, g.Intents = s.tried.Versions(), attempts.Versions(s.crowd.intents)
+func (w *waiter) nextSide(over bool) (attempt, *protocol.Write) {
+	a := w.c.newAttempt(w.want.timing.Lease)
+	g := w.c.grantOf(w.want, a)
+	g.Create = w.crowd.absent && !w.want.ifExists
+	g.Takeable, g.Intents = w.tried.Versions(), attempts.Versions(w.crowd.intents)
 	if over {
-		gone := s.crowd.gone(a.sent.Mono)
-		if s.crowd.by.Any {
+		gone := w.crowd.gone(a.sent.Mono)
+		if w.crowd.by.Any {
 			gone = gone[:min(len(gone), 1)] // a condition that names them all would be too long
 		}
 		for _, b := range gone {
@@ -162,24 +162,24 @@ func (s *seeker) nextSide(over bool) (attempt, *protocol.Write) {
 			}
 		}
 	}
-	for _, r := range s.crowd.spent {
+	for _, r := range w.crowd.spent {
 		if !slices.ContainsFunc(g.Dead, func(dead protocol.Record) bool { return dead.Grant == r.Grant }) {
 			g.Dead = append(g.Dead, r.protocol())
 		}
 	}
-	return a, s.want.side.Grant(g)
+	return a, w.want.side.Grant(g)
 }
 
 // showsSide returns the attempt whose entry a row shows, if it is worth having:
 // while half its trust is left. Of those to write only the last may be: one before
 // it is named by later ones, which may be applied yet.
-func (s *seeker) showsSide(item protocol.Item, sent []attempt) (attempt, bool) {
-	if s.want.mode == protocol.ModeWrite {
+func (w *waiter) showsSide(item protocol.Item, sent []attempt) (attempt, bool) {
+	if w.want.mode == protocol.ModeWrite {
 		sent = sent[len(sent)-1:]
 	}
 	for _, a := range sent {
-		r, err := s.decode(a.version, item)
-		if err == nil && !r.Released && r.Grant == a.version && a.isWorthHaving(s.want.timing, s.c.now()) {
+		r, err := w.decode(a.version, item)
+		if err == nil && !r.Released && r.Grant == a.version && a.isWorthHaving(w.want.timing, w.c.now()) {
 			return a, true
 		}
 	}
@@ -187,91 +187,91 @@ func (s *seeker) showsSide(item protocol.Item, sent []attempt) (attempt, bool) {
 }
 
 // spend enters the entries of own attempts to read that are not worth having.
-func (s *seeker) spend(r attempts.Result[attempt]) {
-	s.crowd.spent = nil
-	if r.Item == nil || s.want.mode != protocol.ModeRead {
+func (w *waiter) spend(r attempts.Result[attempt]) {
+	w.crowd.spent = nil
+	if r.Item == nil || w.want.mode != protocol.ModeRead {
 		return
 	}
-	for _, a := range append(s.tried.Unanswered(), r.Attempt) {
-		if entry, err := s.decode(a.version, r.Item); err == nil && !entry.Released && entry.Grant == a.version {
-			s.crowd.spent = append(s.crowd.spent, entry)
+	for _, a := range append(w.tried.Unanswered(), r.Attempt) {
+		if entry, err := w.decode(a.version, r.Item); err == nil && !entry.Released && entry.Grant == a.version {
+			w.crowd.spent = append(w.crowd.spent, entry)
 		}
 	}
 }
 
 // untilIntent is how long it is until the intent is to be posted or renewed.
-func (s *seeker) untilIntent() time.Duration {
-	if s.intention(attempt{}) == nil {
+func (w *waiter) untilIntent() time.Duration {
+	if w.intention(attempt{}) == nil {
 		return math.MaxInt64
 	}
-	return max(s.crowd.due-s.c.now().Mono, 0)
+	return max(w.crowd.due-w.c.now().Mono, 0)
 }
 
 // intention spells the intent to be granted; nil: none is called for.
-func (s *seeker) intention(a attempt) *protocol.Write {
-	if s.want.side == nil || s.want.noWait || len(s.crowd.all) == 0 {
+func (w *waiter) intention(a attempt) *protocol.Write {
+	if w.want.side == nil || w.want.noWait || len(w.crowd.all) == 0 {
 		return nil
 	}
-	g := s.c.grantOf(s.want, a)
-	g.Intents = attempts.Versions(s.crowd.intents)
-	for _, b := range s.crowd.gone(s.c.now().Mono) {
+	g := w.c.grantOf(w.want, a)
+	g.Intents = attempts.Versions(w.crowd.intents)
+	for _, b := range w.crowd.gone(w.c.now().Mono) {
 		if b.mode == protocol.ModeIntent {
 			g.Dead = append(g.Dead, b.protocol())
 		}
 	}
-	return s.want.side.Intend(s.crowd.by, g)
+	return w.want.side.Intend(w.crowd.by, g)
 }
 
 // intend posts or renews the intent if it is due.
-func (s *seeker) intend() error {
-	if s.untilIntent() > 0 {
+func (w *waiter) intend() error {
+	if w.untilIntent() > 0 {
 		return nil
 	}
-	s.requests++
+	w.requests++
 	var tried attempts.Sequence[attempt] // all that it names are in crowd.intents
-	r := tried.Try(context.WithoutCancel(s.life), s.c.requests, attempts.Operation[attempt]{
-		Key: protocol.Key(s.want.key),
+	r := tried.Try(context.WithoutCancel(w.life), w.c.requests, attempts.Operation[attempt]{
+		Key: protocol.Key(w.want.key),
 		Next: func() (attempt, *protocol.Write) {
-			a := s.c.newAttempt(s.want.timing.Lease)
-			return a, s.intention(a)
+			a := w.c.newAttempt(w.want.timing.Lease)
+			return a, w.intention(a)
 		},
-		Within: min(attempts.Limit, s.want.timing.Every),
+		Within: min(attempts.Limit, w.want.timing.Every),
 	})
-	s.crowd.due = s.c.now().Mono + s.c.cfg.PollMax
+	w.crowd.due = w.c.now().Mono + w.c.cfg.PollMax
 	switch r.Outcome {
 	case attempts.Applied:
-		s.intended(r.Attempt)
-		s.crowd.due = r.Attempt.sent.Mono + s.want.timing.Every
-		return s.see(r.Item)
+		w.intended(r.Attempt)
+		w.crowd.due = r.Attempt.sent.Mono + w.want.timing.Every
+		return w.see(r.Item)
 	case attempts.Rejected:
-		return s.see(r.Item)
+		return w.see(r.Item)
 	case attempts.Unanswered:
-		s.intended(r.Attempt)
+		w.intended(r.Attempt)
 	}
 	return r.Failure()
 }
 
 // intended remembers an intent that is there, or may come to be. The first has
 // given its name to all.
-func (s *seeker) intended(a attempt) {
-	if s.want.intended == nil {
-		s.want.intended = &a.sent
+func (w *waiter) intended(a attempt) {
+	if w.want.intended == nil {
+		w.want.intended = &a.sent
 	}
-	s.crowd.intents = append(s.crowd.intents, a)
-	if extra := len(s.crowd.intents) - attempts.MostUnanswered; extra > 0 {
-		s.c.unsettled.Add(s.want.key, attempts.Versions(s.crowd.intents[1:1+extra]), s.c.now().Mono)
-		s.crowd.intents = slices.Delete(s.crowd.intents, 1, 1+extra)
+	w.crowd.intents = append(w.crowd.intents, a)
+	if extra := len(w.crowd.intents) - attempts.MostUnanswered; extra > 0 {
+		w.c.unsettled.Add(w.want.key, attempts.Versions(w.crowd.intents[1:1+extra]), w.c.now().Mono)
+		w.crowd.intents = slices.Delete(w.crowd.intents, 1, 1+extra)
 	}
 }
 
-// withdraw removes the intent of a seeker that gives up. It is tried once: one
+// withdraw removes the intent of a waiter that gives up. It is tried once: one
 // that stays is dead after its lease.
-func (s *seeker) withdraw(ctx context.Context) {
-	if len(s.crowd.intents) == 0 {
+func (w *waiter) withdraw(ctx context.Context) {
+	if len(w.crowd.intents) == 0 {
 		return
 	}
-	hold := protocol.Hold{Key: protocol.Key(s.want.key), Owner: s.c.owner, Grants: attempts.Versions(s.crowd.intents)}
-	s.c.write(ctx, s.want.side.Withdraw(hold))
+	hold := protocol.Hold{Key: protocol.Key(w.want.key), Owner: w.c.owner, Grants: attempts.Versions(w.crowd.intents)}
+	w.c.write(ctx, w.want.side.Withdraw(hold))
 }
 
 // decodeAll reads an item as the records that it holds: of a read/write lock

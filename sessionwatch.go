@@ -176,47 +176,47 @@ func (w *sessionWatch) kill(ctx context.Context) (bool, error) {
 
 // sessionOf returns the watch of the session that the holder seen belongs to;
 // nil: it is renewed itself, or is an attempt of our own that nobody believes in.
-func (s *seeker) sessionOf() *sessionWatch {
-	proto, ok := s.c.proto.(protocol.Sharing)
-	if !ok || s.want.side != nil || s.seen == nil || s.seen.session == "" || s.view.Ours {
+func (w *waiter) sessionOf() *sessionWatch {
+	proto, ok := w.c.proto.(protocol.Sharing)
+	if !ok || w.want.side != nil || w.seen == nil || w.seen.session == "" || w.view.Ours {
 		return nil
 	}
-	return s.c.watchOf(proto, s.seen.session)
+	return w.c.watchOf(proto, w.seen.session)
 }
 
 // watchSession enters until when the holder's session keeps it alive: that alone
 // counts, however long its own record has stood still. Whoever waits lets others
 // read for him.
-func (s *seeker) watchSession() error {
-	w := s.sessionOf()
-	if w == nil {
+func (w *waiter) watchSession() error {
+	watch := w.sessionOf()
+	if watch == nil {
 		return nil
 	}
-	fresh := s.c.cfg.PollMax
-	if s.want.noWait {
+	fresh := w.c.cfg.PollMax
+	if w.want.noWait {
 		fresh = 0
 	}
-	deadAt, err := w.look(s.life, fresh)
+	deadAt, err := watch.look(w.life, fresh)
 	if err == nil {
-		s.requests++
-		s.view.Dead = deadAt
+		w.requests++
+		w.view.Dead = deadAt
 	}
 	return err
 }
 
 // endSession makes sure that the session of the holder seen is dead before one
 // of its locks is taken over; errSessionLives if it is not.
-func (s *seeker) endSession() error {
-	w := s.sessionOf()
-	if w == nil {
+func (w *waiter) endSession() error {
+	watch := w.sessionOf()
+	if watch == nil {
 		return nil
 	}
-	dead, err := w.kill(s.life)
-	s.requests++
+	dead, err := watch.kill(w.life)
+	w.requests++
 	if dead || err != nil {
 		return err
 	}
-	if err := s.watchSession(); err != nil { // renewed since: look at the clock anew
+	if err := w.watchSession(); err != nil { // renewed since: look at the clock anew
 		return err
 	}
 	return errSessionLives

@@ -154,7 +154,7 @@ func (e *orderError) Error() string {
 
 func (e *orderError) Is(target error) bool { return target == ErrDeadlock }
 
-// acquireAll gathers the keys. wants are in order.
+// acquireAll acquires the keys of wants, which are in order.
 func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, error) {
 	if len(wants) == 1 {
 		lock, err := c.acquire(ctx, wants[0])
@@ -164,32 +164,32 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 		return []*holding{lock.h}, nil
 	}
 	began := c.now()
-	g := newGathering(ctx, c, wants)
-	c.detach(g.run)
-	if ended := c.await(ctx, g.done); ended != nil && g.abandon() {
+	w := newAllWaiter(ctx, c, wants)
+	c.detach(w.run)
+	if ended := c.await(ctx, w.done); ended != nil && w.abandon() {
 		given := make(chan struct{})
 		c.detach(func() { // at once, whatever request is under way
 			defer close(given)
-			c.giveBack(g.taken())
-			<-g.done
+			c.giveBack(w.heldSoFar())
+			<-w.done
 		})
 		c.awaitGrace(given)
-		at, holder := g.waitsFor()
+		at, holder := w.waitsFor()
 		err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
 		c.gaveUp(ctx, at.want.key, began, 0, err)
 		return nil, err
 	}
-	<-g.done
-	if g.err != nil {
-		c.gaveUp(ctx, g.at.Load().want.key, began, g.requests(), g.err)
-		return nil, g.err
+	<-w.done
+	if w.err != nil {
+		c.gaveUp(ctx, w.at.Load().want.key, began, w.requests(), w.err)
+		return nil, w.err
 	}
-	return c.gathered(ctx, g.granted, began, g.requests(), false)
+	return c.grantedAll(ctx, w.granted, began, w.requests(), false)
 }
 
-// gathered ends an AcquireAll that was granted held. What Close may have come
+// grantedAll ends an AcquireAll that was granted held. What Close may have come
 // too early to see is given back.
-func (c *Client) gathered(ctx context.Context, held []*holding, began decide.Instant, requests int, local bool) ([]*holding, error) {
+func (c *Client) grantedAll(ctx context.Context, held []*holding, began decide.Instant, requests int, local bool) ([]*holding, error) {
 	if c.isClosing() {
 		c.detach(func() { c.giveBack(held) })
 		return nil, ErrClosed

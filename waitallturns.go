@@ -1,0 +1,75 @@
+package leasehold
+
+import "github.com/leasehold-go/leasehold/internal/attempts"
+
+// An allWaiter takes the turns of all its local lines at once. While it waits it
+// has only the turn of the key it waits for: goroutines of its client may acquire
+// the others, and so may other processes.
+
+// takeTurns takes the turns that are missing. False: another goroutine had one of
+// them. Then takeTurns waited in that line, and has that turn alone.
+func (w *allWaiter) takeTurns() (bool, error) {
+	var missing []Key
+	for _, part := range w.parts {
+		if !w.turns[part] {
+			missing = append(missing, part.want.key)
+		}
+	}
+	busy, all := w.c.lines.TakeAll(missing...)
+	for _, part := range w.parts {
+		if all {
+			w.turns[part] = true
+		} else if busy == part.want.key {
+			return false, w.waitFor(part)
+		}
+	}
+	return true, nil
+}
+
+// waitFor waits for the turn of part, and passes on all the others first.
+func (w *allWaiter) waitFor(part *waiter) error {
+	for _, other := range w.parts {
+		if other != part {
+			w.passTurn(other)
+		}
+	}
+	return w.takeTurn(part)
+}
+
+// takeTurn waits for the turn of part, and then as long as other processes go first.
+func (w *allWaiter) takeTurn(part *waiter) error {
+	w.at.Store(part)
+	if w.turns[part] {
+		return nil
+	}
+	given, err := w.c.awaitTurn(w.life, part.want)
+	if err != nil {
+		return err
+	}
+	w.turns[part] = true
+	attempts.Wait(w.life, given.Delay)
+	return nil
+}
+
+func (w *allWaiter) passTurns() {
+	for _, part := range w.parts {
+		w.passTurn(part)
+	}
+}
+
+func (w *allWaiter) passTurn(part *waiter) {
+	if w.turns[part] {
+		delete(w.turns, part)
+		w.c.lines.Pass(part.want.key, nil)
+	}
+}
+
+// waitsFor returns the part that is waited for and who holds its key, here or in
+// another process; nil if that is not known.
+func (w *allWaiter) waitsFor() (*waiter, *Record) {
+	at := w.at.Load()
+	if r := w.c.lines.Holder(at.want.key); r != nil {
+		return at, r
+	}
+	return at, at.holder.Load()
+}

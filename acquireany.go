@@ -12,15 +12,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// AcquireAny acquires one of keys, the first that is free in the order given.
-// While none is free it watches them all, by one read for up to 100 of them.
-// Options apply to every key. With NoWait the error is a *HeldError of the first
+// AcquireAny acquires one of keys: the first in the order given that is free. While
+// none is free it watches them all, with one read for up to 100 of them. Options apply to every key. With NoWait the error is a *HeldError of the first
 // key that is held.
 //
 // A key that ctx holds already is left out, unless Reentrant is given, which
-// shares that grant. The error is ErrDeadlock if there is none left that it could
-// wait for, since the others sort below a key of a Group that ctx belongs to; with
-// NoWait the order does not matter.
+// shares that grant. Without NoWait, a key that sorts below a key of a Group that
+// ctx belongs to could make it wait for ever. If no other key is left, the error is
+// ErrDeadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {
@@ -31,13 +30,13 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	}
 	var seek []*request
 	var deadlock error
-	endless := true
+	neverFree := true
 	for _, want := range wants {
 		h := heldKeysOf(ctx).find(c, want.key)
 		if h == nil {
 			err := checkOrder(ctx, c, want)
 			seek, deadlock = append(seek, want), errors.Join(deadlock, err)
-			endless = endless && err != nil
+			neverFree = neverFree && err != nil
 			continue
 		}
 		err := h.refuses(want)
@@ -46,7 +45,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		}
 		deadlock = errors.Join(deadlock, err)
 	}
-	if endless {
+	if neverFree {
 		return nil, deadlock
 	}
 	if !c.enter() {
@@ -56,200 +55,199 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
 	began := c.now()
-	p := newPicking(ctx, c, seek)
-	c.detach(p.run)
-	if ended := c.await(ctx, p.done); ended != nil {
-		at, holder := p.waitsFor()
-		if p.abandon() {
-			c.cleanUp(seek[0], p.done)
-			err := p.besides(c.waitEnded(at.want, holder, ended, at.lastErr.Load()))
+	w := newAnyWaiter(ctx, c, seek)
+	c.detach(w.run)
+	if ended := c.await(ctx, w.done); ended != nil {
+		at, holder := w.waitsFor()
+		if w.abandon() {
+			c.cleanUp(seek[0], w.done)
+			err := w.withBadRecord(c.waitEnded(at.want, holder, ended, at.lastErr.Load()))
 			c.gaveUp(ctx, at.want.key, began, 0, err)
 			return nil, err
 		}
 	}
-	<-p.done
-	if p.err != nil {
-		c.gaveUp(ctx, seek[0].key, began, p.requests(), p.err)
-		return nil, p.err
+	<-w.done
+	if w.err != nil {
+		c.gaveUp(ctx, seek[0].key, began, w.requests(), w.err)
+		return nil, w.err
 	}
-	return c.granted(ctx, p.granted, began, p.requests(), false)
+	return c.granted(ctx, w.granted, began, w.requests(), false)
 }
 
-// picking seeks one of several keys on behalf of one AcquireAny call. Like
-// waiter it runs on a goroutine of its own.
-type picking struct {
-	inTheWay atomic.Pointer[RecordError] // of one of the keys, which cannot be had for it
-	c        *Client
-	parts    []*choice // in the order given
-	turns    chan turn
-	reads    int
+// anyWaiter acquires one of several keys for one AcquireAny call. Like a waiter it
+// runs on a goroutine of its own.
+type anyWaiter struct {
+	badRecord  atomic.Pointer[RecordError] // why one of the keys cannot be acquired
+	c          *Client
+	candidates []*candidate // in the order given
+	turns      chan turn
+	reads      int
 
 	*effort
 	granted *holding // or
 	err     error    // once the effort is done
 }
 
-// choice is one of the keys. It is sought only while it has the turn of its
-// local line.
-type choice struct {
+// candidate is one of the keys. It is acquired only in the turn of its local line.
+type candidate struct {
 	*waiter
 	place *lineWaiter   // in the local line
 	ready bool          // has its turn
-	from  time.Duration // monotonic: other processes have theirs before
-	err   error         // why it cannot be had
+	from  time.Duration // monotonic: until then other processes go first
+	err   error         // why it cannot be acquired
 }
 
-func newPicking(ctx context.Context, c *Client, wants []*request) *picking {
-	p := &picking{c: c, effort: newEffort(ctx), turns: make(chan turn, len(wants))}
+func newAnyWaiter(ctx context.Context, c *Client, wants []*request) *anyWaiter {
+	w := &anyWaiter{c: c, effort: newEffort(ctx), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
 		want.oneOfSeveral = true
-		s := &waiter{c: c, want: want, effort: p.effort}
+		s := &waiter{c: c, want: want, effort: w.effort}
 		s.view = decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
-		p.parts = append(p.parts, &choice{waiter: s, place: c.newLineWaiter(ctx, want, p.turns)})
+		w.candidates = append(w.candidates, &candidate{waiter: s, place: c.newLineWaiter(ctx, want, w.turns)})
 	}
-	return p
+	return w
 }
 
-// waitsFor returns the first key that is known to be held, here or elsewhere,
-// and by whom; the first key and nil if none is.
-func (p *picking) waitsFor() (*choice, *Record) {
-	for _, part := range p.parts {
-		if r := part.holder.Load(); r != nil {
-			return part, r
+// waitsFor returns the first key that is known to be held, here or in another
+// process, and who holds it. If none is, it returns the first key and nil.
+func (w *anyWaiter) waitsFor() (*candidate, *Record) {
+	for _, cand := range w.candidates {
+		if r := cand.holder.Load(); r != nil {
+			return cand, r
 		}
-		if r := p.c.lines.Holder(part.want.key); r != nil {
-			return part, r
+		if r := w.c.lines.Holder(cand.want.key); r != nil {
+			return cand, r
 		}
 	}
-	return p.parts[0], nil
+	return w.candidates[0], nil
 }
 
-func (p *picking) requests() int {
-	n := p.reads
-	for _, part := range p.parts {
-		n += part.requests
+func (w *anyWaiter) requests() int {
+	n := w.reads
+	for _, cand := range w.candidates {
+		n += cand.requests
 	}
 	return n
 }
 
-func (p *picking) run() {
-	defer p.kill()
-	defer close(p.done)
-	for _, part := range p.parts {
-		p.c.observed.Watch(part.want.key)
-		defer p.c.observed.Unwatch(part.want.key)
+func (w *anyWaiter) run() {
+	defer w.kill()
+	defer close(w.done)
+	for _, cand := range w.candidates {
+		w.c.observed.Watch(cand.want.key)
+		defer w.c.observed.Unwatch(cand.want.key)
 	}
-	for _, part := range p.parts {
-		p.c.lines.Join(part.place)
+	for _, cand := range w.candidates {
+		w.c.lines.Join(cand.place)
 	}
-	h, err := p.pick()
-	abandoned := p.finish()
+	h, err := w.acquire()
+	abandoned := w.finish()
 	if h == nil {
-		p.err = err
+		w.err = err
 	}
 	if h == nil {
-		p.leave(nil)
+		w.giveUpOthers(nil)
 		return
 	}
-	p.c.lines.Granted(h.key, h)
+	w.c.lines.Granted(h.key, h)
 	if !abandoned {
-		p.leave(h)
-		p.granted = h
+		w.giveUpOthers(h)
+		w.granted = h
 		return
 	}
 	given := make(chan struct{})
-	p.c.detach(func() { // at once, whatever there is to undo elsewhere
+	w.c.detach(func() { // at once, whatever there is to undo for other keys
 		defer close(given)
 		h.abandon()
 	})
-	p.leave(h)
+	w.giveUpOthers(h)
 	<-given
 }
 
-// leave gives up every key but that of h, and whatever an attempt without an
-// answer may have taken of it.
-func (p *picking) leave(h *holding) {
-	for _, part := range p.parts {
-		if given, had := p.c.lines.Leave(part.place); had { // of this key or another
-			p.c.lines.Pass(given.Of.Key, nil)
+// giveUpOthers gives up every key but that of h, and frees what attempts without an
+// answer may have taken.
+func (w *anyWaiter) giveUpOthers(h *holding) {
+	for _, cand := range w.candidates {
+		if given, had := w.c.lines.Leave(cand.place); had { // of this key or another
+			w.c.lines.Pass(given.Of.Key, nil)
 		}
 	}
-	for _, part := range p.parts {
-		tried := part.tried.Unanswered()
-		p.c.leaveUnsettled(part.want.key, attempts.Versions(tried))
-		if h != nil && h.key == part.want.key {
+	for _, cand := range w.candidates {
+		tried := cand.tried.Unanswered()
+		w.c.leaveUnsettled(cand.want.key, attempts.Versions(tried))
+		if h != nil && h.key == cand.want.key {
 			continue
 		}
-		if part.ready {
-			p.c.lines.PassAfter(part.want.key, nil, part.from-p.c.now().Mono)
+		if cand.ready {
+			w.c.lines.PassAfter(cand.want.key, nil, cand.from-w.c.now().Mono)
 		}
-		undo := func() { p.c.freeUnsettled(p.life, part.want, tried) }
-		if part.want.manual { // then nothing may be left in the background
+		undo := func() { w.c.freeUnsettled(w.life, cand.want, tried) }
+		if cand.want.manual { // then nothing may be left in the background
 			undo()
 		} else {
-			p.c.detach(undo)
+			w.c.detach(undo)
 		}
 	}
 }
 
-// pick asks for the keys until one is granted, none can be had, or nobody waits.
-func (p *picking) pick() (*holding, error) {
-	began := p.c.now()
-	pauses := p.c.waitPauses()
+// acquire asks for the keys until one is granted, none can be, or nobody waits.
+func (w *anyWaiter) acquire() (*holding, error) {
+	began := w.c.now()
+	pauses := w.c.waitPauses()
 	for {
-		p.collect()
-		h, next, err := p.takeFirst()
+		w.takeTurns()
+		h, next, err := w.takeFirst()
 		if h != nil || err != nil {
 			return h, err
 		}
-		if err := p.hopeless(); err != nil {
+		if err := w.noneLeft(); err != nil {
 			return nil, err
 		}
 		if next.failed {
-			next.wait = min(next.wait, p.c.requests.NextPause(&pauses))
+			next.wait = min(next.wait, w.c.requests.NextPause(&pauses))
 		} else {
 			pauses.Reset()
 		}
-		if late := p.c.now().Mono-began.Mono > tryFor; p.noWait() && (late || !next.failed && next.wait > 0) {
-			return nil, p.held(late)
+		if late := w.c.now().Mono-began.Mono > tryFor; w.noWait() && (late || !next.failed && next.wait > 0) {
+			return nil, w.notAcquired(late)
 		}
-		if p.await(next.wait) && next.look {
-			if err := p.look(); err != nil {
+		if w.waitForTurn(next.wait) && next.look {
+			if err := w.look(); err != nil {
 				return nil, err
 			}
 		}
-		if p.life.Err() != nil {
+		if w.life.Err() != nil {
 			return nil, ErrClosed // nobody reads it
 		}
 	}
 }
 
-func (p *picking) noWait() bool { return p.parts[0].want.noWait }
+func (w *anyWaiter) noWait() bool { return w.candidates[0].want.noWait }
 
-// collect takes the turns that have come, without waiting for any.
-func (p *picking) collect() {
+// takeTurns takes the turns that have come, without waiting for any.
+func (w *anyWaiter) takeTurns() {
 	for {
 		select {
-		case given := <-p.turns:
-			p.seek(given)
+		case given := <-w.turns:
+			w.takeTurn(given)
 		default:
 			return
 		}
 	}
 }
 
-// seek makes the key of a turn one that is sought.
-func (p *picking) seek(given turn) {
-	for _, part := range p.parts {
-		if part.place == given.Of {
-			part.ready, part.from = true, p.c.now().Mono+given.Delay
+// takeTurn marks the key of a turn as ready to be acquired.
+func (w *anyWaiter) takeTurn(given turn) {
+	for _, cand := range w.candidates {
+		if cand.place == given.Of {
+			cand.ready, cand.from = true, w.c.now().Mono+given.Delay
 		}
 	}
 }
 
-// await waits for that long, or until a turn has come; it reports whether the
-// time has passed.
-func (p *picking) await(d time.Duration) bool {
+// waitForTurn waits until a turn has come, but no longer than d. It reports whether
+// d has passed.
+func (w *anyWaiter) waitForTurn(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
 		t := time.NewTimer(d)
@@ -259,9 +257,9 @@ func (p *picking) await(d time.Duration) bool {
 	select {
 	case <-over:
 		return true
-	case given := <-p.turns:
-		p.seek(given)
-	case <-p.life.Done():
+	case given := <-w.turns:
+		w.takeTurn(given)
+	case <-w.life.Done():
 	}
 	return false
 }
@@ -269,27 +267,27 @@ func (p *picking) await(d time.Duration) bool {
 // next is what to do when no key was free.
 type next struct {
 	wait   time.Duration
-	look   bool // and then look at all, rather than take one that is due
-	failed bool // a request is to be repeated
+	look   bool // after wait, read all records; otherwise try to take a key
+	failed bool // a request has failed and is repeated
 }
 
 // takeFirst takes the first key that may be taken now.
-func (p *picking) takeFirst() (*holding, next, error) {
+func (w *anyWaiter) takeFirst() (*holding, next, error) {
 	n := next{wait: math.MaxInt64}
-	u := p.c.chance()
-	for _, part := range p.parts {
-		now := p.c.now().Mono
-		if !part.ready || p.life.Err() != nil {
+	u := w.c.chance()
+	for _, cand := range w.candidates {
+		now := w.c.now().Mono
+		if !cand.ready || w.life.Err() != nil {
 			continue
 		}
-		if ok, err := p.watchSession(part, &n); err != nil {
+		if ok, err := w.watchSession(cand, &n); err != nil {
 			return nil, n, err
 		} else if !ok {
 			continue
 		}
-		move, wait := decide.Next(part.view, now, u)
-		if now < part.from {
-			move, wait = decide.Take, part.from-now
+		move, wait := decide.Next(cand.view, now, u)
+		if now < cand.from {
+			move, wait = decide.Take, cand.from-now
 		}
 		if move == decide.Look || wait > 0 {
 			if wait < n.wait {
@@ -297,53 +295,54 @@ func (p *picking) takeFirst() (*holding, next, error) {
 			}
 			continue
 		}
-		h, failed, err := p.takeUntilAnswered(part)
+		h, failed, err := w.takeUntilAnswered(cand)
 		if h != nil || err != nil {
 			return h, n, err
 		}
 		n.failed = n.failed || failed
-		if failed || !part.ready {
+		if failed || !cand.ready {
 			continue
 		}
-		if ok, err := p.watchSession(part, &n); err != nil { // of the holder just met
+		if ok, err := w.watchSession(cand, &n); err != nil { // of the holder just met
 			return nil, n, err
 		} else if !ok {
 			continue
 		}
-		if move, wait := decide.Next(part.view, p.c.now().Mono, u); wait < n.wait {
+		if move, wait := decide.Next(cand.view, w.c.now().Mono, u); wait < n.wait {
 			n.wait, n.look = wait, move == decide.Look
 		}
 	}
 	return nil, n, nil
 }
 
-// watchSession enters until when a session keeps the holder of a key alive.
-// False: that cannot be told now, or ever.
-func (p *picking) watchSession(part *choice, n *next) (bool, error) {
-	err := part.watchSession()
+// watchSession finds out until when a session keeps the holder of a key alive.
+// False: the session could not be read, or the key is dropped.
+func (w *anyWaiter) watchSession(cand *candidate, n *next) (bool, error) {
+	err := cand.watchSession()
 	f := attempts.FailureOf(err)
 	switch {
 	case err == nil:
 		return true, nil
 	case f == nil: // damaged: one of the others may do
-		p.drop(part, err)
+		w.drop(cand, err)
 		return false, nil
 	case f.Cause == decide.Refused:
-		return false, opError("acquire", p.c.cfg.Table, part.want.key, f.Err)
+		return false, opError("acquire", w.c.cfg.Table, cand.want.key, f.Err)
 	}
-	part.fails(f.Err)
-	n.failed, n.wait = true, min(n.wait, p.c.cfg.PollMax)
+	cand.fails(f.Err)
+	n.failed, n.wait = true, min(n.wait, w.c.cfg.PollMax)
 	return false, nil
 }
 
-// takeUntilAnswered stays with one key until it is known whether it is had: to
-// go on to the next after a grant of unknown effect could end with two.
-func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err error) {
-	began := p.c.now()
-	pauses := p.c.waitPauses()
+// takeUntilAnswered stays with one key until it is known whether it was granted. If
+// it tried the next one while the effect of a grant is unknown, it could end up
+// with two keys.
+func (w *anyWaiter) takeUntilAnswered(cand *candidate) (h *holding, failed bool, err error) {
+	began := w.c.now()
+	pauses := w.c.waitPauses()
 	for {
-		move, _ := decide.Next(part.view, p.c.now().Mono, 0)
-		h, err := part.take(move == decide.TakeOver)
+		move, _ := decide.Next(cand.view, w.c.now().Mono, 0)
+		h, err := cand.take(move == decide.TakeOver)
 		f := attempts.FailureOf(err)
 		switch {
 		case h != nil:
@@ -351,114 +350,114 @@ func (p *picking) takeUntilAnswered(part *choice) (h *holding, failed bool, err 
 		case err == nil: // held, or its holder's session lives
 			return nil, false, nil
 		case f == nil: // not there, or damaged: one of the others may do
-			p.drop(part, err)
+			w.drop(cand, err)
 			return nil, false, nil
 		case f.Cause == decide.ConditionFailed:
 			return nil, false, nil
 		}
-		part.fails(f.Err)
+		cand.fails(f.Err)
 		switch f.Cause {
 		case decide.Refused:
-			return nil, false, opError("acquire", p.c.cfg.Table, part.want.key, f.Err)
+			return nil, false, opError("acquire", w.c.cfg.Table, cand.want.key, f.Err)
 		case decide.Busy:
-			p.c.throttled(p.life, part.want.key, 0)(f.Err)
-			if len(part.tried.Versions()) == 0 {
+			w.c.throttled(w.life, cand.want.key, 0)(f.Err)
+			if len(cand.tried.Versions()) == 0 {
 				return nil, true, nil
 			}
 		}
-		if p.noWait() && p.c.now().Mono-began.Mono > tryFor {
+		if w.noWait() && w.c.now().Mono-began.Mono > tryFor {
 			return nil, true, nil
 		}
-		if !p.c.requests.Pause(p.life, &pauses) {
+		if !w.c.requests.Pause(w.life, &pauses) {
 			return nil, true, nil
 		}
 	}
 }
 
-// drop leaves a key out that cannot be had.
-func (p *picking) drop(part *choice, err error) {
-	part.err, part.ready = err, false
+// drop leaves out a key that cannot be acquired.
+func (w *anyWaiter) drop(cand *candidate, err error) {
+	cand.err, cand.ready = err, false
 	if bad := (*RecordError)(nil); errors.As(err, &bad) {
-		p.inTheWay.Store(bad)
-		p.c.waitFails.warn(p.life, p.c, part.want.key, err)
-		p.c.emit(p.life, Event{Kind: EventWaitError, Key: part.want.key, Err: err})
+		w.badRecord.Store(bad)
+		w.c.waitFails.warn(w.life, w.c, cand.want.key, err)
+		w.c.emit(w.life, Event{Kind: EventWaitError, Key: cand.want.key, Err: err})
 	}
-	p.c.lines.Pass(part.want.key, nil)
+	w.c.lines.Pass(cand.want.key, nil)
 }
 
-// besides has the error of a wait say which record is in the way of another key.
-func (p *picking) besides(err error) error {
+// withBadRecord adds to the error of a wait why another key cannot be acquired.
+func (w *anyWaiter) withBadRecord(err error) error {
 	held, ok := err.(*HeldError) // made just now, never wrapped
-	if bad := p.inTheWay.Load(); ok && bad != nil {
+	if bad := w.badRecord.Load(); ok && bad != nil {
 		held.Err = errors.Join(held.Err, bad)
 	}
 	return err
 }
 
-// hopeless returns why none of the keys can be had, nil while one may.
-func (p *picking) hopeless() error {
+// noneLeft returns why none of the keys can be acquired, nil while one may be.
+func (w *anyWaiter) noneLeft() error {
 	var errs []error
-	for _, part := range p.parts {
-		if part.err == nil {
+	for _, cand := range w.candidates {
+		if cand.err == nil {
 			return nil
 		}
-		errs = append(errs, part.err)
+		errs = append(errs, cand.err)
 	}
 	return errors.Join(errs...)
 }
 
-// held is the error of a try, which was late if DynamoDB has not answered: of
-// the first key that is in use, or has had no answer.
-func (p *picking) held(late bool) error {
-	silent := p.parts[0]
-	for _, part := range p.parts {
+// notAcquired is the error with NoWait: of the first key that is held, or for which
+// DynamoDB has not answered. late says that it has waited long enough for answers.
+func (w *anyWaiter) notAcquired(late bool) error {
+	unanswered := w.candidates[0]
+	for _, cand := range w.candidates {
 		switch {
-		case part.err != nil:
+		case cand.err != nil:
 			continue
-		case part.seen != nil:
-			return p.besides(part.held())
-		case !part.ready || !late: // another goroutine's of this client, or other processes' turn
-			holder := p.c.lines.Holder(part.want.key)
+		case cand.seen != nil:
+			return w.withBadRecord(cand.held())
+		case !cand.ready || !late: // it is the turn of another goroutine or another process
+			holder := w.c.lines.Holder(cand.want.key)
 			if holder == nil {
-				holder = &Record{Key: part.want.key, Owner: p.c.owner}
+				holder = &Record{Key: cand.want.key, Owner: w.c.owner}
 			}
-			return p.besides(p.c.heldError(part.want.key, *holder, nil))
-		case part.lastErr.Load() != nil:
-			return part.gaveUp()
+			return w.withBadRecord(w.c.heldError(cand.want.key, *holder, nil))
+		case cand.lastErr.Load() != nil:
+			return cand.gaveUp()
 		}
-		silent = part // seen free last, and not had by now
+		unanswered = cand // free when last seen, but not granted since
 	}
-	return silent.gaveUp()
+	return unanswered.gaveUp()
 }
 
-// look reads the records of all keys that are sought.
-func (p *picking) look() error {
+// look reads the records of all keys whose turn has come.
+func (w *anyWaiter) look() error {
 	var keys []Key
-	for _, part := range p.parts {
-		if part.ready {
-			keys = append(keys, part.want.key)
+	for _, cand := range w.candidates {
+		if cand.ready {
+			keys = append(keys, cand.want.key)
 		}
 	}
-	items, requests, err := p.c.readAll(p.life, keys)
+	items, requests, err := w.c.readAll(w.life, keys)
 	f := attempts.FailureOf(err)
-	p.reads += requests
-	for _, part := range p.parts {
+	w.reads += requests
+	for _, cand := range w.candidates {
 		switch {
-		case !part.ready:
+		case !cand.ready:
 		case f != nil:
-			part.fails(f.Err)
+			cand.fails(f.Err)
 		default:
-			if err := part.see(items[part.want.key]); err != nil {
-				p.drop(part, err)
+			if err := cand.see(items[cand.want.key]); err != nil {
+				w.drop(cand, err)
 			}
 		}
 	}
 	switch {
 	case f == nil:
 	case f.Cause == decide.Refused:
-		return opError("acquire", p.c.cfg.Table, keys[0], f.Err)
+		return opError("acquire", w.c.cfg.Table, keys[0], f.Err)
 	case f.Cause == decide.Busy:
-		p.c.emit(p.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
+		w.c.emit(w.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package leasehold_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -46,6 +47,104 @@ func TestABreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
 				lock = w.Acquire(a, "job")
 				if err := op.Break(t.Context(), lock.Record()); err != nil || len(wire.Sent()) != 1 {
 					t.Errorf("of a record that has not changed: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestBreakFreesThatGrantOnly(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		op, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		r, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(12 * time.Second) // it was renewed since
+		if err := op.Break(t.Context(), r, leasehold.IfUnrenewed()); !errors.Is(err, leasehold.ErrChanged) {
+			t.Errorf("break of a renewed grant if unrenewed: %v", err)
+		}
+		if err := op.Break(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(6 * time.Second)
+		var lost *leasehold.LostError
+		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
+			t.Errorf("the holder: %v", lock.Err())
+		}
+		var changed *leasehold.ChangedError
+		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || !changed.Now.Released {
+			t.Errorf("break of a free key: %v", err)
+		}
+		next := w.Acquire(a, "job")
+		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || changed.Now.Token != next.Token() {
+			t.Errorf("break of another grant: %v", err)
+		}
+		w.Release(next)
+		w.Delete("job")
+		if err := op.Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("break of nothing: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestABreakWhoseReplyIsLostIsRecognised(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		op, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.LoseReply))
+		if err := op.Break(t.Context(), lock.Record()); err != nil {
+			t.Error(err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAForeignHolderIsBrokenThoughItRenews(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		op, _ := w.Client(lab.Config())
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
+		r, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")})
+		if err := op.Break(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("job"))
+		}
+	})
+}
+
+func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change map[string]types.AttributeValue
+		opts   []leasehold.BreakOption
+	}{
+		"another owner":            {map[string]types.AttributeValue{"ownerName": lab.Str("python"), "recordVersionNumber": lab.Str("v2")}, nil},
+		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")}, []leasehold.BreakOption{leasehold.IfUnrenewed()}},
+		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2"), "isReleased": lab.Str("1")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				op, _ := w.Client(lab.Config())
+				w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
+				r, err := op.Get(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Update("job", tc.change)
+				if err := op.Break(t.Context(), r, tc.opts...); !errors.Is(err, leasehold.ErrChanged) {
+					t.Errorf("error %v", err)
+				}
+				if lab.Text(w.Item("job"), "recordVersionNumber") != "v2" {
+					t.Errorf("record %v", w.Item("job"))
 				}
 			})
 		})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os/exec"
@@ -81,56 +82,6 @@ func TestNewWarnsOfFewIdleConnections(t *testing.T) {
 			t.Errorf("%s: warned %v", name, got)
 		}
 	}
-}
-
-func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "held")
-		defer w.Release(lock)
-		wire.Sent()
-		attribute := func(name string) leasehold.RecordOption {
-			return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str("x")})
-		}
-		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
-			return func() error { _, err := c.Acquire(t.Context(), key, opts...); return err }
-		}
-		for name, try := range map[string]func() error{
-			"an empty key":                   acquire(""),
-			"a key too long":                 acquire(strings.Repeat("a", 2049)),
-			"a sort key without a sort key":  acquire("job", leasehold.WithSortKey("x")),
-			"a lease too short":              acquire("job", leasehold.WithLease(time.Millisecond)),
-			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
-			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
-			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str(strings.Repeat("a", 400<<10))})),
-			"a reserved attribute":           acquire("job", attribute("isReleased")), // others: a second holder gets in
-			"the key as an attribute":        acquire("job", attribute("key")),
-			"an attribute without a name":    acquire("job", attribute("")),
-			"a reserved attribute, renewing": func() error { return lock.Renew(t.Context(), attribute("fencingToken")) },
-			"a lease too short, renewing":    func() error { return lock.Renew(t.Context(), leasehold.WithLease(1)) },
-			"a reserved attribute, releasing": func() error {
-				return lock.Release(t.Context(), attribute("waiters"))
-			},
-			"an empty key, getting":    func() error { _, err := c.Get(t.Context(), ""); return err },
-			"an empty record to break": func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
-			"an observation of nothing": func() error {
-				return c.ImportObservations(0, leasehold.Observation{Key: leasehold.Key{Partition: "a"}})
-			},
-			"a negative skew": func() error { return c.ImportObservations(-1) },
-		} {
-			if err := try(); err == nil {
-				t.Errorf("%s: no error", name)
-			} else if !strings.HasPrefix(err.Error(), "leasehold: ") {
-				t.Errorf("%s: message %q", name, err)
-			}
-			if n := len(wire.Sent()); n != 0 {
-				t.Errorf("%s: %d requests", name, n)
-			}
-		}
-		if lock.Err() != nil {
-			t.Errorf("bad input ended the lock: %v", lock.Err())
-		}
-	})
 }
 
 func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
@@ -273,3 +224,76 @@ func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestANumberWithoutItsUnitIsRefusedWithTheLikelyOne(t *testing.T) {
+	db := localdynamo.New().Client()
+	for _, tc := range []struct {
+		name   string
+		change func(*leasehold.Config)
+		says   []string
+	}{
+		{"renewals", func(c *leasehold.Config) { c.RenewEvery = 5 }, []string{"RenewEvery is 5ns", "5 * time.Second"}},
+		{"the longest pause", func(c *leasehold.Config) { c.PollMax = 1 }, []string{"PollMax is 1ns", "1 * time.Second"}},
+		{"the shortest pause", func(c *leasehold.Config) { c.PollMin = 25 }, []string{"PollMin is 25ns"}},
+		{"the margin", func(c *leasehold.Config) { c.Margin = 2 }, []string{"Margin is 2ns", "2 * time.Second"}},
+		{"milliseconds", func(c *leasehold.Config) { c.Margin = 2000 }, []string{"Margin is 2µs", "2000 * time.Millisecond"}},
+		{"the lease", func(c *leasehold.Config) { c.Lease = 20 }, []string{"Lease is 20ns", "20 * time.Second", "at least 1s"}},
+		{"the retention", func(c *leasehold.Config) { c.Retention = 86400 }, []string{"Retention is 86.4µs"}},
+		{"the grace", func(c *leasehold.Config) { c.ReleaseGrace = 2 }, []string{"ReleaseGrace is 2ns"}},
+		{"a margin a hair below the lease", func(c *leasehold.Config) { c.Margin = 20*time.Second - 1 }, []string{"Margin is 19.999999999s", "leaves 1ns", "at least 500ms"}},
+		{"all at once", func(c *leasehold.Config) {
+			c.RenewEvery, c.PollMax, c.Margin, c.ReleaseGrace = 5, 1, 30*time.Second, -1
+		},
+			[]string{"RenewEvery is 5ns", "PollMax is 1ns", "Margin is 30s", "ReleaseGrace is -1ns"}},
+		{"two negative ones", func(c *leasehold.Config) { c.RenewEvery, c.Margin = -1, -1 }, []string{"RenewEvery is -1ns", "Margin is -1ns"}},
+	} {
+		cfg := lab.Config()
+		tc.change(&cfg)
+		_, err := leasehold.New(db, cfg)
+		for _, says := range tc.says {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q is missing in: %v", tc.name, says, err)
+			}
+		}
+	}
+	for name, change := range map[string]func(*leasehold.Config){
+		"a millisecond": func(c *leasehold.Config) { c.PollMin, c.PollMax = time.Millisecond, time.Millisecond },
+		"a short lease": func(c *leasehold.Config) { c.Lease = time.Second },
+		"for ever":      func(c *leasehold.Config) { c.Retention = leasehold.Forever },
+	} {
+		cfg := lab.Config()
+		change(&cfg)
+		if _, err := leasehold.New(db, cfg); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheIdleConnectionsAreNoticedByTheNumberOfLocks(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			var book logBook
+			cfg := lab.Config()
+			cfg.SharedLease, cfg.Logger = shared, slog.New(slog.NewTextHandler(&book, nil))
+			pool := &pool{Wire: w.Wire()}
+			c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
+			for i := range 300 {
+				if i == 100 && strings.Contains(strings.Join(book.lines(), ""), "MaxIdleConnsPerHost") {
+					t.Error("warned of a hundred locks")
+				}
+				w.Acquire(c, fmt.Sprint(i))
+			}
+			if n := bytes.Count([]byte(strings.Join(book.lines(), "\n")), []byte("MaxIdleConnsPerHost=10")); n != 1 && !shared || n != 0 && shared {
+				t.Errorf("shared lease %v: %d warnings", shared, n)
+			}
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// pool is a wire that looks like the SDK's own HTTP client.
+type pool struct{ *lab.Wire }
+
+func (*pool) GetTransport() *http.Transport { return awshttp.NewBuildableClient().GetTransport() }

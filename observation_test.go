@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
@@ -146,5 +148,138 @@ func TestAnObservationIsNeverOlderForBeingCarried(t *testing.T) {
 		}
 		w.Release(lock)
 		_ = dead.Release(t.Context())
+	})
+}
+
+func TestAnObservationOutlivesItsProcess(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		first, _ := w.Client(lab.Config())
+		_, err := first.TryAcquire(t.Context(), "job")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(first.Observations())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen []leasehold.Observation
+		if err := json.Unmarshal(b, &seen); err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			name string
+			ago  time.Duration
+			want error
+		}{
+			{"a lease ago by the boot clock", 20 * time.Second, nil},
+			{"just now", 0, leasehold.ErrHeld},
+		} {
+			second, _ := w.Client(lab.Config())
+			if err := second.ImportObservations(0, leasehold.BootObservation(second, seen[0], tc.ago)); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := second.TryAcquire(t.Context(), "job")
+			if !errors.Is(err, tc.want) {
+				t.Errorf("%s: %v", tc.name, err)
+			}
+			if lock != nil {
+				w.Release(lock)
+				w.Update("job", map[string]types.AttributeValue{"isReleased": nil})
+			}
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		o := leasehold.Observation{
+			Key: leasehold.Key{Partition: "job"}, Version: dead.Record().Version, Lease: 20 * time.Second,
+			Since: time.Now().Add(-21 * time.Second),
+		}
+		for _, tc := range []struct {
+			skew time.Duration
+			want error
+		}{{0, leasehold.ErrHeld}, {2 * time.Second, leasehold.ErrHeld}, {time.Second, nil}} {
+			b, _ := w.Client(lab.Config())
+			if err := b.ImportObservations(tc.skew, o); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := b.TryAcquire(t.Context(), "job")
+			if !errors.Is(err, tc.want) {
+				t.Errorf("skew %v: %v", tc.skew, err)
+			}
+			if lock != nil {
+				w.Release(lock)
+			}
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestWhichObservationIsImported(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		seen := leasehold.Observation{Key: lock.Key(), Version: lock.Record().Version, Lease: 20 * time.Second}
+		older := leasehold.Observation{Key: lock.Key(), Version: "older", Lease: 20 * time.Second, Since: time.Now().Add(-time.Hour)}
+		b, _ := w.Client(lab.Config())
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		since := func() time.Duration {
+			t.Helper()
+			all := b.Observations()
+			if len(all) != 1 || all[0].Version != seen.Version {
+				t.Fatalf("observations %v", all)
+			}
+			return time.Since(all[0].Since)
+		}
+		for _, tc := range []struct {
+			name string
+			o    leasehold.Observation
+			ago  time.Duration
+			want time.Duration
+		}{
+			{"of another version", older, time.Hour, 0},
+			{"an older one", seen, 10 * time.Second, 10 * time.Second},
+			{"a younger one", seen, 5 * time.Second, 10 * time.Second},
+		} {
+			tc.o.Since = time.Now().Add(-tc.ago - time.Second)
+			if err := b.ImportObservations(time.Second, tc.o); err != nil {
+				t.Fatal(err)
+			}
+			if got := since(); (got - tc.want).Abs() > time.Second {
+				t.Errorf("%s: seen %v ago, want %v", tc.name, got, tc.want)
+			}
+		}
+		w.Release(lock)
+	})
+}
+
+func TestAnObservationOfAnotherBootIsNoOlderThanItsArrivalWithoutASkew(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		var o leasehold.Observation
+		if err := json.Unmarshal([]byte(`{"key":"job","version":"`+lock.Record().Version+
+			`","leaseMs":20000,"since":"2000-01-01T00:00:00Z","boot":"another","bootMs":-3600000}`), &o); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := w.Client(lab.Config())
+		if err := b.ImportObservations(0, o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		w.Release(lock)
 	})
 }

@@ -242,3 +242,23 @@ func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 		})
 	}
 }
+
+func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.HoldThroughOutage = true
+		k := &lab.Jumps{}
+		c, wire := w.Client(cfg, k.Edit)
+		lock := w.Acquire(c, "job")
+		wire.SetFault(out)
+		lab.Elapse(time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Fatalf("not held on to: %v", err)
+		}
+		k.Boot.Store(int64(21 * time.Second)) // suspended: nobody has said since that DynamoDB is out
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("believed in after a pause longer than a lease: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}

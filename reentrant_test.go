@@ -156,3 +156,33 @@ func TestASharedPermitHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+func TestReentrant(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		if _, err := c.Acquire(lock.Context(), "job"); !errors.Is(err, leasehold.ErrDeadlock) {
+			t.Errorf("without Reentrant: %v", err)
+		}
+		bound, cancel := lock.Bind(t.Context())
+		defer cancel()
+		inner, err := c.Acquire(bound, "job", leasehold.Reentrant())
+		if err != nil || inner.Token() != lock.Token() {
+			t.Fatalf("%v", err)
+		}
+		if err := inner.Release(t.Context()); err != nil || inner.Err() == nil || lock.Err() != nil {
+			t.Errorf("after the inner release: %v, inner %v, outer %v", err, inner.Err(), lock.Err())
+		}
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests for a shared grant", n)
+		}
+		if err := inner.Release(t.Context()); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		w.Release(lock)
+		if n := len(wire.Sent()); n != 1 {
+			t.Errorf("%d requests for the release", n)
+		}
+	})
+}

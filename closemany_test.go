@@ -1,0 +1,213 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// server takes some requests at a time, each for as long as it takes; the others
+// wait for their turn. It keeps what was released, and the most that were sent to
+// it at a time.
+type server struct {
+	places chan struct{}
+	takes  time.Duration
+
+	mu       sync.Mutex
+	sent     int
+	most     int
+	released []string
+}
+
+func (s *server) serve(r *lab.Request) (*http.Response, error) {
+	if !r.Releases() {
+		return r.Send()
+	}
+	s.mu.Lock()
+	s.sent++
+	s.most = max(s.most, s.sent)
+	s.released = append(s.released, r.Keys()...)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent--
+	}()
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	time.Sleep(s.takes)
+	return r.Send()
+}
+
+func newServer(places int, takes time.Duration) *server {
+	return &server{places: make(chan struct{}, places), takes: takes}
+}
+
+func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
+	thousands := 10_000
+	if lab.Race { // make test runs it without the detector
+		thousands = 600
+	}
+	for name, tc := range map[string]struct {
+		locks  int
+		places int
+		takes  time.Duration
+		most   int // sent to it at a time: others, once one has hung for a second
+	}{
+		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
+		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // all at once, half of them would run into their deadline
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				server := newServer(tc.places, tc.takes)
+				c, wire := w.Client(lab.Config())
+				for i := range tc.locks {
+					w.Acquire(c, fmt.Sprintf("job/%d", i))
+				}
+				wire.SetFault(server.serve)
+				began := time.Now()
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				least := time.Duration(tc.locks/tc.places) * tc.takes
+				if took := time.Since(began); took > least+least/4+100*time.Millisecond {
+					t.Errorf("took %v, of which the server %v", took, least)
+				}
+				if server.most > tc.most {
+					t.Errorf("%d requests at a time", server.most)
+				}
+				for i := range tc.locks {
+					if key := fmt.Sprintf("job/%d", i); !w.IsReleased(key) {
+						t.Fatalf("%s is not released", key)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.RenewConcurrency = 16
+		c, wire := w.Client(cfg)
+		for i := range 64 { // each trusted for less than the one before
+			w.Acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
+		}
+		s := newServer(16, 5*time.Millisecond)
+		wire.SetFault(s.serve)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for i, key := range s.released {
+			if n, _ := strconv.Atoi(key); (63-n)/16 != i/16 {
+				t.Fatalf("released in the order %v", s.released)
+			}
+		}
+	})
+}
+
+func TestALockThatHangsHoldsUpNoOther(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.RenewConcurrency = 16
+		c, wire := w.Client(cfg)
+		for i := range 40 { // trusted for less than the others
+			w.Acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
+		}
+		for i := range 100 {
+			w.Acquire(c, fmt.Sprint("job/", i))
+		}
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if keys := r.Keys(); len(keys) == 1 && strings.HasPrefix(keys[0], "hung/") {
+				return lab.Cut(r)
+			}
+			return lab.Slow(5 * time.Millisecond)(r)
+		})
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(t.Context()) }()
+		lab.Elapse(4 * time.Second)
+		for i := range 100 {
+			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
+				t.Fatalf("%s waits for those that hang", key)
+			}
+		}
+		if err := <-closed; err == nil {
+			t.Error("those that hang were released")
+		}
+	})
+}
+
+func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
+	for _, n := range []int{1, 2, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				for i := range n {
+					w.Acquire(c, fmt.Sprint("job/", i))
+				}
+				wire.SetFault(lab.Cut)
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				err := c.Close(ctx)
+				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
+					t.Errorf("close: %v", err)
+				}
+				text := fmt.Sprint(err)
+				if strings.Contains(text, "\n") || len(text) > 400 || !strings.Contains(text, "job/") || !strings.Contains(text, "locks") {
+					t.Errorf("close says %q", text)
+				}
+				if n > 1 && !strings.Contains(text, fmt.Sprint(n)) {
+					t.Errorf("close does not say of how many: %q", text)
+				}
+				var op *leasehold.OpError
+				if !errors.As(err, &op) {
+					t.Errorf("close: %v", err)
+				}
+				lab.Elapse(3 * time.Second) // what is under way has no answer
+			})
+		})
+	}
+}
+
+func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.RenewConcurrency = 16
+		c, wire := w.Client(cfg)
+		for i := range 200 {
+			w.Acquire(c, fmt.Sprint("job/", i))
+		}
+		s := newServer(16, 500*time.Millisecond)
+		wire.SetFault(s.serve)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		err := c.Close(ctx)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("close: %v", err)
+		}
+		lab.Elapse(10 * time.Second)
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		if n := len(wire.Sent()); n != 0 || len(c.Held()) != 0 {
+			t.Errorf("%d requests after Close, %d held", n, len(c.Held()))
+		}
+	})
+}

@@ -1,0 +1,277 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		var mu sync.Mutex
+		var order []int
+		var tokens []int64
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				l := w.Acquire(c, "job")
+				mu.Lock()
+				order, tokens = append(order, i), append(tokens, l.Token())
+				mu.Unlock()
+				time.Sleep(time.Second)
+				w.Release(l)
+			})
+			synctest.Wait()
+		}
+		wire.Sent()
+		lab.Elapse(time.Minute) // nobody polls while the key is held here
+		for _, c := range wire.Sent() {
+			if !c.Renews() {
+				t.Errorf("sent %s while the key was held", c.Op)
+			}
+		}
+		w.Release(lock)
+		wg.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("order %v", order)
+		}
+		if want := lock.Token() + 5; tokens[4] != want {
+			t.Errorf("tokens %v, want the last %d", tokens, want)
+		}
+		sent := wire.Sent()
+		if len(sent) != 6 { // five hand-overs and a release
+			t.Errorf("%d requests", len(sent))
+		}
+	})
+}
+
+func TestOtherProcessesGetTheirTurn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if l, err := c.Acquire(ctx, "job"); err == nil {
+						time.Sleep(20 * time.Millisecond)
+						w.Release(l)
+					}
+				}
+			})
+		}
+		lab.Elapse(time.Second)
+		for range 10 {
+			began := time.Now()
+			w.Release(w.Acquire(other, "job"))
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the other process waited %v", took)
+			}
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
+		synctest.Wait()
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(c, "job") }()
+		synctest.Wait()
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			leave() // while the hand-over to it is under way
+			return lab.Slow(100 * time.Millisecond)(r)
+		}))
+		w.Release(lock)
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		last := <-granted
+		if n := len(c.Held()); n != 1 {
+			t.Errorf("%d locks held", n)
+		}
+		w.Release(last)
+	})
+}
+
+func TestALostReplyOfAHandOverLosesNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(c, "job") }()
+		synctest.Wait()
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
+		began := time.Now()
+		w.Release(lock)
+		next := <-granted
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		if next.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
+			t.Error("the next holder does not hold what the record shows")
+		}
+		w.Release(next)
+	})
+}
+
+func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(c, "job") }()
+		synctest.Wait()
+		wire.SetFault(lab.Cut)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("release: %v", err)
+		}
+		lab.Elapse(3 * time.Second)
+		wire.SetFault(nil)
+		began := time.Now()
+		next := <-granted
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("the next waited %v for a grant that nobody believes in", took)
+		}
+		w.Release(next)
+	})
+}
+
+func TestAHandOverGivesUpWithTheLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(c, "job") }()
+		synctest.Wait()
+		var lost atomic.Bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && !lost.Swap(true) {
+				return nil, lab.ErrReset
+			}
+			return lab.Refusal(400, "ThrottlingException"), nil
+		})
+		time.AfterFunc(time.Hour, func() { wire.SetFault(nil) })
+		began := time.Now()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("took %v", took)
+		}
+		wire.SetFault(nil)
+		w.Release(<-granted)
+	})
+}
+
+func TestAHandOverDeliveredTwiceIsRecognised(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(c, "job") }()
+		synctest.Wait()
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return r.Send() // refused: it shows the first
+		}))
+		wire.Sent()
+		w.Release(lock)
+		next := <-granted
+		if n := len(wire.Sent()); n != 1 || next.Err() != nil {
+			t.Errorf("%d requests, %v", n, next.Err())
+		}
+		w.Release(next)
+	})
+}
+
+func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
+	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				granted := make(chan *leasehold.Lock, 2)
+				for _, ctx := range []context.Context{ctx, t.Context()} {
+					go func() {
+						if l, err := c.Acquire(ctx, "job"); err == nil {
+							granted <- l
+						}
+					}()
+					synctest.Wait()
+				}
+				wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
+					if leaves {
+						leave()
+						synctest.Wait()
+					}
+					return lab.Refusal(400, "AccessDeniedException"), nil
+				}))
+				began := time.Now()
+				var op *leasehold.OpError
+				if err := lock.Release(t.Context()); !errors.As(err, &op) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("error %v", err)
+				}
+				w.Release(<-granted)
+				if !leaves {
+					w.Release(<-granted)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opt  leasehold.ReleaseOption
+		want string
+	}{
+		"data":    {leasehold.WithData([]byte("left")), "left"},
+		"deleted": {leasehold.DeleteOnRelease(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithData([]byte("right")))
+				granted := make(chan *leasehold.Lock)
+				go func() { granted <- w.Acquire(c, "job") }()
+				synctest.Wait()
+				wire.Sent()
+				w.Release(lock, tc.opt)
+				next := <-granted
+				if got := string(next.Data()); got != tc.want {
+					t.Errorf("the next holder finds %q, want %q", got, tc.want)
+				}
+				if sent := wire.Sent(); len(sent) != 2 {
+					t.Errorf("%d requests", len(sent))
+				}
+				w.Release(next)
+			})
+		})
+	}
+}

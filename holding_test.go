@@ -1,0 +1,393 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamodb_lock stamps after the call
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
+		sent := time.Now()
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
+			t.Errorf("after a slow grant trusted until %v, want %v", lock.TrustedUntil(), want)
+		}
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second)))
+		sent = time.Now()
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
+			t.Errorf("after a slow renewal trusted until %v, want %v", lock.TrustedUntil(), want)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		began := time.Now()
+		wire.SetFault(lab.Cut)
+		ended := make(chan time.Time, 1)
+		context.AfterFunc(lock.Context(), func() { ended <- time.Now() })
+		next := w.Acquire(b, "job")
+		if took := (<-ended).Sub(began); took != 18*time.Second {
+			t.Errorf("trust ended after %v", took)
+		}
+		var lost *leasehold.LostError
+		if err := context.Cause(lock.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Token != lock.Token() {
+			t.Errorf("cause %v", err)
+		}
+		w.Release(next)
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestTheFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
+	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
+		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
+		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
+		"context.Cause": func(l *leasehold.Lock, _ context.Context) error { return context.Cause(l.Context()) },
+		"Context.Done": func(l *leasehold.Lock, _ context.Context) error {
+			select {
+			case <-l.Context().Done():
+				return context.Canceled
+			default:
+				return nil
+			}
+		},
+		"Bind.Err":   func(_ *leasehold.Lock, bound context.Context) error { return bound.Err() },
+		"Bind.Cause": func(_ *leasehold.Lock, bound context.Context) error { return context.Cause(bound) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				k := &lab.Jumps{}
+				c, _ := w.Client(lab.Config(), k.Edit)
+				lock := w.Acquire(c, "job")
+				bound, cancel := lock.Bind(t.Context())
+				defer cancel()
+				if err := look(lock, bound); err != nil {
+					t.Fatalf("before the pause: %v", err)
+				}
+				k.Boot.Store(int64(19 * time.Second)) // suspended: no timer has run
+				switch err := look(lock, bound); {
+				case err == nil:
+					t.Fatal("after the pause the lock is believed in")
+				case strings.HasSuffix(name, "Cause") && !errors.Is(err, leasehold.ErrLost):
+					t.Errorf("the first look is not told why: %v", err)
+				}
+				var lost *leasehold.LostError
+				if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostPaused {
+					t.Errorf("error %v", lock.Err())
+				}
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
+}
+
+func TestALossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
+		var lost *leasehold.LostError
+
+		left := w.Acquire(c, "left alone", leasehold.WithoutRenewal())
+		lab.Elapse(20 * time.Second)
+		if !errors.As(left.Err(), &lost) || lost.Reason != leasehold.LostExpired {
+			t.Errorf("without renewal: %v", left.Err())
+		}
+
+		renewed := w.Acquire(c, "renewed")
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		lab.Elapse(20 * time.Second) // one renewal fails, others succeed
+		k.Boot.Store(int64(time.Hour))
+		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
+			t.Errorf("paused after renewals: %v", renewed.Err())
+		}
+		_ = left.Release(t.Context())
+		_ = renewed.Release(t.Context())
+	})
+}
+
+func TestALookAfterAPauseBringsTheEndForward(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		k := &lab.Jumps{}
+		c, _ := w.Client(lab.Config(), k.Edit)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		derived, cancel := context.WithCancel(lock.Context())
+		defer cancel()
+		k.Boot.Store(int64(10 * time.Second)) // suspended, not past the lease
+		if err := lock.Err(); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(8 * time.Second)
+		if derived.Err() == nil {
+			t.Error("a derived context outlives the trust")
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAnEndedTrustDoesNotReviveByALateReply(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		lab.Elapse(17500 * time.Millisecond)
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+			k.Boot.Store(int64(time.Second)) // suspended while the reply was under way: no timer has run
+			return r.Send()
+		}))
+		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("renew: %v", err)
+		}
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("believed in: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestAShorterLeaseEndsTrustBeforeItIsSent(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Cut(r)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := lock.Renew(ctx, leasehold.WithLease(10*time.Second)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("error %v", err)
+		}
+		if left := time.Until(lock.TrustedUntil()); left > 9*time.Second {
+			t.Errorf("%v of trust left under a lease of 10s", left)
+		}
+		lab.Elapse(10 * time.Second)
+		if lock.Err() == nil {
+			t.Error("believed in past the shorter lease")
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		n := 0
+		var late func() (*http.Response, error)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !r.Renews() {
+				return r.Send()
+			}
+			n++
+			switch n {
+			case 1:
+				_, _ = r.Send()
+			case 50:
+				late = r.Send
+			}
+			return nil, lab.ErrReset
+		})
+		renew := func(opts ...leasehold.RenewOption) {
+			before := n
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { _ = lock.Renew(ctx, opts...); close(done) }()
+			synctest.Wait()
+			cancel()
+			<-done
+			synctest.Wait()
+			if n != before+1 {
+				t.Fatalf("%d attempts", n-before)
+			}
+		}
+		for range 49 {
+			renew()
+		}
+		renew(leasehold.WithLease(2 * time.Second))
+		renew(leasehold.WithLease(time.Hour))
+		left := time.Until(lock.TrustedUntil())
+		_, _ = late() // the shorter lease lands
+		if got := lab.Text(w.Item("job"), "leaseDuration"); got != "2000" {
+			t.Fatalf("lease %s", got)
+		}
+		if left > 2*time.Second {
+			t.Errorf("trusted for %v under a lease of 2s", left)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestALeaseMayBeForEver(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))
+		if err != nil {
+			t.Fatalf("%v: %v", err, lab.Text(w.Item("job"), "leaseDuration"))
+		}
+		if lock.Err() != nil {
+			t.Error(lock.Err())
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTrustEndsBeforeTheReleaseIsSent(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() && lock.Err() == nil {
+				t.Error("the release was sent while the lock was believed in")
+			}
+			return r.Send()
+		})
+		w.Release(lock)
+	})
+}
+
+func TestALostLockSaysWhoHasIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(w *lab.World)
+		reason  leasehold.LostReason
+	}{
+		"replaced": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
+		}, leasehold.LostReplaced},
+		"resumed elsewhere": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x")})
+		}, leasehold.LostReplaced},
+		"broken": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
+		}, leasehold.LostBroken},
+		// By hand, with the version left as it was.
+		"marked released": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
+		}, leasehold.LostBroken},
+		"given to another": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
+		}, leasehold.LostReplaced},
+		"another grant": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("x")})
+		}, leasehold.LostReplaced},
+		"deleted": {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
+		"damaged": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": nil})
+		}, leasehold.LostBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				var events []leasehold.Event
+				cfg := lab.Config()
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					if e.Kind == leasehold.EventLost {
+						events = append(events, e)
+					}
+				}
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job")
+				tc.happens(w)
+				before := w.Item("job")
+				lab.Elapse(6 * time.Second)
+				var lost *leasehold.LostError
+				if !errors.As(lock.Err(), &lost) || lost.Reason != tc.reason {
+					t.Fatalf("error %v", lock.Err())
+				}
+				if len(events) != 1 {
+					t.Errorf("%d events", len(events))
+				}
+				wire.Sent()
+				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("release: %v", err)
+				}
+				if n := len(wire.Sent()); n != 0 {
+					t.Errorf("%d requests to release what is gone", n)
+				}
+				if after := w.Item("job"); len(after) != len(before) || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
+					t.Errorf("the loser changed the record to %v", after)
+				}
+			})
+		})
+	}
+}
+
+func TestALockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "isReleased": lab.Str("1")})
+		var lost *leasehold.LostError
+		if err := lock.Renew(t.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced {
+			t.Errorf("error %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+// showNothing takes the old item out of a refusal, as an engine does that does
+// not know ReturnValuesOnConditionCheckFailure.
+func showNothing(r *lab.Request) (*http.Response, error) {
+	res, err := r.Send()
+	if err != nil || res.StatusCode != http.StatusBadRequest {
+		return res, err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil || !bytes.Contains(body, []byte("ConditionalCheckFailedException")) {
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		return res, err
+	}
+	return lab.Refusal(400, "ConditionalCheckFailedException"), nil
+}
+
+func TestAnEngineThatShowsNoOldItemIsAsked(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		wire.SetFault(showNothing)
+		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		var held *leasehold.HeldError
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Holder.Token != lock.Token() {
+			t.Errorf("held: %v", err)
+		}
+		if sent := wire.Sent(); len(sent) != 2 || sent[1].Op != "GetItem" {
+			t.Errorf("sent %v", sent)
+		}
+		w.Release(lock)
+
+		lost := w.Acquire(b, "job", leasehold.WithoutRenewal())
+		w.Delete("job")
+		next := w.Acquire(a, "job")
+		var gone *leasehold.LostError
+		if err := lost.Renew(t.Context()); !errors.As(err, &gone) || gone.Reason != leasehold.LostReplaced || gone.By.Token != next.Token() {
+			t.Errorf("lost: %v", err)
+		}
+		_ = lost.Release(t.Context())
+		w.Release(next)
+
+		if _, err := b.Acquire(t.Context(), "none", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("none: %v", err)
+		}
+	})
+}

@@ -1,0 +1,284 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestLeadResignsAndReturnsWhatItsFunctionDoes(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		done := errors.New("done")
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // a lock of its own, not the term
+			var term *leasehold.Lock
+			calls := 0
+			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
+				calls++
+				term = l
+				return want
+			})
+			if err != want || calls != 1 { //nolint:errorlint // it is not wrapped
+				t.Errorf("%v after %d calls, want %v", err, calls, want)
+			}
+			if !errors.Is(term.Err(), leasehold.ErrReleased) {
+				t.Errorf("the term: %v", term.Err())
+			}
+		}
+	})
+}
+
+func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
+	for name, answer := range map[string]func(context.Context) error{
+		"and its function says so":              context.Cause,
+		"and its function says nothing":         func(context.Context) error { return nil },
+		"and its function says something other": func(context.Context) error { return errors.New("broken pipe") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				e, _, _ := elects(w, lab.Config())
+				other, _ := w.Client(lab.Config())
+				var tokens []int64
+				err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
+					tokens = append(tokens, term.Token())
+					if len(tokens) == 3 {
+						return nil
+					}
+					breakTerm(w, other)
+					<-ctx.Done()
+					if !errors.Is(context.Cause(ctx), leasehold.ErrLost) {
+						t.Errorf("the context ended with %v", context.Cause(ctx))
+					}
+					return answer(ctx)
+				})
+				if err != nil || len(tokens) != 3 {
+					t.Fatalf("%v after the terms %v", err, tokens)
+				}
+				if tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
+					t.Errorf("the terms do not increase: %v", tokens)
+				}
+			})
+		})
+	}
+}
+
+func TestATermThatItsReleaseFindsBrokenIsCampaignedForAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		other, _ := w.Client(lab.Config())
+		calls := 0
+		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+			calls++
+			if calls == 1 {
+				breakTerm(w, other) // which no renewal has noticed yet
+			}
+			return nil
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+}
+
+func TestLeadEndsWithItsContext(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, _ := elects(w, lab.Config())
+		b, _, _ := elects(w, lab.Config())
+		stop, flush := errors.New("stop"), errors.New("flush failed")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		led := make(chan error)
+		var released atomic.Bool
+		go func() {
+			led <- a.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+				<-ctx.Done()
+				time.Sleep(3 * time.Second)
+				released.Store(term.Err() != nil)
+				return flush
+			})
+		}()
+		synctest.Wait()
+		campaigned := make(chan error)
+		go func() {
+			campaigned <- b.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
+				t.Error("it was called though its context had ended")
+				return nil
+			})
+		}()
+		lab.Elapse(time.Second)
+		cancel(stop)
+		if err := <-campaigned; err != stop { //nolint:errorlint // it is the cause itself
+			t.Errorf("the candidate: %v", err)
+		}
+		if err := <-led; !errors.Is(err, stop) || !errors.Is(err, flush) {
+			t.Errorf("the leader: %v", err)
+		}
+		if released.Load() {
+			t.Error("the term was given up before the function had returned")
+		}
+		if _, err := a.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("the seat: %v", err)
+		}
+		if err := a.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }); err != stop { //nolint:errorlint // as above
+			t.Errorf("begun too late: %v", err)
+		}
+	})
+}
+
+func TestTheEndOfTheContextIsTheAnswerOfAFunctionThatObeysIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
+				cancel()
+				<-ctx.Done()
+				return obeys(ctx)
+			})
+			if err != context.Canceled { //nolint:errorlint // it is the cause itself
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestLeadOfAClosedClientEnds(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, leader, _ := elects(w, lab.Config())
+		b, candidate, _ := elects(w, lab.Config())
+		led, campaigned := make(chan error), make(chan error)
+		go func() {
+			led <- a.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		synctest.Wait()
+		go func() {
+			campaigned <- b.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil })
+		}()
+		synctest.Wait()
+		for _, c := range []*leasehold.Client{candidate, leader} {
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, ended := range []chan error{campaigned, led} {
+			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestAFunctionThatPanicsOrExitsGivesItsTermUp(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		for name, leave := range map[string]func(){"panic": func() { panic("over") }, "exit": runtime.Goexit} {
+			gone := make(chan any)
+			go func() {
+				defer func() { gone <- recover() }()
+				_ = e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+					leave()
+					return nil
+				})
+			}()
+			if got := <-gone; name == "panic" && got != "over" {
+				t.Errorf("%s: recovered %v", name, got)
+			}
+			if _, err := e.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+				t.Errorf("%s: the seat: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		other, _ := w.Client(lab.Config())
+		leave, led := make(chan struct{}), make(chan error)
+		var running, begun atomic.Int32
+		lead := func(context.Context, *leasehold.Lock) error {
+			if running.Add(1) > 1 {
+				t.Error("two at once")
+			}
+			defer running.Add(-1)
+			begun.Add(1)
+			<-leave // whatever becomes of the term
+			return nil
+		}
+		for range 2 {
+			go func() { led <- e.Lead(t.Context(), "", lead) }()
+		}
+		synctest.Wait()
+		for range 2 { // that of the one that runs on, and that of the one that waits for it
+			breakTerm(w, other)
+			lab.Elapse(time.Minute)
+		}
+		if l, err := e.Leader(t.Context()); err != nil || begun.Load() != 1 {
+			t.Fatalf("the second in line was not elected: %v, %v; %d functions begun", l, err, begun.Load())
+		}
+		close(leave)
+		for range 2 {
+			if err := <-led; err != nil {
+				t.Error(err)
+			}
+		}
+		if begun.Load() != 3 { // the one whose term was broken, the other, and the first again
+			t.Errorf("%d functions begun", begun.Load())
+		}
+	})
+}
+
+func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		lead := func(ctx context.Context, _ *leasehold.Lock) error {
+			err := e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil })
+			if !errors.Is(err, leasehold.ErrDeadlock) {
+				t.Errorf("under its own term: %v", err)
+			}
+			return nil
+		}
+		if err := e.Lead(t.Context(), "", lead); err != nil {
+			t.Error(err)
+		}
+		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
+		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrBadRecord) {
+			t.Errorf("over a damaged record: %v", err)
+		}
+	})
+}
+
+func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var c *leasehold.Client
+		cfg := lab.Config()
+		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventGranted {
+				ctx, cancel := context.WithCancel(ctx)
+				cancel()
+				_ = c.Close(ctx)
+			}
+		}
+		e, client, _ := elects(w, cfg)
+		c = client
+		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+			t.Error("it was called under a lock that was given up")
+			return nil
+		})
+		if !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package election_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestADeadLeaderIsFoundAfterItsLease(t *testing.T) {
+	short := lab.Config()
+	short.Lease = 4 * time.Second
+	shared := short
+	shared.SharedLease = true
+	for name, cfg := range map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				e, _, wire := elects(w, cfg)
+				watching, _, _ := elects(w, lab.Config()) // its own lease is another
+				term := campaign(w, e, "a")
+				o := observe(t, watching)
+				o.shows(leaderOf(term, "a"))
+				lab.Elapse(time.Minute)
+				o.shows()
+				wire.SetFault(lab.Cut)
+				died := time.Now()
+				lab.Elapse(2 * time.Minute)
+				news := o.next()
+				if len(news) != 1 || news[0].Leader != nobody {
+					t.Fatalf("yielded %v, want nobody", news)
+				}
+				// The version that stands still was seen up to a renewal and a poll before.
+				if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
+					t.Errorf("found dead after %v", after)
+				}
+				_ = o.end()
+			})
+		})
+	}
+}
+
+func TestASessionThatWasEndedIsNoLeaders(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.SharedLease = true
+		e, c, _ := elects(w, cfg)
+		watching, _, wire := elects(w, lab.Config())
+		campaign(w, e, "a")
+		o := observe(t, watching)
+		lab.Elapse(time.Minute)
+		o.next()
+		if n := len(wire.Sent()); n > 60*5 {
+			t.Errorf("%d reads in a minute", n)
+		}
+		if err := c.Close(t.Context()); err != nil { // which marks the session alone
+			t.Fatal(err)
+		}
+		lab.Elapse(polls)
+		o.shows(nobody)
+		_ = o.end()
+	})
+}
+
+func TestALeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
+	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		e, _, wire := elects(w, cfg)
+		term := campaign(w, e, "")
+		watching, c, remote := elects(w, cfg)
+		remote.SetFault(lab.Slow(10 * time.Millisecond))
+		o := observe(t, watching)
+		lab.Elapse(10 * time.Millisecond)
+		o.shows(leaderOf(term, ""))
+		lab.Elapse(time.Minute)
+		o.shows()
+		wire.SetFault(lab.Cut)
+		lab.Elapse(5 * time.Second) // what was on its way has arrived
+		r, err := c.Get(t.Context(), seat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(2 * time.Minute)
+		news := o.next()
+		if len(news) != 1 || news[0].Leader != nobody {
+			t.Fatalf("yielded %v, want nobody", news)
+		}
+		// The most by which clocks differ, and the second to which records round.
+		if late := news[0].at.Sub(r.ExpiresAt); late < 3*time.Second || late > 3*time.Second+polls {
+			t.Errorf("found dead %v after its expiry", late)
+		}
+		_ = o.end()
+	})
+}
+
+func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		term := campaign(w, e, "a")
+		began := time.Now()
+		fast, _ := w.Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) { // ten times too fast
+			since := 10 * time.Since(began)
+			return since, since
+		}))
+		o := observe(t, newElection(w, fast))
+		lab.Elapse(time.Minute)
+		news := o.next()
+		for i, got := range news {
+			want := nobody
+			if i%2 == 0 {
+				want = leaderOf(term, "a")
+			}
+			if got.Leader != want {
+				t.Errorf("yielded %v", news)
+			}
+		}
+		if len(news) < 5 { // a renewal every 5 s, and 20 s of its clock are 2 s
+			t.Errorf("yielded %v", news)
+		}
+		_ = o.end()
+		w.Release(term)
+	})
+}
+
+// A client remembers what it has observed of so many keys; an observer
+// remembers its own.
+func TestADeadLeaderIsFoundThoughManyOtherKeysAreObserved(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.Config())
+		campaign(w, e, "a")
+		wire.SetFault(lab.Cut)
+		watching, c, _ := elects(w, lab.Config())
+		o := observe(t, watching)
+		o.next()
+		others := make([]leasehold.Observation, 10_000)
+		for range 25 {
+			for i := range others {
+				others[i] = leasehold.Observation{Key: leasehold.Key{Partition: fmt.Sprint("other/", i)}, Version: "v", Lease: time.Minute, Since: time.Now()}
+			}
+			if err := c.ImportObservations(time.Millisecond, others...); err != nil {
+				t.Fatal(err)
+			}
+			lab.Elapse(time.Second)
+		}
+		o.shows(nobody)
+		_ = o.end()
+	})
+}
+
+// A reply says what was when it was asked for, not what is when it comes.
+func TestALateReplyMakesNoLeaderDead(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		cfg := lab.Config()
+		cfg.PollMax = 100 * time.Millisecond
+		watching, _, wire := elects(w, cfg)
+		elected := time.Now()
+		at := func(d time.Duration) time.Duration { return time.Until(elected.Add(d)) }
+		late := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if at(17300*time.Millisecond) > 0 || at(17850*time.Millisecond) <= 0 {
+				return r.Send()
+			}
+			late++
+			return lab.Slow(at(20200 * time.Millisecond))(r) // of a lease of 20 s
+		})
+		term, err := e.Campaign(t.Context(), "a", leasehold.WithoutRenewal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := observe(t, watching)
+		lab.Elapse(17900 * time.Millisecond)
+		if err := term.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(10 * time.Second)
+		o.shows(leaderOf(term, "a"))
+		if late != 1 {
+			t.Errorf("%d replies were late", late)
+		}
+		_ = o.end()
+		w.Release(term)
+	})
+}
+
+func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, wire := elects(w, lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case r.Grants():
+				_, _ = r.Send()
+				return nil, lab.ErrReset
+			case r.Op == "GetItem":
+				return r.Send()
+			}
+			return nil, lab.ErrReset // it cannot be given back either
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := e.Campaign(ctx, "a"); err == nil {
+			t.Fatal("elected without an answer")
+		}
+		lab.Elapse(5 * time.Second)
+		o := observe(t, e)
+		o.shows(nobody)
+		_ = o.end()
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestALeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.SharedConfig())
+		cfg := lab.Config()
+		cfg.PollMin, cfg.PollMax = time.Minute, time.Minute // three hours in few steps
+		watching, _, _ := elects(w, cfg)
+		term := campaign(w, e, "a")
+		o := observe(t, watching)
+		o.shows(leaderOf(term, "a"))
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && !r.RenewsSession() {
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		lab.Elapse(3 * time.Hour)
+		o.shows()
+		if err := term.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = o.end()
+		w.Release(term)
+	})
+}

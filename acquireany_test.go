@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,101 +172,6 @@ func TestAKeyThatCannotBeHadIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestAnEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, wire := w.Client(lab.Config())
-		keys := leasehold.Keys("a", "b")
-		others := w.AcquireAll(a, keys)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := b.AcquireAny(ctx, keys)
-		if !errors.Is(err, leasehold.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		wire.Sent()
-		lab.Elapse(time.Minute)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests after the end", n)
-		}
-		// One that lands while its caller leaves is undone.
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
-		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
-		lab.Elapse(2 * time.Second)
-		if held := w.HeldAmong(keys); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
-		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
-		w.Release(w.Acquire(b, "b", leasehold.NoWait()))
-	})
-}
-
-func TestAnEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
-		wire.Sent()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.AcquireAny(ctx, leasehold.Keys("b", "a"))
-		var is *leasehold.HeldError
-		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests", n)
-		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		keys := leasehold.Keys("a", "b", "c")
-		var mu sync.Mutex
-		inside, most := 0, 0
-		var wg sync.WaitGroup
-		for range 9 {
-			wg.Go(func() {
-				for range 3 {
-					lock, err := c.AcquireAny(t.Context(), keys)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					inside++
-					most = max(most, inside)
-					mu.Unlock()
-					time.Sleep(time.Second)
-					mu.Lock()
-					inside--
-					mu.Unlock()
-					w.Release(lock)
-				}
-			})
-		}
-		began := time.Now()
-		wg.Wait()
-		if took := time.Since(began); most != 3 || took > 10*time.Second {
-			t.Errorf("at most %d of 3 keys were held at once; 27 seconds of work took %v", most, took)
-		}
-		if n := len(wire.Sent()); n != 2*27 {
-			t.Errorf("%d requests: whoever waits behind goroutines of its own client sends none", n)
-		}
-	})
-}
-
 func TestAKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -286,142 +189,6 @@ func TestAKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
 			t.Error("the outer handle has ended")
 		}
 		w.Release(outer)
-	})
-}
-
-func TestAKeyWhoseGrantHadNoAnswerIsStayedWithThroughThrottling(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		var n atomic.Int64
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			switch n.Add(1) {
-			case 1:
-				return lab.LoseReply(r)
-			case 2:
-				return lab.Refusal(400, "ThrottlingException"), nil
-			}
-			return r.Send()
-		})
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lock.Key().Partition != "a" {
-			t.Errorf("granted %v, though a was taken", lock.Key())
-		}
-		w.Release(lock)
-	})
-}
-
-func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		w.Acquire(holder, "a")
-		c, wire := w.Client(lab.Config())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "GetItem" {
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return r.Send()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var op *leasehold.OpError
-		if _, err := c.AcquireAny(ctx, leasehold.Keys("a")); !errors.As(err, &op) || ctx.Err() != nil {
-			t.Errorf("error %v", err)
-		}
-		_ = holder.Close(t.Context())
-	})
-}
-
-func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Grants() && strings.Contains(string(r.Body), `"a"`) {
-				return nil, lab.ErrReset
-			}
-			return r.Send()
-		})
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait())
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire.Sent()
-		lab.Elapse(10 * time.Second)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests after it returned", n)
-		}
-		w.Release(lock)
-	})
-}
-
-func TestATurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.LocalHandOver, cfg.PollMin, cfg.PollMax = 2, time.Second, time.Second
-		c, _ := w.Client(cfg)
-		ask := func(keys ...string) <-chan *leasehold.Lock {
-			granted := make(chan *leasehold.Lock, 1)
-			go func() {
-				lock, err := c.AcquireAny(t.Context(), leasehold.Keys(keys...))
-				if err != nil {
-					t.Error(err)
-				}
-				granted <- lock
-			}()
-			lab.Elapse(time.Millisecond)
-			return granted
-		}
-		a, b := <-ask("a"), <-ask("b")
-		next := ask("a")
-		w.Release(a)
-		a = <-next // the first that follows at once
-		first, second := ask("a", "b"), ask("a", "b")
-		w.Release(a)
-		lab.Elapse(500 * time.Millisecond)
-		w.Release(b)
-		began := time.Now()
-		b = <-first // which had the turn of a, and passes it on
-		if b.Key().Partition != "b" {
-			t.Errorf("%v granted", b.Key())
-		}
-		a = <-second
-		if took := time.Since(began); took < time.Second || took > 2*time.Second {
-			t.Errorf("%v granted after %v: other processes have 2s from its release to take it", a.Key(), took)
-		}
-		w.Release(a)
-		w.Release(b)
-	})
-}
-
-func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		other, _ := w.Client(lab.Config())
-		w.Acquire(other, "a")
-		c, wire := w.Client(lab.Config())
-		var lost atomic.Bool
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			a := strings.Contains(string(r.Body), `"a"`)
-			switch {
-			case r.Grants() && a && !lost.Swap(true):
-				return nil, lab.ErrReset
-			case r.Grants() && !a:
-				return lab.Slow(time.Second)(r.WithContext(context.WithoutCancel(r.Context())))
-			case r.Releases() && a:
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
-		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
-			t.Errorf("left held: %v", held)
-		}
-		_, _ = c.Close(t.Context()), other.Close(t.Context())
 	})
 }
 
@@ -443,5 +210,110 @@ func TestATryForOneOfSeveralTakesOverWhatItsClientWatchedForALease(t *testing.T)
 			t.Fatal(err)
 		}
 		w.Release(lock)
+	})
+}
+
+func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
+		for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
+			c, _ := w.Client(cfg)
+			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+				t.Errorf("while the session lives: %v", err)
+			}
+			_ = c.Close(t.Context())
+		}
+		c, _ := w.Client(lab.SharedConfig())
+		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		wire.SetFault(lab.Cut)
+		lab.Elapse(5 * time.Second)
+		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		lab.Elapse(20 * time.Second)
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held.Err() == nil {
+			t.Error("the dead holder believes")
+		}
+		w.Release(lock)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "a")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case strings.Contains(string(r.Body), `"S":"b"`):
+				return lab.Cut(r)
+			case r.Grants():
+				res, err := showNothing(r)
+				w.Release(other) // between the refusal and the look
+				return res, err
+			}
+			return r.Send()
+		})
+		began := time.Now()
+		_, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "b" || !strings.Contains(err.Error(), "gave up after 10s") {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("a try took %v", took)
+		}
+		_ = b.Close(t.Context())
+	})
+}
+
+func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		others := w.AcquireAll(a, leasehold.Keys("a", "b", "z"))
+		group := w.AcquireAll(b, leasehold.Keys("m", "n"))
+		wire.Sent()
+		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
+		defer cancel()
+		for name, keys := range map[string][]leasehold.Key{
+			"one":               leasehold.Keys("a"),
+			"two":               leasehold.Keys("b", "a"),
+			"one and a held":    leasehold.Keys("a", "m"),
+			"nobody's but ours": leasehold.Keys("n", "m"),
+		} {
+			if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, leasehold.ErrDeadlock) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+		if sent := wire.Sent(); len(sent) > 0 {
+			t.Errorf("%d requests were sent", len(sent))
+		}
+		if _, err := b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a try does not mind the order: %v", err)
+		}
+
+		// One that is in order may be waited for, and either of the two taken.
+		granted := make(chan *leasehold.Lock)
+		go func() {
+			lock, err := b.AcquireAny(ctx, leasehold.Keys("a", "z"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if lock := <-granted; lock != nil {
+			w.Release(lock)
+		}
+		if err := group.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }

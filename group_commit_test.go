@@ -209,56 +209,6 @@ func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
 	})
 }
 
-func TestSeveralLocksUnderASession(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
-		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))
-		if one, err := holder.AcquireAny(t.Context(), leasehold.Keys("x", "z")); err != nil || one.Key().Partition != "z" {
-			t.Fatalf("any: %v, %v", one, err)
-		}
-		for _, key := range []string{"x", "y", "z"} {
-			if lab.Text(w.Item(key), "session") == "" {
-				t.Errorf("%s is under no session", key)
-			}
-		}
-		wire.SetFault(lab.Cut)
-		began := time.Now()
-		heir, _ := w.Client(lab.SharedConfig())
-		all := w.AcquireAll(heir, leasehold.Keys("x", "y"))
-		one, err := heir.AcquireAny(t.Context(), leasehold.Keys("z"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second || g.Err() == nil {
-			t.Errorf("taken over after %v, the dead holder: %v", took, g.Err())
-		}
-		w.Release(one)
-		if err := all.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		_ = heir.Close(t.Context())
-	})
-}
-
-func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "y")
-		c, _ := w.Client(lab.Config())
-		for name, try := range map[string]func(ctx context.Context) error{
-			"all": func(ctx context.Context) error { _, err := c.AcquireAll(ctx, leasehold.Keys("x", "y")); return err },
-			"any": func(ctx context.Context) error { _, err := c.AcquireAny(ctx, leasehold.Keys("y")); return err },
-		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			if err := try(ctx); !errors.Is(err, leasehold.ErrHeld) || lock.Err() != nil {
-				t.Errorf("%s: %v, the holder: %v", name, err, lock.Err())
-			}
-			cancel()
-		}
-		_ = holder.Close(t.Context())
-	})
-}
-
 func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -450,69 +400,6 @@ func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestASessionLostWhileKeysAreTakenInOrderBeginsThemAnew(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		plain, _ := w.Client(lab.Config())
-		other := w.Acquire(plain, "y")
-		c, wire := w.Client(lab.SharedConfig())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "TransactWriteItems" && r.Grants() { // not allowed: in order
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return r.Send()
-		})
-		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.AcquireAll(c, leasehold.Keys("x", "y", "z")) }()
-		lab.Elapse(2 * time.Second)
-		first := lab.Text(w.Item("x"), "session")
-		w.Delete(w.Sessions()[0])
-		lab.Elapse(10 * time.Second)
-		w.Release(other)
-		g := <-granted
-		if err := g.Err(); err != nil {
-			t.Errorf("the group: %v", err)
-		}
-		for _, key := range []string{"x", "y", "z"} {
-			if id := lab.Text(w.Item(key), "session"); id == "" || id == first {
-				t.Errorf("%s is held under session %q, the first was %q", key, id, first)
-			}
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
-		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
-		for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
-			c, _ := w.Client(cfg)
-			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-				t.Errorf("while the session lives: %v", err)
-			}
-			_ = c.Close(t.Context())
-		}
-		c, _ := w.Client(lab.SharedConfig())
-		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
-		wire.SetFault(lab.Cut)
-		lab.Elapse(5 * time.Second)
-		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
-		lab.Elapse(20 * time.Second)
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if held.Err() == nil {
-			t.Error("the dead holder believes")
-		}
-		w.Release(lock)
-		_ = c.Close(t.Context())
-	})
 }
 
 func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {

@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,5 +114,66 @@ func TestWhoGivesUpOnSeveralKeysIsToldWhichGoroutineHeldOne(t *testing.T) {
 			t.Errorf("gave up with %v", err)
 		}
 		w.Release(lock)
+	})
+}
+
+func TestGoroutinesOfOneClientTakeSeveralKeysInTurn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		inside := map[string]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i, keys := range [][]string{{"a", "b"}, {"b", "a"}, {"c", "b"}, {"a", "c"}, {"b"}, {"a"}} {
+			wg.Go(func() {
+				for range 5 {
+					g, err := c.AcquireAll(t.Context(), leasehold.Keys(keys...))
+					if err != nil {
+						t.Error(i, err)
+						return
+					}
+					mu.Lock()
+					for _, key := range keys {
+						if inside[key]++; inside[key] > 1 {
+							t.Errorf("two hold %s", key)
+						}
+					}
+					mu.Unlock()
+					time.Sleep(10 * time.Millisecond)
+					mu.Lock()
+					for _, key := range keys {
+						inside[key]--
+					}
+					mu.Unlock()
+					if err := g.Release(t.Context()); err != nil {
+						t.Error(i, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATryBehindAWaiterForSeveralKeysIsAnsweredAtOnce(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { _, err := b.AcquireAll(ctx, leasehold.Keys("a", "b")); done <- err }()
+		lab.Elapse(time.Second)
+		began := time.Now()
+		if _, err := b.TryAcquire(t.Context(), "b"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		w.Release(w.Acquire(b, "a", leasehold.NoWait())) // which is free
+		cancel()
+		<-done
+		w.Release(other)
+		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
 	})
 }

@@ -1,0 +1,246 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestAnEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		keys := leasehold.Keys("a", "b")
+		others := w.AcquireAll(a, keys)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := b.AcquireAny(ctx, keys)
+		if !errors.Is(err, leasehold.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests after the end", n)
+		}
+		// One that lands while its caller leaves is undone.
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
+		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		lab.Elapse(2 * time.Second)
+		if held := w.HeldAmong(keys); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
+		w.Release(w.Acquire(b, "b", leasehold.NoWait()))
+	})
+}
+
+func TestAnEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		wire.Sent()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.AcquireAny(ctx, leasehold.Keys("b", "a"))
+		var is *leasehold.HeldError
+		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		keys := leasehold.Keys("a", "b", "c")
+		var mu sync.Mutex
+		inside, most := 0, 0
+		var wg sync.WaitGroup
+		for range 9 {
+			wg.Go(func() {
+				for range 3 {
+					lock, err := c.AcquireAny(t.Context(), keys)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					inside++
+					most = max(most, inside)
+					mu.Unlock()
+					time.Sleep(time.Second)
+					mu.Lock()
+					inside--
+					mu.Unlock()
+					w.Release(lock)
+				}
+			})
+		}
+		began := time.Now()
+		wg.Wait()
+		if took := time.Since(began); most != 3 || took > 10*time.Second {
+			t.Errorf("at most %d of 3 keys were held at once; 27 seconds of work took %v", most, took)
+		}
+		if n := len(wire.Sent()); n != 2*27 {
+			t.Errorf("%d requests: whoever waits behind goroutines of its own client sends none", n)
+		}
+	})
+}
+
+func TestAKeyWhoseGrantHadNoAnswerIsStayedWithThroughThrottling(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		var n atomic.Int64
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch n.Add(1) {
+			case 1:
+				return lab.LoseReply(r)
+			case 2:
+				return lab.Refusal(400, "ThrottlingException"), nil
+			}
+			return r.Send()
+		})
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lock.Key().Partition != "a" {
+			t.Errorf("granted %v, though a was taken", lock.Key())
+		}
+		w.Release(lock)
+	})
+}
+
+func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.SharedConfig())
+		w.Acquire(holder, "a")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "GetItem" {
+				return lab.Refusal(400, "AccessDeniedException"), nil
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var op *leasehold.OpError
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a")); !errors.As(err, &op) || ctx.Err() != nil {
+			t.Errorf("error %v", err)
+		}
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && strings.Contains(string(r.Body), `"a"`) {
+				return nil, lab.ErrReset
+			}
+			return r.Send()
+		})
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.Sent()
+		lab.Elapse(10 * time.Second)
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests after it returned", n)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestATurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.LocalHandOver, cfg.PollMin, cfg.PollMax = 2, time.Second, time.Second
+		c, _ := w.Client(cfg)
+		ask := func(keys ...string) <-chan *leasehold.Lock {
+			granted := make(chan *leasehold.Lock, 1)
+			go func() {
+				lock, err := c.AcquireAny(t.Context(), leasehold.Keys(keys...))
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- lock
+			}()
+			lab.Elapse(time.Millisecond)
+			return granted
+		}
+		a, b := <-ask("a"), <-ask("b")
+		next := ask("a")
+		w.Release(a)
+		a = <-next // the first that follows at once
+		first, second := ask("a", "b"), ask("a", "b")
+		w.Release(a)
+		lab.Elapse(500 * time.Millisecond)
+		w.Release(b)
+		began := time.Now()
+		b = <-first // which had the turn of a, and passes it on
+		if b.Key().Partition != "b" {
+			t.Errorf("%v granted", b.Key())
+		}
+		a = <-second
+		if took := time.Since(began); took < time.Second || took > 2*time.Second {
+			t.Errorf("%v granted after %v: other processes have 2s from its release to take it", a.Key(), took)
+		}
+		w.Release(a)
+		w.Release(b)
+	})
+}
+
+func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		w.Acquire(other, "a")
+		c, wire := w.Client(lab.Config())
+		var lost atomic.Bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			a := strings.Contains(string(r.Body), `"a"`)
+			switch {
+			case r.Grants() && a && !lost.Swap(true):
+				return nil, lab.ErrReset
+			case r.Grants() && !a:
+				return lab.Slow(time.Second)(r.WithContext(context.WithoutCancel(r.Context())))
+			case r.Releases() && a:
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		_, _ = c.Close(t.Context()), other.Close(t.Context())
+	})
+}

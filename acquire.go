@@ -90,7 +90,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 
 	w := newWaiter(ctx, c, want, given.Delay)
 	c.detach(w.run)
-	if ended := c.await(ctx, w.done); ended != nil && w.abandon() {
+	if ended := c.await(ctx, w.done); ended != nil && w.giveUp() {
 		c.cleanUp(want, w.done)
 		err := c.waitEnded(want, w.holder.Load(), ended, w.lastErr.Load())
 		if held, ok := err.(*HeldError); ok { // made just now, never wrapped
@@ -164,7 +164,7 @@ func (c *Client) leaveLine(want *request, w *lineWaiter) {
 // refuse passes on a turn whose caller has left.
 func (c *Client) refuse(want *request, given turn) {
 	if given.Granted != nil {
-		given.Granted.abandon()
+		given.Granted.giveBack()
 		return
 	}
 	c.lines.Pass(want.key, nil)
@@ -204,11 +204,11 @@ func (c *Client) waitEnded(want *request, holder *Record, ended error, last *err
 // too early to see is given back.
 func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, requests int, local bool) (*Lock, error) {
 	if c.isClosing() {
-		c.detach(h.abandon)
+		c.detach(h.giveBack)
 		return nil, ErrClosed
 	}
 	c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
-		Requests: requests, TookOver: h.took != nil, Local: local}, h.abandon)
+		Requests: requests, TookOver: h.took != nil, Local: local}, h.giveBack)
 	return h.first, nil
 }
 

@@ -166,7 +166,7 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 	began := c.now()
 	w := newAllWaiter(ctx, c, wants)
 	c.detach(w.run)
-	if ended := c.await(ctx, w.done); ended != nil && w.abandon() {
+	if ended := c.await(ctx, w.done); ended != nil && w.giveUp() {
 		given := make(chan struct{})
 		c.detach(func() { // at once, whatever request is under way
 			defer close(given)

@@ -59,7 +59,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	c.detach(w.run)
 	if ended := c.await(ctx, w.done); ended != nil {
 		at, holder := w.waitsFor()
-		if w.abandon() {
+		if w.giveUp() {
 			c.cleanUp(seek[0], w.done)
 			err := w.withBadRecord(c.waitEnded(at.want, holder, ended, at.lastErr.Load()))
 			c.gaveUp(ctx, at.want.key, began, 0, err)
@@ -83,9 +83,9 @@ type anyWaiter struct {
 	turns      chan turn
 	reads      int
 
-	*effort
+	*task
 	granted *holding // or
-	err     error    // once the effort is done
+	err     error    // once the task is done
 }
 
 // candidate is one of the keys. It is acquired only in the turn of its local line.
@@ -98,10 +98,10 @@ type candidate struct {
 }
 
 func newAnyWaiter(ctx context.Context, c *Client, wants []*request) *anyWaiter {
-	w := &anyWaiter{c: c, effort: newEffort(ctx), turns: make(chan turn, len(wants))}
+	w := &anyWaiter{c: c, task: newTask(ctx), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
 		want.oneOfSeveral = true
-		s := &waiter{c: c, want: want, effort: w.effort}
+		s := &waiter{c: c, want: want, task: w.task}
 		s.view = decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
 		w.candidates = append(w.candidates, &candidate{waiter: s, place: c.newLineWaiter(ctx, want, w.turns)})
 	}
@@ -131,7 +131,7 @@ func (w *anyWaiter) requests() int {
 }
 
 func (w *anyWaiter) run() {
-	defer w.kill()
+	defer w.cancel()
 	defer close(w.done)
 	for _, cand := range w.candidates {
 		w.c.observed.Watch(cand.want.key)
@@ -141,7 +141,7 @@ func (w *anyWaiter) run() {
 		w.c.lines.Join(cand.place)
 	}
 	h, err := w.acquire()
-	abandoned := w.finish()
+	givenUp := w.finish()
 	if h == nil {
 		w.err = err
 	}
@@ -150,7 +150,7 @@ func (w *anyWaiter) run() {
 		return
 	}
 	w.c.lines.Granted(h.key, h)
-	if !abandoned {
+	if !givenUp {
 		w.giveUpOthers(h)
 		w.granted = h
 		return
@@ -158,7 +158,7 @@ func (w *anyWaiter) run() {
 	given := make(chan struct{})
 	w.c.detach(func() { // at once, whatever there is to undo for other keys
 		defer close(given)
-		h.abandon()
+		h.giveBack()
 	})
 	w.giveUpOthers(h)
 	<-given
@@ -181,7 +181,7 @@ func (w *anyWaiter) giveUpOthers(h *holding) {
 		if cand.ready {
 			w.c.lines.PassAfter(cand.want.key, nil, cand.from-w.c.now().Mono)
 		}
-		undo := func() { w.c.freeUnsettled(w.life, cand.want, tried) }
+		undo := func() { w.c.freeUnsettled(w.ctx, cand.want, tried) }
 		if cand.want.manual { // then nothing may be left in the background
 			undo()
 		} else {
@@ -216,7 +216,7 @@ func (w *anyWaiter) acquire() (*holding, error) {
 				return nil, err
 			}
 		}
-		if w.life.Err() != nil {
+		if w.ctx.Err() != nil {
 			return nil, ErrClosed // nobody reads it
 		}
 	}
@@ -259,7 +259,7 @@ func (w *anyWaiter) waitForTurn(d time.Duration) bool {
 		return true
 	case given := <-w.turns:
 		w.takeTurn(given)
-	case <-w.life.Done():
+	case <-w.ctx.Done():
 	}
 	return false
 }
@@ -277,7 +277,7 @@ func (w *anyWaiter) takeFirst() (*holding, next, error) {
 	u := w.c.chance()
 	for _, cand := range w.candidates {
 		now := w.c.now().Mono
-		if !cand.ready || w.life.Err() != nil {
+		if !cand.ready || w.ctx.Err() != nil {
 			continue
 		}
 		if ok, err := w.watchSession(cand, &n); err != nil {
@@ -360,7 +360,7 @@ func (w *anyWaiter) takeUntilAnswered(cand *candidate) (h *holding, failed bool,
 		case decide.Refused:
 			return nil, false, opError("acquire", w.c.cfg.Table, cand.want.key, f.Err)
 		case decide.Busy:
-			w.c.throttled(w.life, cand.want.key, 0)(f.Err)
+			w.c.throttled(w.ctx, cand.want.key, 0)(f.Err)
 			if len(cand.tried.Versions()) == 0 {
 				return nil, true, nil
 			}
@@ -368,7 +368,7 @@ func (w *anyWaiter) takeUntilAnswered(cand *candidate) (h *holding, failed bool,
 		if w.noWait() && w.c.now().Mono-began.Mono > tryFor {
 			return nil, true, nil
 		}
-		if !w.c.requests.Pause(w.life, &pauses) {
+		if !w.c.requests.Pause(w.ctx, &pauses) {
 			return nil, true, nil
 		}
 	}
@@ -379,8 +379,8 @@ func (w *anyWaiter) drop(cand *candidate, err error) {
 	cand.err, cand.ready = err, false
 	if bad := (*RecordError)(nil); errors.As(err, &bad) {
 		w.badRecord.Store(bad)
-		w.c.waitFails.warn(w.life, w.c, cand.want.key, err)
-		w.c.emit(w.life, Event{Kind: EventWaitError, Key: cand.want.key, Err: err})
+		w.c.waitFails.warn(w.ctx, w.c, cand.want.key, err)
+		w.c.emit(w.ctx, Event{Kind: EventWaitError, Key: cand.want.key, Err: err})
 	}
 	w.c.lines.Pass(cand.want.key, nil)
 }
@@ -438,7 +438,7 @@ func (w *anyWaiter) look() error {
 			keys = append(keys, cand.want.key)
 		}
 	}
-	items, requests, err := w.c.readAll(w.life, keys)
+	items, requests, err := w.c.readAll(w.ctx, keys)
 	f := attempts.FailureOf(err)
 	w.reads += requests
 	for _, cand := range w.candidates {
@@ -457,7 +457,7 @@ func (w *anyWaiter) look() error {
 	case f.Cause == decide.Refused:
 		return opError("acquire", w.c.cfg.Table, keys[0], f.Err)
 	case f.Cause == decide.Busy:
-		w.c.emit(w.life, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
+		w.c.emit(w.ctx, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
 }

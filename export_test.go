@@ -18,7 +18,7 @@ func BootObservation(c *Client, o Observation, ago time.Duration) Observation {
 // KillSession has c mark a session dead that it has read, as far as what it read
 // lets it.
 func KillSession(ctx context.Context, c *Client, id string) (bool, error) {
-	dead, err := c.watchOf(c.proto.(protocol.Sharing), id).kill(ctx)
+	dead, err := c.watchOf(c.proto.(protocol.Sharing), id).markDead(ctx)
 	return dead, err
 }
 

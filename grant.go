@@ -138,7 +138,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 			return nil, res.err
 		}
 		if c.isClosing() {
-			c.detach(res.h.abandon)
+			c.detach(res.h.giveBack)
 			return nil, ErrClosed
 		}
 		return res.h.first, nil

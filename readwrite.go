@@ -120,7 +120,7 @@ func (w *waiter) seeSide(item protocol.Item) error {
 	w.seen = &seen
 	w.holder.Store(&seen)
 	if changed := before == nil || grantIDOf(*before) != grantIDOf(seen); changed && !w.view.Ours {
-		w.c.emit(w.life, Event{Kind: EventWaiting, Key: w.want.key, Holder: &seen})
+		w.c.emit(w.ctx, Event{Kind: EventWaiting, Key: w.want.key, Holder: &seen})
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (w *waiter) intend() error {
 	}
 	w.requests++
 	var tried attempts.Sequence[attempt] // all that it names are in crowd.intents
-	r := tried.Try(context.WithoutCancel(w.life), w.c.requests, attempts.Operation[attempt]{
+	r := tried.Try(context.WithoutCancel(w.ctx), w.c.requests, attempts.Operation[attempt]{
 		Key: protocol.Key(w.want.key),
 		Next: func() (attempt, *protocol.Write) {
 			a := w.c.newAttempt(w.want.timing.Lease)

@@ -174,8 +174,8 @@ func (h *holding) unknownRelease(err error) error {
 	return h.c.unknownOutcome("release", h.key, err)
 }
 
-// abandon frees a grant that nobody wants any more.
-func (h *holding) abandon() {
+// giveBack frees a grant that nobody wants any more.
+func (h *holding) giveBack() {
 	_ = h.release(context.Background(), ending{policy: h.want.policy}) // reported as an event
 }
 

@@ -100,12 +100,12 @@ func (w *sessionWatch) look(ctx context.Context, fresh time.Duration) (time.Dura
 	if err != nil {
 		return 0, err
 	}
-	err = w.see(item)
+	err = w.observe(item)
 	return w.deadAt, err
 }
 
-// see enters what the row shows. w.place is taken.
-func (w *sessionWatch) see(item protocol.Item) error {
+// observe enters what a reading of the row shows. w.place is taken.
+func (w *sessionWatch) observe(item protocol.Item) error {
 	now := w.c.now()
 	before, watched := w.record.Version, w.known
 	w.known, w.looked = true, now.Mono
@@ -121,7 +121,7 @@ func (w *sessionWatch) see(item protocol.Item) error {
 		w.record = recordOf(r)
 	}
 	if w.record.Released {
-		w.died()
+		w.setDead()
 		return nil
 	}
 	v := w.c.observed.Note(w.key, versionOf(w.record, now))
@@ -132,15 +132,15 @@ func (w *sessionWatch) see(item protocol.Item) error {
 	return nil
 }
 
-// died enters that the session is dead. w.place is taken.
-func (w *sessionWatch) died() {
+// setDead enters that the session is dead. w.place is taken.
+func (w *sessionWatch) setDead() {
 	w.dead, w.deadAt = true, math.MinInt64
 	w.c.observed.Forget(w.key)
 }
 
-// kill marks the session dead if its version has stood still for its lease, and
+// markDead marks the session dead if its version has stood still for its lease, and
 // reports whether it is dead.
-func (w *sessionWatch) kill(ctx context.Context) (bool, error) {
+func (w *sessionWatch) markDead(ctx context.Context) (bool, error) {
 	if !w.enter(ctx) {
 		return false, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
@@ -152,7 +152,7 @@ func (w *sessionWatch) kill(ctx context.Context) (bool, error) {
 		return false, nil // somebody else has read a newer version since
 	}
 	if w.record.Version == noRow {
-		w.died()
+		w.setDead()
 		return true, nil
 	}
 	var tried attempts.Sequence[attempt]
@@ -165,10 +165,10 @@ func (w *sessionWatch) kill(ctx context.Context) (bool, error) {
 	})
 	switch r.Outcome {
 	case attempts.Applied:
-		w.died()
+		w.setDead()
 		return true, nil
 	case attempts.Rejected:
-		err := w.see(r.Item)
+		err := w.observe(r.Item)
 		return w.dead, err
 	}
 	return false, r.Failure()
@@ -196,7 +196,7 @@ func (w *waiter) watchSession() error {
 	if w.want.noWait {
 		fresh = 0
 	}
-	deadAt, err := watch.look(w.life, fresh)
+	deadAt, err := watch.look(w.ctx, fresh)
 	if err == nil {
 		w.requests++
 		w.view.Dead = deadAt
@@ -211,7 +211,7 @@ func (w *waiter) endSession() error {
 	if watch == nil {
 		return nil
 	}
-	dead, err := watch.kill(w.life)
+	dead, err := watch.markDead(w.ctx)
 	w.requests++
 	if dead || err != nil {
 		return err

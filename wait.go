@@ -38,65 +38,65 @@ type waiter struct {
 	others  atomic.Int32           // readers beside holder, if they leave no room
 	lastErr atomic.Pointer[error]
 
-	*effort
+	*task
 	granted *holding // or
-	err     error    // once the effort is done
+	err     error    // once the task is done
 }
 
 func newWaiter(ctx context.Context, c *Client, want *request, delay time.Duration) *waiter {
-	return &waiter{c: c, want: want, delay: delay, crowd: crowd{due: c.now().Mono}, effort: newEffort(ctx)}
+	return &waiter{c: c, want: want, delay: delay, crowd: crowd{due: c.now().Mono}, task: newTask(ctx)}
 }
 
-// effort is what is done on behalf of a call on a goroutine of its own.
-type effort struct {
-	life context.Context // ends when nobody waits; carries the caller's values
-	kill context.CancelFunc
-	done chan struct{} // closed when there is a result
+// task is what a goroutine of its own does for a call.
+type task struct {
+	ctx    context.Context // ends when nobody waits; carries the caller's values
+	cancel context.CancelFunc
+	done   chan struct{} // closed when there is a result
 
-	mu        sync.Mutex // guards the next two
-	abandoned bool
-	finished  bool
+	mu       sync.Mutex // guards the next two
+	givenUp  bool
+	finished bool
 
 	trouble trouble // of the goroutine that does it
 }
 
-func newEffort(ctx context.Context) *effort {
-	e := &effort{done: make(chan struct{})}
-	e.life, e.kill = context.WithCancel(context.WithoutCancel(ctx))
-	return e
+func newTask(ctx context.Context) *task {
+	t := &task{done: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return t
 }
 
-// abandon tells the effort that nobody waits for it. False: it has finished
-// before, and its result stands.
-func (e *effort) abandon() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.finished {
+// giveUp tells the task that nobody waits for it any more. False: it has finished
+// already, and its result stands.
+func (t *task) giveUp() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.finished {
 		return false
 	}
-	e.abandoned = true
-	e.kill()
+	t.givenUp = true
+	t.cancel()
 	return true
 }
 
-// finish settles whether anybody gets the result, and reports that nobody does.
-func (e *effort) finish() (abandoned bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.finished = true
-	return e.abandoned
+// finish ends the task. It reports whether nobody waits for its result any more.
+func (t *task) finish() (givenUp bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.finished = true
+	return t.givenUp
 }
 
 func (w *waiter) run() {
-	defer w.kill()
+	defer w.cancel()
 	defer close(w.done)
 	w.c.observed.Watch(w.want.key)
 	defer w.c.observed.Unwatch(w.want.key)
 	w.crowd.entries.Of = w.c.entries
 	defer w.crowd.entries.Only()
-	attempts.Wait(w.life, w.delay)
+	attempts.Wait(w.ctx, w.delay)
 	h, err := w.seek()
-	abandoned := w.finish()
+	givenUp := w.finish()
 	// An attempt without an answer may be applied yet: once the key is free again.
 	tried := w.tried.Unanswered()
 	w.c.leaveUnsettled(w.want.key, attempts.Versions(append(slices.Clip(tried), w.crowd.intents...)))
@@ -106,10 +106,10 @@ func (w *waiter) run() {
 			w.c.lines.Pass(w.want.key, nil)
 		}
 		undo := func() {
-			w.c.freeUnsettled(w.life, w.want, tried)
-			w.withdraw(w.life)
+			w.c.freeUnsettled(w.ctx, w.want, tried)
+			w.withdraw(w.ctx)
 		}
-		if abandoned || w.want.manual {
+		if givenUp || w.want.manual {
 			undo()
 		} else {
 			w.c.detach(undo) // the caller need not wait for it
@@ -119,8 +119,8 @@ func (w *waiter) run() {
 	if w.want.side == nil {
 		w.c.lines.Granted(h.key, h)
 	}
-	if abandoned {
-		h.abandon()
+	if givenUp {
+		h.giveBack()
 		return
 	}
 	w.granted = h
@@ -159,9 +159,9 @@ func (w *waiter) step() (*holding, error) {
 	if w.want.noWait && (move == decide.Look || wait > 0) {
 		return nil, w.held()
 	}
-	attempts.Wait(w.life, min(wait, w.untilIntent()))
+	attempts.Wait(w.ctx, min(wait, w.untilIntent()))
 	switch {
-	case w.life.Err() != nil:
+	case w.ctx.Err() != nil:
 		return nil, ErrClosed // nobody reads it
 	case move == decide.TakeOver && wait > 0:
 		return nil, nil // that a timer has fired is no proof that the clock has come to it
@@ -188,12 +188,12 @@ func (w *waiter) failed(err error, began decide.Instant, pauses *attempts.Pauses
 		return opError("acquire", w.c.cfg.Table, w.want.key, f.Err)
 	}
 	if f.Cause == decide.Busy {
-		w.c.throttled(w.life, w.want.key, 0)(f.Err)
+		w.c.throttled(w.ctx, w.want.key, 0)(f.Err)
 	}
 	if w.want.noWait && w.c.now().Mono-began.Mono > tryFor {
 		return w.gaveUp()
 	}
-	if !w.c.requests.Pause(w.life, pauses) {
+	if !w.c.requests.Pause(w.ctx, pauses) {
 		return ErrClosed // nobody reads it
 	}
 	return nil
@@ -211,7 +211,7 @@ func (w *waiter) gaveUp() error {
 // fails keeps why the last request failed, and says so now and then.
 func (w *waiter) fails(err error) {
 	w.lastErr.Store(&err)
-	w.trouble.tell(w.life, w.c, w.want.key, err)
+	w.trouble.tell(w.ctx, w.c, w.want.key, err)
 }
 
 func (w *waiter) held() error {
@@ -223,7 +223,7 @@ func (w *waiter) held() error {
 // look reads the record once.
 func (w *waiter) look() error {
 	w.requests++
-	item, err := w.c.requests.Read(w.life, protocol.Key(w.want.key))
+	item, err := w.c.requests.Read(w.ctx, protocol.Key(w.want.key))
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (w *waiter) ready(over bool) error {
 			return err
 		}
 	}
-	session, err := w.c.session(w.life)
+	session, err := w.c.session(w.ctx)
 	w.session = session
 	return err
 }
@@ -287,7 +287,7 @@ func (w *waiter) take(over bool) (*holding, error) {
 		return nil, err
 	}
 	w.requests++
-	r := w.tried.Try(context.WithoutCancel(w.life), w.c.requests, attempts.Operation[attempt]{
+	r := w.tried.Try(context.WithoutCancel(w.ctx), w.c.requests, attempts.Operation[attempt]{
 		Key:    protocol.Key(w.want.key),
 		Next:   func() (attempt, *protocol.Write) { return w.next(over) },
 		Within: w.want.grantWithin(w.session),
@@ -302,7 +302,7 @@ func (w *waiter) take(over bool) (*holding, error) {
 			return nil, err
 		}
 		if !r.Earlier {
-			w.c.sweep(w.life, w.want, r.Item)
+			w.c.sweep(w.ctx, w.want, r.Item)
 		}
 		return w.hold(r.Attempt, record), nil
 	case attempts.Rejected:
@@ -373,7 +373,7 @@ func (w *waiter) see(item protocol.Item) error {
 	w.holder.Store(r)
 	if changed && !w.view.Ours {
 		w.c.lines.ReportHolder(w.want.key, r)
-		w.c.emit(w.life, Event{Kind: EventWaiting, Key: w.want.key, Holder: r})
+		w.c.emit(w.ctx, Event{Kind: EventWaiting, Key: w.want.key, Holder: r})
 	}
 	return nil
 }
@@ -406,7 +406,7 @@ func (w *waiter) deadHolder() *Record {
 func (w *waiter) hold(a attempt, r Record) *holding {
 	w.tried.Drop(a.version)
 	w.c.observed.Forget(w.want.key)
-	h := w.c.newHolding(w.life, w.want, a, r)
+	h := w.c.newHolding(w.ctx, w.want, a, r)
 	h.took = a.dead
 	return h
 }

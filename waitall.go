@@ -27,16 +27,16 @@ type allWaiter struct {
 	at    atomic.Pointer[waiter] // the part that is waited for, for the caller
 	turns map[*waiter]bool       // the parts that have the turn of their local line
 
-	*effort
-	held    []*holding // taken one by one so far; effort.mu guards it
+	*task
+	held    []*holding // taken one by one so far; task.mu guards it
 	granted []*holding // in order of parts; or
-	err     error      // once the effort is done
+	err     error      // once the task is done
 }
 
 func newAllWaiter(ctx context.Context, c *Client, wants []*request) *allWaiter {
-	w := &allWaiter{c: c, effort: newEffort(ctx), turns: map[*waiter]bool{}}
+	w := &allWaiter{c: c, task: newTask(ctx), turns: map[*waiter]bool{}}
 	for _, want := range wants {
-		w.parts = append(w.parts, &waiter{c: c, want: want, effort: w.effort})
+		w.parts = append(w.parts, &waiter{c: c, want: want, task: w.task})
 	}
 	w.at.Store(w.parts[0])
 	return w
@@ -51,7 +51,7 @@ func (w *allWaiter) requests() int {
 }
 
 func (w *allWaiter) run() {
-	defer w.kill()
+	defer w.cancel()
 	defer close(w.done)
 	for _, part := range w.parts {
 		w.c.observed.Watch(part.want.key)
@@ -122,7 +122,7 @@ func (w *allWaiter) pauseToRetry(began decide.Instant, pauses *attempts.Pauses) 
 	if at.want.noWait && w.c.now().Mono-began.Mono > tryFor {
 		return at.gaveUp()
 	}
-	if !w.c.requests.Pause(w.life, pauses) {
+	if !w.c.requests.Pause(w.ctx, pauses) {
 		return ErrClosed // nobody reads it
 	}
 	return nil
@@ -141,7 +141,7 @@ func (w *allWaiter) awaitFree(began decide.Instant) error {
 			continue
 		}
 		part, move, wait := w.firstBlocked()
-		if w.life.Err() != nil {
+		if w.ctx.Err() != nil {
 			return ErrClosed // nobody reads it
 		}
 		if part == nil {
@@ -157,8 +157,8 @@ func (w *allWaiter) awaitFree(began decide.Instant) error {
 			}
 			continue // it may have become free meanwhile
 		}
-		attempts.Wait(w.life, wait)
-		if w.life.Err() != nil || move == decide.TakeOver {
+		attempts.Wait(w.ctx, wait)
+		if w.ctx.Err() != nil || move == decide.TakeOver {
 			continue // look at the clock: once its holder is dead the key is not blocked any more
 		}
 		if err := part.look(); err != nil {
@@ -235,7 +235,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &part.tried, Attempt: a, Write: write}
 	}
 	w.sent++
-	t, err := attempts.Together(context.WithoutCancel(w.life), w.c.requests, w.parts[0].want.grantWithin(w.parts[0].session), parts)
+	t, err := attempts.Together(context.WithoutCancel(w.ctx), w.c.requests, w.parts[0].want.grantWithin(w.parts[0].session), parts)
 	for _, part := range w.parts {
 		part.limit()
 	}
@@ -256,7 +256,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 	default:
 		w.at.Load().fails(err)
 		if t.Cause == decide.Busy {
-			w.c.throttled(w.life, w.parts[0].want.key, 0)(err)
+			w.c.throttled(w.ctx, w.parts[0].want.key, 0)(err)
 		}
 	}
 	return nil, &attempts.Failure{Cause: t.Cause, Err: err}
@@ -273,7 +273,7 @@ func (w *allWaiter) refused(made []attempt, reasons []decide.Reason) (applied bo
 		item := reasons[i].Old
 		if item == nil { // there is none, or the engine does not return it
 			var err error
-			if item, err = w.c.requests.Read(context.WithoutCancel(w.life), protocol.Key(part.want.key)); err != nil {
+			if item, err = w.c.requests.Read(context.WithoutCancel(w.ctx), protocol.Key(part.want.key)); err != nil {
 				continue // unknown as before
 			}
 		}
@@ -298,8 +298,8 @@ func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
 	}
 	var items map[Key]protocol.Item
 	worthHaving := func() bool { return made[0].isWorthHaving(w.parts[0].want.timing, w.c.now()) }
-	err := w.c.requests.Repeat(w.life, func() error {
-		found, requests, err := w.c.readAll(w.life, keys)
+	err := w.c.requests.Repeat(w.ctx, func() error {
+		found, requests, err := w.c.readAll(w.ctx, keys)
 		w.sent += requests
 		items = found
 		return err
@@ -310,12 +310,12 @@ func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
 		w.at.Load().fails(f.Err)
 		return nil
 	})
-	if err == nil && w.life.Err() == nil && worthHaving() {
+	if err == nil && w.ctx.Err() == nil && worthHaving() {
 		return w.hold(made, items)
 	}
 	w.note(made)
 	switch f := attempts.FailureOf(err); {
-	case w.life.Err() != nil:
+	case w.ctx.Err() != nil:
 		return nil, ErrClosed // nobody reads it
 	case f != nil && f.Cause == decide.Refused:
 		return nil, opError("acquire", w.c.cfg.Table, keys[0], f.Err)
@@ -367,7 +367,7 @@ func (w *allWaiter) giveUpUnanswered() {
 	for _, part := range w.parts {
 		tried := part.tried.Keep(0)
 		w.c.leaveUnsettled(part.want.key, attempts.Versions(tried))
-		wg.Go(func() { w.c.freeUnsettled(w.life, part.want, tried) })
+		wg.Go(func() { w.c.freeUnsettled(w.ctx, part.want, tried) })
 	}
 	wg.Wait()
 }

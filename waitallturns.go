@@ -42,12 +42,12 @@ func (w *allWaiter) takeTurn(part *waiter) error {
 	if w.turns[part] {
 		return nil
 	}
-	given, err := w.c.awaitTurn(w.life, part.want)
+	given, err := w.c.awaitTurn(w.ctx, part.want)
 	if err != nil {
 		return err
 	}
 	w.turns[part] = true
-	attempts.Wait(w.life, given.Delay)
+	attempts.Wait(w.ctx, given.Delay)
 	return nil
 }
 

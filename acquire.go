@@ -80,7 +80,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	if want.side == nil {
 		var err error
 		if given, err = c.awaitTurn(ctx, want); err != nil {
-			c.gaveUp(ctx, want.key, began, 0, err)
+			c.emitGaveUp(ctx, want.key, began, 0, err)
 			return nil, err
 		}
 	}
@@ -96,12 +96,12 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		if held, ok := err.(*HeldError); ok { // made just now, never wrapped
 			held.others = int(w.others.Load())
 		}
-		c.gaveUp(ctx, want.key, began, 0, err)
+		c.emitGaveUp(ctx, want.key, began, 0, err)
 		return nil, err
 	}
 	<-w.done
 	if w.err != nil {
-		c.gaveUp(ctx, want.key, began, w.requests, w.err)
+		c.emitGaveUp(ctx, want.key, began, w.requests, w.err)
 		return nil, w.err
 	}
 	return c.granted(ctx, w.granted, began, w.requests, false)

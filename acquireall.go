@@ -176,12 +176,12 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 		c.awaitGrace(given)
 		at, holder := w.waitsFor()
 		err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
-		c.gaveUp(ctx, at.want.key, began, 0, err)
+		c.emitGaveUp(ctx, at.want.key, began, 0, err)
 		return nil, err
 	}
 	<-w.done
 	if w.err != nil {
-		c.gaveUp(ctx, w.at.Load().want.key, began, w.requests(), w.err)
+		c.emitGaveUp(ctx, w.at.Load().want.key, began, w.requests(), w.err)
 		return nil, w.err
 	}
 	return c.grantedAll(ctx, w.granted, began, w.requests(), false)

@@ -62,13 +62,13 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		if w.giveUp() {
 			c.cleanUp(seek[0], w.done)
 			err := w.withBadRecord(c.waitEnded(at.want, holder, ended, at.lastErr.Load()))
-			c.gaveUp(ctx, at.want.key, began, 0, err)
+			c.emitGaveUp(ctx, at.want.key, began, 0, err)
 			return nil, err
 		}
 	}
 	<-w.done
 	if w.err != nil {
-		c.gaveUp(ctx, seek[0].key, began, w.requests(), w.err)
+		c.emitGaveUp(ctx, seek[0].key, began, w.requests(), w.err)
 		return nil, w.err
 	}
 	return c.granted(ctx, w.granted, began, w.requests(), false)
@@ -329,7 +329,7 @@ func (w *anyWaiter) watchSession(cand *candidate, n *next) (bool, error) {
 	case f.Cause == decide.Refused:
 		return false, opError("acquire", w.c.cfg.Table, cand.want.key, f.Err)
 	}
-	cand.fails(f.Err)
+	cand.requestFailed(f.Err)
 	n.failed, n.wait = true, min(n.wait, w.c.cfg.PollMax)
 	return false, nil
 }
@@ -355,7 +355,7 @@ func (w *anyWaiter) takeUntilAnswered(cand *candidate) (h *holding, failed bool,
 		case f.Cause == decide.ConditionFailed:
 			return nil, false, nil
 		}
-		cand.fails(f.Err)
+		cand.requestFailed(f.Err)
 		switch f.Cause {
 		case decide.Refused:
 			return nil, false, opError("acquire", w.c.cfg.Table, cand.want.key, f.Err)
@@ -415,7 +415,7 @@ func (w *anyWaiter) notAcquired(late bool) error {
 		case cand.err != nil:
 			continue
 		case cand.seen != nil:
-			return w.withBadRecord(cand.held())
+			return w.withBadRecord(cand.heldError())
 		case !cand.ready || !late: // it is the turn of another goroutine or another process
 			holder := w.c.lines.Holder(cand.want.key)
 			if holder == nil {
@@ -423,11 +423,11 @@ func (w *anyWaiter) notAcquired(late bool) error {
 			}
 			return w.withBadRecord(w.c.heldError(cand.want.key, *holder, nil))
 		case cand.lastErr.Load() != nil:
-			return cand.gaveUp()
+			return cand.timeoutError()
 		}
 		unanswered = cand // free when last seen, but not granted since
 	}
-	return unanswered.gaveUp()
+	return unanswered.timeoutError()
 }
 
 // look reads the records of all keys whose turn has come.
@@ -445,9 +445,9 @@ func (w *anyWaiter) look() error {
 		switch {
 		case !cand.ready:
 		case f != nil:
-			cand.fails(f.Err)
+			cand.requestFailed(f.Err)
 		default:
-			if err := cand.see(items[cand.want.key]); err != nil {
+			if err := cand.observe(items[cand.want.key]); err != nil {
 				w.drop(cand, err)
 			}
 		}

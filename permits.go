@@ -79,7 +79,7 @@ func (r *permitRow) readUntil(ctx context.Context, op string) (protocol.Permits,
 func (r *permitRow) repeat(ctx context.Context, op string, request func() error) error {
 	var t trouble
 	err := r.c.requests.Repeat(ctx, request, func(f *attempts.Failure) error {
-		t.tell(ctx, r.c, r.at, f.Err)
+		t.report(ctx, r.c, r.at, f.Err)
 		if f.Cause == decide.Busy {
 			r.c.throttled(ctx, r.at, 0)(f.Err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// checkAlone refuses what only a lock with one holder can do.
+// checkAlone refuses, for a read/write lock, what needs a record of its own.
 func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
 	switch {
 	case r.mode == protocol.ModePlain:
@@ -25,12 +25,12 @@ func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
 	return nil
 }
 
-// mayShare reports whether the grant of h serves a request as well.
+// mayShare reports whether a request can share the grant of h.
 func (r *request) mayShare(h *holding) bool {
 	return h.want.mode == r.mode || h.want.mode == protocol.ModeWrite && r.mode == protocol.ModeRead
 }
 
-// protoOf spells the writes on what a request was granted, and reads it.
+// protoOf returns the protocol by which a grant of the request is written and read.
 func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
 	if r.side == nil {
 		return c.proto
@@ -38,9 +38,9 @@ func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
 	return r.side.Of(grant)
 }
 
-// readersFirst is for how long other writers let readers go first after this
-// one: for the longest pause of a reader who watched it, or its intent, and what
-// it takes to look and to be granted.
+// readersFirst is how long other writers let readers go first after this one: the
+// longest pause of a reader who watched this writer or its intent, and the time that
+// a read and a grant take.
 func (h *holding) readersFirst() time.Duration {
 	since := h.granted.Mono
 	if h.want.intended != nil {
@@ -49,30 +49,30 @@ func (h *holding) readersFirst() time.Duration {
 	return decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1) + 2*h.c.cfg.PollMin
 }
 
-// crowd is what a waiter knows of a key that several may hold.
-type crowd struct {
+// readWriteView is what a waiter knows of a read/write lock.
+type readWriteView struct {
 	absent  bool // there was no record
 	by      protocol.Blockers
 	all     []blocker                  // those of by that are not its own intents
-	spent   []Record                   // own attempts that have landed, to read, and are not worth having
-	intents []attempt                  // posted, or without an answer; oldest first
+	spent   []Record                   // own attempts to read that were applied, but with too little trust left
+	intents []attempt                  // posted, or unanswered; oldest first
 	due     time.Duration              // monotonic: when the intent is posted or renewed
 	entries observed.Watcher[entryKey] // of all
 }
 
-// blocker is one of those who keep a grant from being made.
+// blocker is a holder, or a writer's intent, that a grant must wait for.
 type blocker struct {
 	Record
-	dead time.Duration // monotonic: when it is dead, if it stays as it is
-	ours bool          // an unsettled attempt of this client, which nobody holds
+	dead time.Duration // monotonic: when it is dead, if it is not renewed
+	ours bool          // an unsettled attempt of this client, which no client treats as held
 }
 
-// seeSide is see for a key that several may hold.
-func (w *waiter) seeSide(item protocol.Item) error {
+// observeEntries is observe for a read/write lock.
+func (w *waiter) observeEntries(item protocol.Item) error {
 	now := w.c.now()
 	w.view.Known, w.view.Free, w.view.Ours = true, true, false
-	w.crowd.absent, w.crowd.all = item == nil, nil
-	w.crowd.by = protocol.Blockers{}
+	w.rw.absent, w.rw.all = item == nil, nil
+	w.rw.by = protocol.Blockers{}
 	before := w.seen
 	w.seen = nil
 	if item == nil {
@@ -82,7 +82,7 @@ func (w *waiter) seeSide(item protocol.Item) error {
 	if err != nil {
 		return w.c.recordError(w.want.key, item, err)
 	}
-	w.crowd.by = by
+	w.rw.by = by
 	w.others.Store(0)
 	if by.Any {
 		w.others.Store(int32(len(by.By) - 1))
@@ -90,7 +90,7 @@ func (w *waiter) seeSide(item protocol.Item) error {
 	w.view.Grant = math.MaxInt64
 	var watched []entryKey
 	for _, r := range by.By {
-		if slices.Contains(attempts.Versions(w.crowd.intents), r.Version) {
+		if slices.Contains(attempts.Versions(w.rw.intents), r.Version) {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
@@ -100,10 +100,10 @@ func (w *waiter) seeSide(item protocol.Item) error {
 			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
 			w.view.Grant = min(w.view.Grant, v.Granted)
 		}
-		w.crowd.all = append(w.crowd.all, b)
+		w.rw.all = append(w.rw.all, b)
 	}
-	w.crowd.entries.Only(watched...)
-	last, first := w.crowd.lastToGo()
+	w.rw.entries.Only(watched...)
+	last, first := w.rw.lastToGo()
 	if last == nil {
 		return nil
 	}
@@ -113,9 +113,9 @@ func (w *waiter) seeSide(item protocol.Item) error {
 		decisive = first
 	}
 	w.view.Dead, w.view.Ours = decisive.dead, decisive.ours
-	seen := w.crowd.all[0].Record
-	if seen.mode == protocol.ModeReadersFirst && len(w.crowd.all) > 1 {
-		seen = w.crowd.all[1].Record // somebody to be named
+	seen := w.rw.all[0].Record
+	if seen.mode == protocol.ModeReadersFirst && len(w.rw.all) > 1 {
+		seen = w.rw.all[1].Record // somebody that an error can name
 	}
 	w.seen = &seen
 	w.holder.Store(&seen)
@@ -125,10 +125,10 @@ func (w *waiter) seeSide(item protocol.Item) error {
 	return nil
 }
 
-// lastToGo returns who will be dead last, and who first.
-func (w *crowd) lastToGo() (last, first *blocker) {
-	for i := range w.all {
-		b := &w.all[i]
+// lastToGo returns which blocker will be dead last, and which first.
+func (v *readWriteView) lastToGo() (last, first *blocker) {
+	for i := range v.all {
+		b := &v.all[i]
 		if last == nil || b.dead > last.dead {
 			last = b
 		}
@@ -139,30 +139,30 @@ func (w *crowd) lastToGo() (last, first *blocker) {
 	return last, first
 }
 
-// gone returns those who are dead at now, or nobody believes in.
-func (w *crowd) gone(now time.Duration) []blocker {
-	return slices.DeleteFunc(slices.Clone(w.all), func(b blocker) bool { return b.dead > now })
+// dead returns the blockers that no client treats as held any more.
+func (v *readWriteView) dead(now time.Duration) []blocker {
+	return slices.DeleteFunc(slices.Clone(v.all), func(b blocker) bool { return b.dead > now })
 }
 
-// nextSide is next for a key that several may hold.
+// nextSide is next for a read/write lock.
 func (w *waiter) nextSide(over bool) (attempt, *protocol.Write) {
 	a := w.c.newAttempt(w.want.timing.Lease)
 	g := w.c.grantOf(w.want, a)
-	g.Create = w.crowd.absent && !w.want.ifExists
-	g.Takeable, g.Intents = w.tried.Versions(), attempts.Versions(w.crowd.intents)
+	g.Create = w.rw.absent && !w.want.ifExists
+	g.Takeable, g.Intents = w.tried.Versions(), attempts.Versions(w.rw.intents)
 	if over {
-		gone := w.crowd.gone(a.sent.Mono)
-		if w.crowd.by.Any {
-			gone = gone[:min(len(gone), 1)] // a condition that names them all would be too long
+		dead := w.rw.dead(a.sent.Mono)
+		if w.rw.by.Any {
+			dead = dead[:min(len(dead), 1)] // a condition that names them all would be too long
 		}
-		for _, b := range gone {
+		for _, b := range dead {
 			g.Dead = append(g.Dead, b.protocol())
 			if held := b.mode == protocol.ModeRead || b.mode == protocol.ModeWrite; held && !b.ours && a.dead == nil {
 				a.dead = &b.Record
 			}
 		}
 	}
-	for _, r := range w.crowd.spent {
+	for _, r := range w.rw.spent {
 		if !slices.ContainsFunc(g.Dead, func(dead protocol.Record) bool { return dead.Grant == r.Grant }) {
 			g.Dead = append(g.Dead, r.protocol())
 		}
@@ -170,9 +170,9 @@ func (w *waiter) nextSide(over bool) (attempt, *protocol.Write) {
 	return a, w.want.side.Grant(g)
 }
 
-// showsSide returns the attempt whose entry a row shows, if it is worth having:
-// while half its trust is left. Of those to write only the last may be: one before
-// it is named by later ones, which may be applied yet.
+// showsSide returns the attempt whose entry a row shows, if at least half of its
+// trust is left. Of a writer's attempts only the last counts: later ones name an
+// earlier one in their conditions, and may still be applied.
 func (w *waiter) showsSide(item protocol.Item, sent []attempt) (attempt, bool) {
 	if w.want.mode == protocol.ModeWrite {
 		sent = sent[len(sent)-1:]
@@ -186,96 +186,95 @@ func (w *waiter) showsSide(item protocol.Item, sent []attempt) (attempt, bool) {
 	return attempt{}, false
 }
 
-// spend enters the entries of own attempts to read that are not worth having.
-func (w *waiter) spend(r attempts.Result[attempt]) {
-	w.crowd.spent = nil
+// noteSpent records own attempts to read that were applied with too little trust left.
+func (w *waiter) noteSpent(r attempts.Result[attempt]) {
+	w.rw.spent = nil
 	if r.Item == nil || w.want.mode != protocol.ModeRead {
 		return
 	}
 	for _, a := range append(w.tried.Unanswered(), r.Attempt) {
 		if entry, err := w.decode(a.version, r.Item); err == nil && !entry.Released && entry.Grant == a.version {
-			w.crowd.spent = append(w.crowd.spent, entry)
+			w.rw.spent = append(w.rw.spent, entry)
 		}
 	}
 }
 
-// untilIntent is how long it is until the intent is to be posted or renewed.
+// untilIntent is the time until the intent must be posted or renewed.
 func (w *waiter) untilIntent() time.Duration {
-	if w.intention(attempt{}) == nil {
+	if w.nextIntent(attempt{}) == nil {
 		return math.MaxInt64
 	}
-	return max(w.crowd.due-w.c.now().Mono, 0)
+	return max(w.rw.due-w.c.now().Mono, 0)
 }
 
-// intention spells the intent to be granted; nil: none is called for.
-func (w *waiter) intention(a attempt) *protocol.Write {
-	if w.want.side == nil || w.want.noWait || len(w.crowd.all) == 0 {
+// nextIntent returns the write that posts or renews the intent; nil if none is needed.
+func (w *waiter) nextIntent(a attempt) *protocol.Write {
+	if w.want.side == nil || w.want.noWait || len(w.rw.all) == 0 {
 		return nil
 	}
 	g := w.c.grantOf(w.want, a)
-	g.Intents = attempts.Versions(w.crowd.intents)
-	for _, b := range w.crowd.gone(w.c.now().Mono) {
+	g.Intents = attempts.Versions(w.rw.intents)
+	for _, b := range w.rw.dead(w.c.now().Mono) {
 		if b.mode == protocol.ModeIntent {
 			g.Dead = append(g.Dead, b.protocol())
 		}
 	}
-	return w.want.side.Intend(w.crowd.by, g)
+	return w.want.side.Intend(w.rw.by, g)
 }
 
-// intend posts or renews the intent if it is due.
-func (w *waiter) intend() error {
+// postIntent posts or renews the intent if it is due.
+func (w *waiter) postIntent() error {
 	if w.untilIntent() > 0 {
 		return nil
 	}
 	w.requests++
-	var tried attempts.Sequence[attempt] // all that it names are in crowd.intents
+	var tried attempts.Sequence[attempt] // all that it names are in rw.intents
 	r := tried.Try(context.WithoutCancel(w.ctx), w.c.requests, attempts.Operation[attempt]{
 		Key: protocol.Key(w.want.key),
 		Next: func() (attempt, *protocol.Write) {
 			a := w.c.newAttempt(w.want.timing.Lease)
-			return a, w.intention(a)
+			return a, w.nextIntent(a)
 		},
 		Within: min(attempts.Limit, w.want.timing.Every),
 	})
-	w.crowd.due = w.c.now().Mono + w.c.cfg.PollMax
+	w.rw.due = w.c.now().Mono + w.c.cfg.PollMax
 	switch r.Outcome {
 	case attempts.Applied:
-		w.intended(r.Attempt)
-		w.crowd.due = r.Attempt.sent.Mono + w.want.timing.Every
-		return w.see(r.Item)
+		w.addIntent(r.Attempt)
+		w.rw.due = r.Attempt.sent.Mono + w.want.timing.Every
+		return w.observe(r.Item)
 	case attempts.Rejected:
-		return w.see(r.Item)
+		return w.observe(r.Item)
 	case attempts.Unanswered:
-		w.intended(r.Attempt)
+		w.addIntent(r.Attempt)
 	}
 	return r.Failure()
 }
 
-// intended remembers an intent that is there, or may come to be. The first has
-// given its name to all.
-func (w *waiter) intended(a attempt) {
+// addIntent remembers an intent that was posted, or may have been. The first one's
+// version names the intent, so that one is kept.
+func (w *waiter) addIntent(a attempt) {
 	if w.want.intended == nil {
 		w.want.intended = &a.sent
 	}
-	w.crowd.intents = append(w.crowd.intents, a)
-	if extra := len(w.crowd.intents) - attempts.MostUnanswered; extra > 0 {
-		w.c.unsettled.Add(w.want.key, attempts.Versions(w.crowd.intents[1:1+extra]), w.c.now().Mono)
-		w.crowd.intents = slices.Delete(w.crowd.intents, 1, 1+extra)
+	w.rw.intents = append(w.rw.intents, a)
+	if extra := len(w.rw.intents) - attempts.MostUnanswered; extra > 0 {
+		w.c.unsettled.Add(w.want.key, attempts.Versions(w.rw.intents[1:1+extra]), w.c.now().Mono)
+		w.rw.intents = slices.Delete(w.rw.intents, 1, 1+extra)
 	}
 }
 
-// withdraw removes the intent of a waiter that gives up. It is tried once: one
-// that stays is dead after its lease.
-func (w *waiter) withdraw(ctx context.Context) {
-	if len(w.crowd.intents) == 0 {
+// removeIntent removes the intent of a waiter that gives up. It tries once: an
+// intent that stays is dead after its lease.
+func (w *waiter) removeIntent(ctx context.Context) {
+	if len(w.rw.intents) == 0 {
 		return
 	}
-	hold := protocol.Hold{Key: protocol.Key(w.want.key), Owner: w.c.owner, Grants: attempts.Versions(w.crowd.intents)}
+	hold := protocol.Hold{Key: protocol.Key(w.want.key), Owner: w.c.owner, Grants: attempts.Versions(w.rw.intents)}
 	w.c.write(ctx, w.want.side.Withdraw(hold))
 }
 
-// decodeAll reads an item as the records that it holds: of a read/write lock
-// one for each holder.
+// decodeAll reads the records in an item: a read/write lock has one for each holder.
 func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
 	rw, ok := c.proto.(protocol.ReadWriting)
 	if !ok || !protocol.IsReadWrite(item) {
@@ -293,7 +292,7 @@ func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
 	return records, nil
 }
 
-// protoOfRecord spells the writes on a record that was read, and reads it again.
+// protoOfRecord returns the protocol by which a record is written and read.
 func (c *Client) protoOfRecord(r Record) protocol.Protocol {
 	if rw, ok := c.proto.(protocol.ReadWriting); ok && r.mode != protocol.ModePlain {
 		return rw.ReadWrite(r.mode, false).Of(r.Grant)

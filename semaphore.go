@@ -99,7 +99,7 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 	}
 	began := s.c.now()
 	if err := s.agree(asking, want.manual); err != nil {
-		s.c.gaveUp(ctx, s.key, began, 0, err)
+		s.c.emitGaveUp(ctx, s.key, began, 0, err)
 		return nil, err
 	}
 	for {
@@ -118,7 +118,7 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 			err = released
 		}
 		if err != nil {
-			s.c.gaveUp(ctx, s.key, began, 0, err)
+			s.c.emitGaveUp(ctx, s.key, began, 0, err)
 			return nil, err
 		}
 	}

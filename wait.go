@@ -14,23 +14,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// tryFor is how long TryAcquire repeats requests that DynamoDB does not answer.
+// tryFor is how long a call with NoWait repeats requests that have no answer.
 const tryFor = 10 * time.Second
 
-// waiter acquires one key for one Acquire call, from the moment the call
-// has its turn in the local line. It runs on a goroutine of its own, so that
-// the call can return at once when its context ends; what it has sent by then
-// is finished here and undone.
+// waiter acquires one key for one Acquire call, from the moment the call has its
+// turn in the local line. It runs on a goroutine of its own. So the call can return
+// at once when its context ends, and the waiter undoes what it has sent.
 type waiter struct {
 	c     *Client
 	want  *request
-	delay time.Duration // for so long other processes go first
+	delay time.Duration // at first, so that other processes can go first
 
 	tried    attempts.Sequence[attempt]
 	requests int
 	view     decide.View
-	seen     *Record // the record as last shown, if held by another
-	crowd    crowd   // of a read/write lock
+	seen     *Record       // the record as last shown, if held by another
+	rw       readWriteView // of a read/write lock
 
 	session *session // to be granted under, nil for none
 
@@ -44,7 +43,7 @@ type waiter struct {
 }
 
 func newWaiter(ctx context.Context, c *Client, want *request, delay time.Duration) *waiter {
-	return &waiter{c: c, want: want, delay: delay, crowd: crowd{due: c.now().Mono}, task: newTask(ctx)}
+	return &waiter{c: c, want: want, delay: delay, rw: readWriteView{due: c.now().Mono}, task: newTask(ctx)}
 }
 
 // task is what a goroutine of its own does for a call.
@@ -92,14 +91,14 @@ func (w *waiter) run() {
 	defer close(w.done)
 	w.c.observed.Watch(w.want.key)
 	defer w.c.observed.Unwatch(w.want.key)
-	w.crowd.entries.Of = w.c.entries
-	defer w.crowd.entries.Only()
+	w.rw.entries.Of = w.c.entries
+	defer w.rw.entries.Only()
 	attempts.Wait(w.ctx, w.delay)
-	h, err := w.seek()
+	h, err := w.acquire()
 	givenUp := w.finish()
-	// An attempt without an answer may be applied yet: once the key is free again.
+	// An attempt without an answer may still be applied, once the key is free again.
 	tried := w.tried.Unanswered()
-	w.c.leaveUnsettled(w.want.key, attempts.Versions(append(slices.Clip(tried), w.crowd.intents...)))
+	w.c.leaveUnsettled(w.want.key, attempts.Versions(append(slices.Clip(tried), w.rw.intents...)))
 	if h == nil {
 		w.err = err
 		if w.want.side == nil {
@@ -107,7 +106,7 @@ func (w *waiter) run() {
 		}
 		undo := func() {
 			w.c.freeUnsettled(w.ctx, w.want, tried)
-			w.withdraw(w.ctx)
+			w.removeIntent(w.ctx)
 		}
 		if givenUp || w.want.manual {
 			undo()
@@ -126,8 +125,8 @@ func (w *waiter) run() {
 	w.granted = h
 }
 
-// seek asks for the key until it is granted, refused, or nobody waits.
-func (w *waiter) seek() (*holding, error) {
+// acquire asks for the key until it is granted, refused, or nobody waits.
+func (w *waiter) acquire() (*holding, error) {
 	began := w.c.now()
 	w.view = decide.View{PollMin: w.c.cfg.PollMin, PollMax: w.c.cfg.PollMax}
 	pauses := w.c.waitPauses()
@@ -140,31 +139,31 @@ func (w *waiter) seek() (*holding, error) {
 			pauses.Reset()
 			continue
 		}
-		if err := w.failed(err, began, &pauses); err != nil {
+		if err := w.pauseAfter(err, began, &pauses); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// step does what is next: a look or a grant, after the pause that is due. An
-// error that is no attempts.Failure ends the seeking.
+// step pauses, and then reads the record or sends a grant. An error that is no
+// attempts.Failure ends the waiting.
 func (w *waiter) step() (*holding, error) {
 	if err := w.watchSession(); err != nil {
 		return nil, err
 	}
-	if err := w.intend(); err != nil {
+	if err := w.postIntent(); err != nil {
 		return nil, err
 	}
 	move, wait := decide.Next(w.view, w.c.now().Mono, w.c.chance())
 	if w.want.noWait && (move == decide.Look || wait > 0) {
-		return nil, w.held()
+		return nil, w.heldError()
 	}
 	attempts.Wait(w.ctx, min(wait, w.untilIntent()))
 	switch {
 	case w.ctx.Err() != nil:
 		return nil, ErrClosed // nobody reads it
 	case move == decide.TakeOver && wait > 0:
-		return nil, nil // that a timer has fired is no proof that the clock has come to it
+		return nil, nil // a fired timer proves nothing: look at the clock again
 	case move == decide.Look:
 		return nil, w.look()
 	}
@@ -176,14 +175,14 @@ func (c *Client) waitPauses() attempts.Pauses {
 	return attempts.Pauses{Least: c.cfg.PollMin, Most: 2 * time.Second}
 }
 
-// failed pauses after a request without success, the longer the more there were;
-// an error ends the seeking.
-func (w *waiter) failed(err error, began decide.Instant, pauses *attempts.Pauses) error {
+// pauseAfter pauses after a request that has failed, longer each time. An error
+// ends the waiting.
+func (w *waiter) pauseAfter(err error, began decide.Instant, pauses *attempts.Pauses) error {
 	f := attempts.FailureOf(err)
 	if f == nil {
 		return err
 	}
-	w.fails(f.Err)
+	w.requestFailed(f.Err)
 	if f.Cause == decide.Refused {
 		return opError("acquire", w.c.cfg.Table, w.want.key, f.Err)
 	}
@@ -191,7 +190,7 @@ func (w *waiter) failed(err error, began decide.Instant, pauses *attempts.Pauses
 		w.c.throttled(w.ctx, w.want.key, 0)(f.Err)
 	}
 	if w.want.noWait && w.c.now().Mono-began.Mono > tryFor {
-		return w.gaveUp()
+		return w.timeoutError()
 	}
 	if !w.c.requests.Pause(w.ctx, pauses) {
 		return ErrClosed // nobody reads it
@@ -199,8 +198,8 @@ func (w *waiter) failed(err error, began decide.Instant, pauses *attempts.Pauses
 	return nil
 }
 
-// gaveUp is the error of a try that DynamoDB has not answered.
-func (w *waiter) gaveUp() error {
+// timeoutError is the error of a call with NoWait that has had no answer.
+func (w *waiter) timeoutError() error {
 	err := fmt.Errorf("gave up after %v", tryFor)
 	if last := w.lastErr.Load(); last != nil {
 		err = fmt.Errorf("%w: %w", err, *last)
@@ -208,13 +207,13 @@ func (w *waiter) gaveUp() error {
 	return opError("acquire", w.c.cfg.Table, w.want.key, err)
 }
 
-// fails keeps why the last request failed, and says so now and then.
-func (w *waiter) fails(err error) {
+// requestFailed records why the last request failed, and reports it now and then.
+func (w *waiter) requestFailed(err error) {
 	w.lastErr.Store(&err)
-	w.trouble.tell(w.ctx, w.c, w.want.key, err)
+	w.trouble.report(w.ctx, w.c, w.want.key, err)
 }
 
-func (w *waiter) held() error {
+func (w *waiter) heldError() error {
 	held := w.c.heldError(w.want.key, *w.seen, nil)
 	held.others = int(w.others.Load())
 	return held
@@ -227,10 +226,10 @@ func (w *waiter) look() error {
 	if err != nil {
 		return err
 	}
-	return w.see(item)
+	return w.observe(item)
 }
 
-// decode reads an item as the record of what attempt grant was granted.
+// decode reads an item as a record; of a read/write lock, the entry of a grant.
 func (w *waiter) decode(grant string, item protocol.Item) (Record, error) {
 	r, err := w.want.protoOf(w.c, grant).Decode(item)
 	if err != nil {
@@ -242,11 +241,11 @@ func (w *waiter) decode(grant string, item protocol.Item) (Record, error) {
 // errSessionLives is why a holder is not taken over: its session has been renewed.
 var errSessionLives = errors.New("the holder's session lives")
 
-// ready prepares for a grant: the session of a holder to be taken over is dead,
-// and this client has one of its own if its locks share it.
+// ready prepares for a grant. It makes sure that the session of a holder to be taken
+// over is dead, and begins one for this client if its locks share one.
 func (w *waiter) ready(over bool) error {
 	if w.want.side != nil {
-		return nil // these are renewed one by one
+		return nil // locks of readers and writers are renewed one by one
 	}
 	if over {
 		if err := w.endSession(); err != nil {
@@ -258,7 +257,7 @@ func (w *waiter) ready(over bool) error {
 	return err
 }
 
-// next spells the next attempt to be granted, for which the waiter is ready.
+// next returns the next attempt to be granted, and its write. It follows ready.
 func (w *waiter) next(over bool) (attempt, *protocol.Write) {
 	if w.want.side != nil {
 		return w.nextSide(over)
@@ -278,8 +277,8 @@ func (w *waiter) next(over bool) (attempt, *protocol.Write) {
 	return a, w.c.proto.Grant(g)
 }
 
-// take sends one grant. A holding, or an error that is no attempts.Failure, ends
-// the seeking.
+// take sends one grant. A holding ends the waiting, and so does an error that is no
+// attempts.Failure.
 func (w *waiter) take(over bool) (*holding, error) {
 	if err := w.ready(over); errors.Is(err, errSessionLives) {
 		return nil, nil
@@ -293,26 +292,26 @@ func (w *waiter) take(over bool) (*holding, error) {
 		Within: w.want.grantWithin(w.session),
 		Shows:  w.shows,
 	})
-	w.limit()
+	w.leaveOldest()
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := w.decode(r.Attempt.version, r.Item)
 		if err != nil {
-			w.note(r.Attempt) // it was applied, on something that a grant leaves in place
+			w.addUnanswered(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err
 		}
 		if !r.Earlier {
 			w.c.sweep(w.ctx, w.want, r.Item)
 		}
-		return w.hold(r.Attempt, record), nil
+		return w.newHolding(r.Attempt, record), nil
 	case attempts.Rejected:
 		return nil, w.rejected(r)
 	}
 	return nil, r.Failure()
 }
 
-// shows returns the attempt whose grant a record shows: one delivered twice, or
-// an earlier one without an answer. It must be worth having: half its trust left.
+// shows returns the attempt whose grant a record shows: one delivered twice, or an
+// earlier one without an answer. At least half of its trust must be left.
 func (w *waiter) shows(item protocol.Item, sent []attempt) (attempt, bool) {
 	if item == nil {
 		return attempt{}, false
@@ -325,35 +324,35 @@ func (w *waiter) shows(item protocol.Item, sent []attempt) (attempt, bool) {
 	return a, ok && err == nil && !r.Released && a.isWorthHaving(w.want.timing, w.c.now())
 }
 
-// rejected looks at the record that a grant of ours met.
+// rejected looks at the record that made a grant of ours fail.
 func (w *waiter) rejected(r attempts.Result[attempt]) error {
-	if err := w.met(r.Item); err != nil {
+	if err := w.observeRejection(r.Item); err != nil {
 		return err
 	}
 	if w.want.side != nil {
-		w.spend(r)
+		w.noteSpent(r)
 	} else if w.seen != nil && w.seen.Version == r.Attempt.version {
 		w.view.Ours = true
 	}
 	if w.view.Free {
-		return r.Failure() // it has become free since: look again
+		return r.Failure() // it is free by now: try again
 	}
 	return nil
 }
 
-// met enters the record that a grant of ours met.
-func (w *waiter) met(item protocol.Item) error {
+// observeRejection observes the record that made a grant of ours fail.
+func (w *waiter) observeRejection(item protocol.Item) error {
 	if item == nil && w.want.ifExists {
 		return fmt.Errorf("%w: %v in table %s: IfExists acquires only a record that is there", ErrNotFound, w.want.key, w.c.cfg.Table)
 	}
-	return w.see(item)
+	return w.observe(item)
 }
 
-// see enters what a reply has shown.
-func (w *waiter) see(item protocol.Item) error {
+// observe records what a reply has shown.
+func (w *waiter) observe(item protocol.Item) error {
 	w.trouble.passed()
 	if w.want.side != nil {
-		return w.seeSide(item)
+		return w.observeEntries(item)
 	}
 	now := w.c.now()
 	w.view.Known, w.view.Free, w.view.Ours = true, true, false
@@ -378,22 +377,23 @@ func (w *waiter) see(item protocol.Item) error {
 	return nil
 }
 
-// note remembers an attempt whose effect is not known.
-func (w *waiter) note(a attempt) {
+// addUnanswered remembers an attempt whose effect is not known.
+func (w *waiter) addUnanswered(a attempt) {
 	w.tried.Add(a)
-	w.limit()
+	w.leaveOldest()
 }
 
-// limit leaves to the client what is too old to be named in every condition: seen
-// as holder, it is taken over at once.
-func (w *waiter) limit() {
+// leaveOldest leaves the oldest attempts to the client if there are too many to be
+// named in every condition. If one of them turns out to hold the key, it is taken
+// over at once.
+func (w *waiter) leaveOldest() {
 	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
 		w.c.leaveUnsettled(w.want.key, attempts.Versions(old))
 	}
 }
 
-// deadHolder returns the dead holder that a takeover of the record seen replaces:
-// behind an attempt of our own without an answer, the one which that has replaced.
+// deadHolder returns the dead holder that a takeover replaces. If the record shows an
+// attempt of our own, that is the holder which that attempt has replaced.
 func (w *waiter) deadHolder() *Record {
 	if !w.view.Ours {
 		return w.seen
@@ -402,8 +402,8 @@ func (w *waiter) deadHolder() *Record {
 	return a.dead
 }
 
-// hold makes a holding of a grant.
-func (w *waiter) hold(a attempt, r Record) *holding {
+// newHolding makes a holding of a grant.
+func (w *waiter) newHolding(a attempt, r Record) *holding {
 	w.tried.Drop(a.version)
 	w.c.observed.Forget(w.want.key)
 	h := w.c.newHolding(w.ctx, w.want, a, r)

@@ -120,7 +120,7 @@ func (w *allWaiter) acquire() ([]*holding, error) {
 func (w *allWaiter) pauseToRetry(began decide.Instant, pauses *attempts.Pauses) error {
 	at := w.at.Load()
 	if at.want.noWait && w.c.now().Mono-began.Mono > tryFor {
-		return at.gaveUp()
+		return at.timeoutError()
 	}
 	if !w.c.requests.Pause(w.ctx, pauses) {
 		return ErrClosed // nobody reads it
@@ -135,7 +135,7 @@ func (w *allWaiter) awaitFree(began decide.Instant) error {
 	var waitsFor *waiter
 	for {
 		if at, err := w.watchSessions(); err != nil {
-			if err := w.failed(at, err, began, &pauses); err != nil {
+			if err := w.pauseAfter(at, err, began, &pauses); err != nil {
 				return err
 			}
 			continue
@@ -148,7 +148,7 @@ func (w *allWaiter) awaitFree(began decide.Instant) error {
 			return nil
 		}
 		if part.want.noWait {
-			return part.held()
+			return part.heldError()
 		}
 		if waitsFor != part {
 			waitsFor = part
@@ -162,7 +162,7 @@ func (w *allWaiter) awaitFree(began decide.Instant) error {
 			continue // look at the clock: once its holder is dead the key is not blocked any more
 		}
 		if err := part.look(); err != nil {
-			if err := w.failed(part, err, began, &pauses); err != nil {
+			if err := w.pauseAfter(part, err, began, &pauses); err != nil {
 				return err
 			}
 			continue
@@ -171,13 +171,13 @@ func (w *allWaiter) awaitFree(began decide.Instant) error {
 	}
 }
 
-// failed pauses after a read of part that has failed; an error ends the waiting.
-func (w *allWaiter) failed(part *waiter, err error, began decide.Instant, pauses *attempts.Pauses) error {
+// pauseAfter pauses after a read of part that has failed; an error ends the waiting.
+func (w *allWaiter) pauseAfter(part *waiter, err error, began decide.Instant, pauses *attempts.Pauses) error {
 	f := attempts.FailureOf(err)
 	if f == nil {
 		return err
 	}
-	part.fails(f.Err)
+	part.requestFailed(f.Err)
 	if f.Cause == decide.Refused {
 		return opError("acquire", w.c.cfg.Table, part.want.key, f.Err)
 	}
@@ -221,7 +221,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 			return nil, &attempts.Failure{Cause: decide.Unreachable, Err: err}
 		}
 		if f := attempts.FailureOf(err); f != nil {
-			part.fails(f.Err)
+			part.requestFailed(f.Err)
 		}
 		if err != nil {
 			return nil, err
@@ -237,7 +237,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 	w.sent++
 	t, err := attempts.Together(context.WithoutCancel(w.ctx), w.c.requests, w.parts[0].want.grantWithin(w.parts[0].session), parts)
 	for _, part := range w.parts {
-		part.limit()
+		part.leaveOldest()
 	}
 	switch {
 	case t.Effect == decide.Applied:
@@ -254,7 +254,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 			}
 		}
 	default:
-		w.at.Load().fails(err)
+		w.at.Load().requestFailed(err)
 		if t.Cause == decide.Busy {
 			w.c.throttled(w.ctx, w.parts[0].want.key, 0)(err)
 		}
@@ -277,7 +277,7 @@ func (w *allWaiter) refused(made []attempt, reasons []decide.Reason) (applied bo
 				continue // unknown as before
 			}
 		}
-		if err := part.met(item); err != nil {
+		if err := part.observeRejection(item); err != nil {
 			return false, err
 		}
 		applied = applied || part.seen != nil && part.seen.Version == made[i].version
@@ -307,13 +307,13 @@ func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
 		if !worthHaving() {
 			return errTooLate
 		}
-		w.at.Load().fails(f.Err)
+		w.at.Load().requestFailed(f.Err)
 		return nil
 	})
 	if err == nil && w.ctx.Err() == nil && worthHaving() {
-		return w.hold(made, items)
+		return w.newHoldings(made, items)
 	}
-	w.note(made)
+	w.addUnanswered(made)
 	switch f := attempts.FailureOf(err); {
 	case w.ctx.Err() != nil:
 		return nil, ErrClosed // nobody reads it
@@ -323,9 +323,9 @@ func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
 	return nil, nil
 }
 
-// hold makes holdings of a transaction that was applied, if every record still
+// newHoldings makes holdings of a transaction that was applied, if every record still
 // shows it. If one does not, as after a Break, the others are freed at once.
-func (w *allWaiter) hold(attempts []attempt, items map[Key]protocol.Item) ([]*holding, error) {
+func (w *allWaiter) newHoldings(attempts []attempt, items map[Key]protocol.Item) ([]*holding, error) {
 	records := make([]Record, len(w.parts))
 	for i, part := range w.parts {
 		var err error
@@ -336,9 +336,9 @@ func (w *allWaiter) hold(attempts []attempt, items map[Key]protocol.Item) ([]*ho
 		if err == nil && item != nil && records[i].Grant == attempts[i].version && !records[i].Released {
 			continue
 		}
-		w.note(attempts)
+		w.addUnanswered(attempts)
 		if err == nil {
-			err = part.see(item)
+			err = part.observe(item)
 		}
 		if err == nil {
 			w.giveUpUnanswered()
@@ -347,15 +347,15 @@ func (w *allWaiter) hold(attempts []attempt, items map[Key]protocol.Item) ([]*ho
 	}
 	held := make([]*holding, len(w.parts))
 	for i, part := range w.parts {
-		held[i] = part.hold(attempts[i], records[i])
+		held[i] = part.newHolding(attempts[i], records[i])
 	}
 	return held, nil
 }
 
-// note remembers a transaction whose effect is not known.
-func (w *allWaiter) note(attempts []attempt) {
+// addUnanswered remembers a transaction whose effect is not known.
+func (w *allWaiter) addUnanswered(attempts []attempt) {
 	for i, part := range w.parts {
-		part.note(attempts[i])
+		part.addUnanswered(attempts[i])
 	}
 }
 
@@ -406,7 +406,7 @@ func (w *allWaiter) takeInOrder() ([]*holding, error) {
 		}
 		manual := part.want.manual
 		part.want.manual = false
-		h, err := part.seek()
+		h, err := part.acquire()
 		part.want.manual = manual
 		if err != nil {
 			return held, err

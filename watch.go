@@ -64,7 +64,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
 				return
 			case f != nil:
-				w.trouble.tell(ctx, c, k, f.Err)
+				w.trouble.report(ctx, c, k, f.Err)
 				if f.Cause == decide.Busy {
 					c.throttled(ctx, k, 0)(f.Err)
 				}

@@ -222,7 +222,7 @@ func (r *request) grantWithin(s *session) time.Duration {
 	if s == nil {
 		return r.grantLimit()
 	}
-	return max(min(r.grantLimit(), s.row.lease.Remaining()), 1)
+	return max(min(r.grantLimit(), s.lease.Remaining()), 1)
 }
 
 // grantOf spells attempt a of a request.

@@ -42,7 +42,7 @@ func (a attempt) under(s *session) attempt {
 // trusted at now.
 func (a attempt) lives(t lease.Timing, now decide.Instant) bool {
 	if a.session != nil {
-		return a.session.row.ended() == nil
+		return a.session.ended() == nil
 	}
 	return !now.Past(t.TrustedFrom(a.sent))
 }

@@ -127,7 +127,7 @@ func (c *Client) holdings() []*holding {
 
 func (c *Client) keep(h *holding) {
 	c.mu.Lock()
-	if !h.lease.IsOver() && h.heads == nil {
+	if !h.lease.IsOver() {
 		c.grants++
 		c.held[h] = c.grants
 	}

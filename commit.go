@@ -46,7 +46,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	if ctx.Err() != nil {
 		return notSent(holds[0], context.Cause(ctx))
 	}
-	t := newTransaction(ctx, holds, writes, guardsOf(holds))
+	t := newTransaction(ctx, holds, writes, nil)
 	done := make(chan struct{})
 	var err error
 	g.c.detach(func() {

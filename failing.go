@@ -15,21 +15,21 @@ const sayEvery = 10 * time.Second
 // its mutex.
 type failing struct {
 	mu       sync.Mutex
-	locks    map[*holding]error // whose last renewal failed, and why
-	attempts int                // that failed since the last line
-	said     time.Time          // the last line
-	open     bool               // it was said that renewals fail
+	locks    map[*ownRow]error // whose last renewal failed, and why
+	attempts int               // that failed since the last line
+	said     time.Time         // the last line
+	open     bool              // it was said that renewals fail
 }
 
 // add counts a renewal that failed, and says so: the first at once, the others
 // summed up.
-func (f *failing) add(h *holding, err error) {
+func (f *failing) add(row *ownRow, err error) {
 	f.mu.Lock()
 	if f.locks == nil {
-		f.locks = map[*holding]error{}
+		f.locks = map[*ownRow]error{}
 	}
-	if !h.lease.IsOver() { // or forget has been called already
-		f.locks[h] = err
+	if !row.lease.IsOver() { // or forget has been called already
+		f.locks[row] = err
 	}
 	f.attempts++
 	if len(f.locks) == 0 || !f.said.IsZero() && time.Since(f.said) < sayEvery {
@@ -40,24 +40,24 @@ func (f *failing) add(h *holding, err error) {
 	f.attempts, f.said, f.open = 0, time.Now(), true
 	f.mu.Unlock()
 
-	worst, remaining := h, time.Duration(0)
-	now := h.c.now()
+	worst, remaining := row, time.Duration(0)
+	now := row.c.now()
 	first := true
-	for h := range locks {
-		if left := now.Remaining(h.lease.TrustedUntil()); first || left < remaining {
-			worst, remaining, first = h, left, false
+	for row := range locks {
+		if left := now.Remaining(row.lease.TrustedUntil()); first || left < remaining {
+			worst, remaining, first = row, left, false
 		}
 	}
-	h.c.log.LogAttrs(worst.ctx, slog.LevelWarn, "leasehold: renewals fail: the lock named has the least trust left",
-		slog.String("table", h.c.cfg.Table), slog.String("key", worst.key.String()), slog.Int64("token", worst.token),
+	row.c.log.LogAttrs(worst.ctx, slog.LevelWarn, "leasehold: renewals fail: the lock named has the least trust left",
+		slog.String("table", row.c.cfg.Table), slog.String("key", worst.key.String()), slog.Int64("token", worst.token),
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
 // over says that a lock has been renewed, and tells when the last one is.
-func (f *failing) over(h *holding) {
+func (f *failing) over(row *ownRow) {
 	f.mu.Lock()
-	_, failed := f.locks[h]
-	delete(f.locks, h)
+	_, failed := f.locks[row]
+	delete(f.locks, row)
 	over := failed && len(f.locks) == 0 && f.open
 	attempts := f.attempts
 	if over {
@@ -65,16 +65,16 @@ func (f *failing) over(h *holding) {
 	}
 	f.mu.Unlock()
 	if over {
-		h.c.log.LogAttrs(h.ctx, slog.LevelInfo, "leasehold: renewals succeed again",
-			slog.String("table", h.c.cfg.Table), slog.Int("attempts", attempts))
+		row.c.log.LogAttrs(row.ctx, slog.LevelInfo, "leasehold: renewals succeed again",
+			slog.String("table", row.c.cfg.Table), slog.Int("attempts", attempts))
 	}
 }
 
 // forget drops a lock that has ended.
-func (f *failing) forget(h *holding) {
+func (f *failing) forget(row *ownRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.locks, h)
+	delete(f.locks, row)
 	if len(f.locks) == 0 {
 		f.open = false
 	}

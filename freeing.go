@@ -102,7 +102,7 @@ func (f *freeing) failed(e ending, err error) {
 	}
 	f.pause = min(max(2*f.pause, h.c.timing.Lease), touchEvery)
 	f.later = time.AfterFunc(f.pause, func() {
-		if h.session.row.ended() == nil && h.c.enter() {
+		if h.session.ended() == nil && h.c.enter() {
 			defer h.c.leave()
 			_ = h.release(endedContext(), e) // reported as an event
 		}
@@ -118,10 +118,8 @@ func (h *holding) reportRelease(started decide.Instant, requests int, err error)
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
 			slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
 	}
-	if h.heads == nil {
-		h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - started.Mono,
-			Held: h.heldUntil(started), Requests: requests, Err: err})
-	}
+	h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - started.Mono,
+		Held: h.heldUntil(started), Requests: requests, Err: err})
 }
 
 // spent returns the number of requests for a report, each for one.
@@ -219,27 +217,11 @@ var errOfNoUse = errors.New("the lease has freed the key by now")
 // narrow reads the record if the efforts so far have left more versions without
 // an answer than the conditions of another can name.
 func (f *freeing) narrow(limit context.Context) error {
-	if len(f.named().Versions) <= attempts.MostUnanswered {
-		return nil
-	}
-	var shown Record
-	err := f.h.c.requests.Repeat(limit, func() error {
-		f.sent++
-		item, err := f.h.c.requests.Read(f.op.ctx, protocol.Key(f.h.key))
-		if r, damaged := f.h.decode(item); item != nil && damaged == nil {
-			shown = r
-		}
-		return err
-	}, func(failed *attempts.Failure) error {
-		if f.h.c.now().Past(f.until) {
-			return failed
-		}
-		return nil
-	})
+	named, reads, err := f.h.stillToName(f.op.ctx, limit, f.named().Versions, f.until)
+	f.sent += reads
 	if err != nil {
-		return f.h.unknownRelease(err)
+		return err
 	}
-	named := decide.StillToName(f.named().Versions, shown.Version, attempts.MostUnanswered)
 	settled := func(version string) bool { return !slices.Contains(named, version) }
 	f.hold.Versions = slices.DeleteFunc(slices.Clone(f.hold.Versions), settled)
 	for _, version := range f.tried.Versions() {
@@ -269,7 +251,7 @@ func (f *freeing) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 	// Nobody else could be granted the key while the first write was under
 	// way, unless that write was applied.
 	silent := f.tried.Silent()
-	applied := silent && f.first && (f.h.session == nil || f.h.session.row.ended() == nil)
+	applied := silent && f.first && (f.h.session == nil || f.h.session.ended() == nil)
 	if item == nil {
 		return applied || silent && p == deleteRecord
 	}

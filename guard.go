@@ -34,28 +34,34 @@ func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.ho
 
 // rowsOf returns what the grants of holds rest on: their own records in order,
 // and the rows of the sessions that they are under, each once.
-func rowsOf(holds []*holding) []*holding {
-	rows := slices.Clone(holds)
+func rowsOf(holds []*holding) []*ownRow {
+	rows := make([]*ownRow, 0, len(holds)+1)
 	for _, h := range holds {
-		if h.session != nil && !slices.Contains(rows[len(holds):], h.session.row) {
-			rows = append(rows, h.session.row)
-		}
+		rows = append(rows, &h.ownRow)
+	}
+	for _, s := range sessionsOf(holds) {
+		rows = append(rows, &s.ownRow)
 	}
 	return rows
 }
 
-func guardsOf(rows []*holding) []types.TransactWriteItem {
+// sessionsOf returns the sessions that holds are under, each once.
+func sessionsOf(holds []*holding) []*session {
+	var sessions []*session
+	for _, h := range holds {
+		if h.session != nil && !slices.Contains(sessions, h.session) {
+			sessions = append(sessions, h.session)
+		}
+	}
+	return sessions
+}
+
+func guardsOf(rows []*ownRow) []types.TransactWriteItem {
 	guards := make([]types.TransactWriteItem, len(rows))
 	for i, row := range rows {
 		guards[i] = row.guard()
 	}
 	return guards
-}
-
-func (h *holding) guard() types.TransactWriteItem {
-	return h.proto.Guard(protocol.Hold{
-		Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant}, Token: h.token,
-	}).TransactItem(h.c.cfg.Table)
 }
 
 // GuardError tells the lock how a transaction of yours ended whose item i was
@@ -72,67 +78,56 @@ func (l *Lock) GuardError(err error, i int) error {
 		return err
 	}
 	h, item := l.h, reason.Item
-	failed := failedGuard{h, item}
+	failed := failedGuard{&h.ownRow, item}
 	switch {
-	case item == nil, h.isOwnRow(&h.c.cfg.Table, item):
-	case h.session != nil && h.session.row.isOwnRow(&h.c.cfg.Table, item):
-		failed.row = h.session.row
+	case item == nil, h.isIn(&h.c.cfg.Table, item):
+	case h.session != nil && h.session.isIn(&h.c.cfg.Table, item):
+		failed.row = &h.session.ownRow
 	default:
 		return err // of something else: whatever failed, it was not this lock's guard
 	}
-	return loseBy([]failedGuard{failed}, []*holding{h}, func(h *holding) error {
-		return errors.Join(h.endedOtherwise(), err)
-	})[0]
+	return loseBy([]failedGuard{failed}, []*holding{h}, err, (*holding).endedOtherwise)[0]
 }
 
 // failedGuard is a guard that did not hold. It fails for ever: no grant comes
 // back.
 type failedGuard struct {
-	row  *holding      // whose it is: a lock's, or a session's
+	row  *ownRow       // whose it is: a lock's, or a session's
 	item protocol.Item // of which it did not hold; nil: there is none
 }
 
 // loseBy ends every lock that rests on a guard that failed, and returns how each
-// of holds was lost, nil for one that stands. why is the error of a loss. All
-// have ended before one is told of.
-func loseBy(failed []failedGuard, holds []*holding, why func(*holding) error) []*LostError {
+// of holds was lost, nil for one that stands. The error of a loss is err, after
+// what otherwise says had ended the lock before. All have ended before one is told
+// of.
+func loseBy(failed []failedGuard, holds []*holding, err error, otherwise func(*holding) error) []*LostError {
 	losses := make([]*LostError, len(holds))
 	var told []loss
-	lose := func(h *holding, lost *LostError) {
-		if h.end(lost) {
-			told = append(told, newLoss(h, lost))
-		}
-	}
 	for _, f := range failed {
-		lost := f.row.guardLoss(f.item, why(f.row))
-		if f.row.heads != nil {
-			f.row.loseWith(lost) // and with it every lock of the session
+		lost := f.row.lossShown(f.item, err)
+		for _, s := range sessionsOf(holds) {
+			if f.row == &s.ownRow {
+				s.loseWith(lost) // and with it every lock of the session
+			}
 		}
 		for i, h := range holds {
 			switch {
 			case losses[i] != nil:
 				continue
-			case h == f.row:
-				losses[i] = lost
-			case h.session != nil && h.session.row == f.row:
-				losses[i] = h.lostError(lost.Reason, nil, why(h))
+			case f.row == &h.ownRow:
+				losses[i] = h.lossShown(f.item, joined(otherwise(h), err))
+			case h.session != nil && f.row == &h.session.ownRow:
+				losses[i] = h.lostError(lost.Reason, nil, joined(otherwise(h), err))
 			default:
 				continue
 			}
-			lose(h, losses[i])
+			if h.end(losses[i]) {
+				told = append(told, newLoss(h, losses[i]))
+			}
 		}
 	}
 	tellOf(told)
 	return losses
-}
-
-// guardLoss says how the grant was lost whose guard did not hold of item.
-func (h *holding) guardLoss(item protocol.Item, err error) *LostError {
-	reason, by, damage := h.gone(item)
-	if reason == "" { // our grant, under a version that is not ours: it was resumed elsewhere
-		reason = LostReplaced
-	}
-	return h.lostError(reason, by, errors.Join(damage, err))
 }
 
 // endedOtherwise is why the grant was given up here, nil if it was not.
@@ -142,24 +137,4 @@ func (h *holding) endedOtherwise() error {
 		return nil
 	}
 	return cause
-}
-
-// gone says how a record shows that the grant has ended, "" if it stands. A
-// nil item is none.
-func (h *holding) gone(item protocol.Item) (reason LostReason, by *Record, damage error) {
-	if item == nil {
-		return LostBroken, nil, nil
-	}
-	r, err := h.decode(item)
-	if err != nil {
-		return LostBroken, nil, err
-	}
-	freed := r.Released && r.Grant == "" // by a peer, or in a layout whose free records name nobody
-	switch {
-	case !freed && (r.Grant != h.grant || r.Owner != h.owner):
-		return LostReplaced, &r, nil
-	case r.Released || r.Token != h.token: // or broken, and granted again by a late duplicate of its request
-		return LostBroken, &r, nil
-	}
-	return "", &r, nil
 }

@@ -12,20 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// holding is one grant while this client has it. Handles (Lock) share it. For how
-// long it is trusted is its lease's to say.
+// holding is a lock while this client has it. Handles (Lock) share it.
 type holding struct {
-	c       *Client
-	key     Key
-	owner   string
-	grant   string
-	token   int64
-	ctx     context.Context // the caller's values, without its end
+	ownRow
 	want    *request
-	proto   protocol.Protocol
-	lease   *lease.Lease
 	session *session // whose lease is renewed in this grant's place; nil: none
-	heads   *session // whose row this is; nil: it is a lock
 	granted decide.Instant
 	took    *Record // the dead holder's record, if it was taken over
 	first   *Lock   // the handle of the call that was granted
@@ -46,18 +37,14 @@ type holding struct {
 func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
 	c.unsettled.Settle(want.key, r.Version)
 	h := &holding{
-		c: c, key: want.key, owner: r.Owner, grant: r.Grant, token: r.Token, ctx: context.WithoutCancel(ctx), want: want,
-		granted: a.sent, committing: make(chan struct{}, 1),
-		proto: want.protoOf(c, r.Grant), session: a.session, heads: want.heads,
+		ownRow: c.newOwnRow(ctx, want.key, want.protoOf(c, r.Grant), r), want: want,
+		granted: a.sent, committing: make(chan struct{}, 1), session: a.session,
 	}
 	terms := lease.Terms{
 		Timing: want.timing, Manual: want.manual, Key: protocol.Key(h.key), Values: h.ctx, Turn: h.committing,
 	}
-	if h.heads != nil {
-		h.proto = c.sharing.proto.Session()
-	}
 	if h.session != nil {
-		terms.Parent = h.session.row.lease
+		terms.Parent = h.session.lease
 	}
 	h.lease = c.leases.New(terms, lease.Attempt{Version: a.version, Sent: a.sent, Lease: a.lease}, r.protocol(), h)
 	h.first = h.newHandle(ctx)
@@ -68,15 +55,6 @@ func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Rec
 		h.session.join(h)
 	}
 	return h
-}
-
-// decode reads an item as the record of this grant.
-func (h *holding) decode(item protocol.Item) (Record, error) {
-	r, err := h.proto.Decode(item)
-	if err != nil {
-		return Record{}, h.c.recordError(h.key, item, err)
-	}
-	return recordOf(r), nil
 }
 
 func (h *holding) newHandle(ctx context.Context) *Lock {
@@ -108,33 +86,18 @@ func (h *holding) endWith(cause error, op *releasing) bool {
 		l.cancel(cause)
 	}
 	h.c.drop(h)
-	h.c.failing.forget(h)
+	h.c.failing.forget(&h.ownRow)
 	if h.session != nil {
 		h.session.leave(h)
 	}
 	return true
 }
 
-// lose ends the trust because the lock is not ours any more, or may not be.
-func (h *holding) lose(reason LostReason, by *Record, err error) {
-	h.loseWith(h.lostError(reason, by, err))
-}
-
-// lostError says that the lock is lost since now, or since its trust ran out.
-func (h *holding) lostError(reason LostReason, by *Record, err error) *LostError {
-	return &LostError{Table: h.c.cfg.Table, Key: h.key, Token: h.token, Reason: reason, By: by, Err: err,
-		At: time.Now().Add(min(h.lease.Remaining(), 0)).Round(0)}
-}
-
+// loseWith ends the trust because the lock is not ours any more, or may not be.
 func (h *holding) loseWith(lost *LostError) {
-	if !h.end(lost) {
-		return
+	if h.end(lost) {
+		tellOf([]loss{newLoss(h, lost)})
 	}
-	if h.heads != nil {
-		h.heads.lose()
-		return
-	}
-	tellOf([]loss{newLoss(h, lost)})
 }
 
 // loss is a lock that has been lost, and how.
@@ -161,19 +124,5 @@ func tellOf(losses []loss) {
 	}
 }
 
-// ended returns why trust ended, nil while it lasts.
-func (h *holding) ended() error { return h.lease.Ended() }
-
 // age is the time since the grant, by the clock that stands still in suspend.
 func (h *holding) age() time.Duration { return h.c.now().Mono - h.granted.Mono }
-
-// currentRecord is the record as of the last write known to have been applied.
-func (h *holding) currentRecord() Record { return recordOf(h.lease.Record()) }
-
-// asHeld names the grant for a condition.
-func (h *holding) asHeld() protocol.Hold { return h.named(h.lease.Versions()) }
-
-// named is asHeld of a record that shows one of versions.
-func (h *holding) named(versions []string) protocol.Hold {
-	return protocol.Hold{Key: protocol.Key(h.key), Owner: h.owner, Grants: []string{h.grant}, Token: h.token, Versions: versions}
-}

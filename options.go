@@ -61,7 +61,6 @@ type request struct {
 	policy    policy
 	asked     asked
 	warnings  []warning
-	heads     *session // whose row this is for; nil: it is for a lock
 
 	mode protocol.Mode // of a read/write lock
 	side protocol.Side // of its row; nil: a lock with one holder

@@ -110,7 +110,7 @@ func (h *holding) stillHeld(items []protocol.Item) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return loseBy(failed, []*holding{h}, (*holding).endedOtherwise)[0]
+	return loseBy(failed, []*holding{h}, nil, (*holding).endedOtherwise)[0]
 }
 
 func (h *holding) checkGets(gets []types.TransactGetItem) error {
@@ -126,9 +126,9 @@ func (h *holding) checkGets(gets []types.TransactGetItem) error {
 		switch {
 		case g.Get == nil:
 			return h.c.errorf("read", h.key, "item %d has no Get", i)
-		case h.isOwnRow(g.Get.TableName, g.Get.Key):
+		case h.isIn(g.Get.TableName, g.Get.Key):
 			return h.c.errorf("read", h.key, "item %d is the lock's own record: Read reads it anyway; see Record and Data", i)
-		case h.session != nil && h.session.row.isOwnRow(g.Get.TableName, g.Get.Key):
+		case h.session != nil && h.session.isIn(g.Get.TableName, g.Get.Key):
 			return h.c.errorf("read", h.key, "item %d is the row of this client's shared lease: Read reads it anyway", i)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -76,72 +75,22 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 	return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key, Err: errors.Join(err, f.Err)}
 }
 
-// A holding spells the renewals of its lease and reads their records, and tells
-// what becomes of it: it is a lease.Holder.
-
-// Renewal spells attempt a of a renewal.
-func (h *holding) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
-	return h.proto.Renew(h.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: time.Now(), Changes: ch})
-}
-
-// Decode reads an item as the record of this grant.
-func (h *holding) Decode(item protocol.Item) (protocol.Record, error) {
-	r, err := h.proto.Decode(item)
-	if err != nil {
-		return r, h.c.recordError(h.key, item, err)
-	}
-	return r, nil
-}
-
-// Stands reports whether an item shows that the grant stands.
-func (h *holding) Stands(item protocol.Item) bool {
-	reason, _, _ := h.gone(item)
-	return reason == ""
-}
-
 // Lost ends the trust.
 func (h *holding) Lost(loss lease.Loss) {
-	switch loss.Reason {
-	case lease.Expired:
-		h.lose(LostExpired, nil, loss.Err)
-	case lease.Paused:
-		h.lose(LostPaused, nil, loss.Err)
-	case lease.Unreadable:
-		h.lose(LostReplaced, nil, loss.Err)
-	case lease.WithParent:
+	if loss.Reason == lease.WithParent {
 		h.session.loseOne(h) // whoever ended the session may not have come to this one yet
-	case lease.Gone:
-		reason, by, damage := h.gone(loss.Item)
-		if reason == "" { // somebody else renews under our grant: it was resumed elsewhere
-			reason = LostReplaced
-		}
-		h.lose(reason, by, damage)
+		return
 	}
+	h.loseWith(h.lossBy(loss))
 }
 
-// Extended makes the warnings of a session's locks ready again, which are
-// trusted for longer by it.
-func (h *holding) Extended() {
-	if h.heads != nil {
-		h.heads.renewed()
-	}
-}
+// Extended has nothing to do: nobody else is trusted for longer.
+func (h *holding) Extended() {}
 
-// Renewed tells of a renewal.
+// Renewed tells of a renewal, and removes the dead readers that it showed.
 func (h *holding) Renewed(r lease.Report) {
 	if r.Item != nil {
 		h.c.sweep(h.ctx, h.want, r.Item)
 	}
-	h.c.failing.over(h)
-	h.c.emit(h.ctx, Event{Kind: EventRenewed, Key: h.key, Token: h.token, Took: r.Took, Requests: r.Requests})
-}
-
-// Failed tells of an attempt to renew that was not applied, or had no answer.
-func (h *holding) Failed(r lease.Report) {
-	h.c.failing.add(h, r.Err)
-	if r.Throttled {
-		h.c.throttled(h.ctx, h.key, h.token)(r.Err)
-	}
-	h.c.emit(h.ctx, Event{Kind: EventRenewError, Key: h.key, Token: h.token, Took: r.Took, Remaining: r.Remaining,
-		Requests: r.Requests, Err: opError("renew", h.c.cfg.Table, h.key, r.Err)})
+	h.ownRow.Renewed(r)
 }

@@ -3,12 +3,12 @@ package leasehold
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -27,11 +27,14 @@ const (
 // it was granted under it. A lock under a session is trusted while both its
 // record and the session are. An id is never used again.
 type session struct {
-	c     *Client
-	id    string
-	owner string
-	row   *holding      // of the session's row
-	queue chan struct{} // one place: who is next to name the row in a transaction
+	ownRow
+	id     string
+	queue  chan struct{} // one place: who is next to name the row in a transaction
+	naming chan struct{} // one place: who names it in a transaction, or writes it
+
+	marking chan struct{}              // one place: who tries to mark the row dead; guards the next two
+	marks   attempts.Sequence[attempt] // to do so
+	dead    bool                       // one has, or somebody else
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	locks     map[*holding]bool
@@ -69,10 +72,10 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	before := c.sharing.get()
 	switch {
 	case before == nil:
-	case before.row.ended() != nil:
+	case before.ended() != nil:
 		// Its locks are lost; that others may have them at once needs the mark.
-		c.detach(func() { _ = before.row.release(ctx, ending{policy: keepRecord}) })
-	case before.row.lease.Remaining() <= 0: // held on to through an outage
+		c.detach(func() { _ = before.close(ctx) })
+	case before.lease.Remaining() <= 0: // held on to through an outage
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: errSessionOut}
 	default:
 		return before, nil
@@ -90,18 +93,16 @@ func (sh *sharing) get() *session {
 // never used: the next attempt has another id.
 func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	owner := protocol.NewOwner(c.cfg.Owner)
-	s := &session{c: c, id: protocol.ClientID(owner), owner: owner, queue: make(chan struct{}, 1), locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{}}
-	proto := c.sharing.proto.Session()
-	want := &request{key: Key(c.sharing.proto.SessionKey(s.id)), timing: c.timing, policy: keepRecord, heads: s}
+	id := protocol.ClientID(owner)
+	key, proto := Key(c.sharing.proto.SessionKey(id)), c.sharing.proto.Session()
 	var tried attempts.Sequence[attempt]
 	r := tried.Try(context.WithoutCancel(ctx), c.requests, attempts.Operation[attempt]{
-		Key: protocol.Key(want.key),
+		Key: protocol.Key(key),
 		Next: func() (attempt, *protocol.Write) {
-			a := c.newAttempt(want.timing.Lease)
-			a.owner = owner
-			return a, proto.Grant(c.grantOf(want, a))
+			a := c.newAttempt(c.timing.Lease)
+			return a, proto.Grant(protocol.Grant{Key: protocol.Key(key), Owner: owner, Version: a.version, Lease: a.lease, Now: time.Now()})
 		},
-		Within: want.grantLimit(),
+		Within: min(attempts.Limit, c.timing.Trust()),
 	})
 	failure := r.Failure()
 	switch {
@@ -114,18 +115,31 @@ func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	default:
 		record, err := proto.Decode(r.Item)
 		if err == nil {
-			s.row = c.newHolding(ctx, want, r.Attempt, recordOf(record))
-			c.sharing.mu.Lock()
-			c.sharing.current = s
-			c.sharing.mu.Unlock()
-			return s, nil
+			return c.newSession(ctx, id, key, r.Attempt, record), nil
 		}
-		failure = &attempts.Failure{Cause: decide.Refused, Err: c.recordError(want.key, r.Item, err)}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: c.recordError(key, r.Item, err)}
 	}
 	version := r.Attempt.version
-	hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: []string{version}, Versions: []string{version}}
+	hold := protocol.Hold{Key: protocol.Key(key), Owner: owner, Grants: []string{version}, Versions: []string{version}}
 	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold)) })
 	return nil, failure
+}
+
+// newSession begins to renew the row that attempt a has made, as record shows it,
+// and makes it the session of the client.
+func (c *Client) newSession(ctx context.Context, id string, key Key, a attempt, record protocol.Record) *session {
+	s := &session{
+		ownRow: c.newOwnRow(ctx, key, c.sharing.proto.Session(), recordOf(record)), id: id,
+		queue: make(chan struct{}, 1), naming: make(chan struct{}, 1), marking: make(chan struct{}, 1),
+		locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{},
+	}
+	terms := lease.Terms{Timing: c.timing, Key: protocol.Key(key), Values: s.ctx, Turn: s.naming}
+	s.lease = c.leases.New(terms, lease.Attempt{Version: a.version, Sent: a.sent, Lease: a.lease}, record, s)
+	s.lease.Start()
+	c.sharing.mu.Lock()
+	defer c.sharing.mu.Unlock()
+	c.sharing.current = s
+	return s
 }
 
 // join makes h one of the session's locks. If the session has ended meanwhile
@@ -134,7 +148,7 @@ func (s *session) join(h *holding) {
 	s.mu.Lock()
 	s.locks[h] = true
 	s.mu.Unlock()
-	if s.row.lease.IsOver() {
+	if s.lease.IsOver() {
 		s.loseOne(h)
 	}
 }
@@ -163,19 +177,19 @@ const turnAtMost = 500 * time.Millisecond
 // and keeps others out until leave is called. All but one wait in the queue, so
 // that a renewal of the row has no more than two before it.
 func (s *session) turn(ctx context.Context) (leave func()) {
-	for _, place := range []chan struct{}{s.queue, s.row.committing} {
+	for _, place := range []chan struct{}{s.queue, s.naming} {
 		select {
 		case place <- struct{}{}:
 			if place == s.queue {
 				defer func() { <-s.queue }()
 			}
-		case <-s.row.lease.Over():
+		case <-s.lease.Over():
 			return func() {}
 		case <-ctx.Done():
 			return func() {}
 		}
 	}
-	pass := sync.OnceFunc(func() { <-s.row.committing })
+	pass := sync.OnceFunc(func() { <-s.naming })
 	late := time.AfterFunc(turnAtMost, pass)
 	return func() {
 		late.Stop()
@@ -183,9 +197,15 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 	}
 }
 
-// lose ends every lock of a session that has ended, and only then has it told:
+// Lost ends the session.
+func (s *session) Lost(loss lease.Loss) { s.loseWith(s.lossBy(loss)) }
+
+// loseWith ends the session and every lock of it, and only then has them told of:
 // on a goroutine of its own, for whoever looked first asked of one lock.
-func (s *session) lose() {
+func (s *session) loseWith(cause *LostError) {
+	if !s.end(cause) {
+		return
+	}
 	var losses []loss
 	for _, h := range s.members() {
 		if lost := s.lossOf(h); h.end(lost) {
@@ -195,67 +215,32 @@ func (s *session) lose() {
 	s.c.detach(func() { tellOf(losses) })
 }
 
+// end ends the trust for good, once, and reports whether this call did. The locks
+// end when they are looked at, if they have not before.
+func (s *session) end(cause error) bool {
+	if !s.lease.End(cause) {
+		return false
+	}
+	s.c.failing.forget(&s.ownRow)
+	return true
+}
+
 // loseOne ends a lock of a session that has ended.
 func (s *session) loseOne(h *holding) { h.loseWith(s.lossOf(h)) }
 
 // lossOf says how a lock is lost whose session has ended.
 func (s *session) lossOf(h *holding) *LostError {
-	cause := s.row.ended()
+	cause := s.ended()
 	reason, err := LostBroken, cause
-	if lost, ok := cause.(*LostError); ok { // set by the row's holding, never wrapped
+	if lost, ok := cause.(*LostError); ok { // set by loseWith, never wrapped
 		reason, err = lost.Reason, lost.Err
 	}
 	return h.lostError(reason, nil, err)
 }
 
-// renewed makes the locks' warnings ready again: the session is trusted longer.
-func (s *session) renewed() {
+// Extended makes the locks' warnings ready again: the session is trusted longer.
+func (s *session) Extended() {
 	for _, h := range s.members() {
 		h.lease.Rearm()
 	}
-}
-
-// closeSession frees what is held under the session in one write, if no function
-// in Do is left that one of the locks belongs to; the others' errors say so.
-func (c *Client) closeSession(limit context.Context, busy bool) error {
-	if c.sharing == nil {
-		return nil
-	}
-	select {
-	case c.sharing.place <- struct{}{}: // one that is being begun is waited for; none is begun after it
-		defer func() { <-c.sharing.place }()
-	case <-limit.Done():
-	}
-	s := c.sharing.get()
-	if s == nil {
-		return nil
-	}
-	if busy {
-		// Freed one by one, all but those in use: they have their lease still.
-		s.row.end(ErrClosed)
-		return nil
-	}
-	op := newReleasing(limit) // of all of them
-	var freed []*holding
-	for _, h := range s.members() {
-		if h.want.policy == keepRecord && h.endWith(ErrReleased, op) {
-			freed = append(freed, h)
-		}
-	}
-	_, leave := takeTurns(limit, freed)
-	defer leave()
-	started := c.now()
-	err := s.row.release(limit, ending{policy: keepRecord})
-	if len(freed) == 0 && errors.Is(err, ErrLost) {
-		return nil // it had been lost before, and with it whatever was held
-	}
-	op.end(err)
-	for _, h := range freed {
-		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
-			Held: h.heldUntil(started), Err: err})
-	}
-	if err != nil {
-		c.log.LogAttrs(limit, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks", slog.Any("err", err))
-	}
-	return err
 }

@@ -234,7 +234,7 @@ func (c *Client) observationOf(r Record) Observation {
 		key = Key(proto.SessionKey(r.session))
 		if c.sharing != nil {
 			if own := c.sharing.get(); own != nil && own.id == r.session {
-				r = own.row.currentRecord()
+				r = own.currentRecord()
 			}
 		}
 	}

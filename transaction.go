@@ -21,21 +21,21 @@ type transaction struct {
 	ctx    context.Context // ends with the caller's, or when the client closes
 	stop   context.CancelFunc
 	holds  []*holding           // in the order of keys
-	rows   []*holding           // whose guards they are: holds, and their sessions
+	rows   []*ownRow            // whose guards they are: of holds, and of their sessions
 	ended  func(*holding) error // why nothing is begun under a lock any more; nil: it may be
 	losses []*LostError         // of holds: how the commit found them to be lost
 }
 
-// newTransaction prepares a commit. guarded has the guard of each of holds, or
-// its release. The guards of their sessions are added.
-func newTransaction(ctx context.Context, holds []*holding, writes, guarded []types.TransactWriteItem) *transaction {
+// newTransaction prepares a commit. ends are the releases of holds, which take the
+// place of their guards; nil: none is released.
+func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.TransactWriteItem) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)
 	t := &transaction{
 		c: holds[0].c, holds: holds, rows: rows, ended: (*holding).ended, losses: make([]*LostError, len(holds)),
 	}
 	t.ctx, t.stop = t.c.untilClosing(ctx)
-	t.Commit = fence.New(t.c.requests, t, t.c.now, writes, slices.Concat(guarded, guards[len(holds):]), guards)
+	t.Commit = fence.New(t.c.requests, t, t.c.now, writes, slices.Concat(ends, guards[len(ends):]), guards)
 	return t
 }
 
@@ -89,14 +89,14 @@ func (t *transaction) lost(r fence.Result) error {
 			failed[i].item, _ = t.c.requests.Read(context.WithoutCancel(t.ctx), protocol.Key(failed[i].row.key))
 		}
 	}
-	t.losses = loseBy(failed, t.holds, func(h *holding) error {
+	t.losses = loseBy(failed, t.holds, r.Err, func(h *holding) error {
 		if !h.lease.IsOver() {
-			return r.Err
+			return nil
 		}
 		if otherwise := t.ended(h); !errors.Is(otherwise, ErrLost) {
-			return joined(otherwise, r.Err)
+			return otherwise
 		}
-		return r.Err
+		return nil
 	})
 	return t.losses[slices.IndexFunc(t.losses, func(lost *LostError) bool { return lost != nil })]
 }
@@ -109,8 +109,10 @@ func (t *transaction) Trusted() bool {
 // Turn waits for the turn of every session, in one order.
 func (t *transaction) Turn(ctx context.Context) (leave func()) {
 	var leaves []func()
-	for _, row := range slices.SortedFunc(slices.Values(t.rows[len(t.holds):]), compareHoldings) {
-		leaves = append(leaves, row.heads.turn(ctx))
+	sessions := sessionsOf(t.holds)
+	slices.SortFunc(sessions, func(a, b *session) int { return compareKeys(a.key, b.key) })
+	for _, s := range sessions {
+		leaves = append(leaves, s.turn(ctx))
 	}
 	return func() {
 		for _, leave := range leaves {

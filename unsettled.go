@@ -100,7 +100,7 @@ func (u *unsettledKey) soon() {
 // due looks at the key, and makes the next look due until nothing can be late
 // any more. What is left when the session ends is free with all its locks.
 func (u *unsettledKey) due() {
-	if u.s.row.ended() != nil || !u.c.enter() {
+	if u.s.ended() != nil || !u.c.enter() {
 		return
 	}
 	defer u.c.leave()

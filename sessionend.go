@@ -1,0 +1,175 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// closeSession frees what is held under the session in one write, if no function
+// in Do is left that one of the locks belongs to; the others' errors say so.
+func (c *Client) closeSession(limit context.Context, busy bool) error {
+	if c.sharing == nil {
+		return nil
+	}
+	select {
+	case c.sharing.place <- struct{}{}: // one that is being begun is waited for; none is begun after it
+		defer func() { <-c.sharing.place }()
+	case <-limit.Done():
+	}
+	s := c.sharing.get()
+	if s == nil {
+		return nil
+	}
+	if busy {
+		// Freed one by one, all but those in use: they have their lease still.
+		s.end(ErrClosed)
+		return nil
+	}
+	op := newReleasing(limit) // of all of them
+	var freed []*holding
+	for _, h := range s.members() {
+		if h.want.policy == keepRecord && h.endWith(ErrReleased, op) {
+			freed = append(freed, h)
+		}
+	}
+	_, leave := takeTurns(limit, freed)
+	defer leave()
+	started := c.now()
+	err := s.close(limit)
+	if len(freed) == 0 && errors.Is(err, ErrLost) {
+		return nil // it had been lost before, and with it whatever was held
+	}
+	op.end(err)
+	for _, h := range freed {
+		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
+			Held: h.heldUntil(started), Err: err})
+	}
+	return err
+}
+
+// close ends the session and marks its row dead, which frees its locks for
+// everybody. It takes at least Config.ReleaseGrace if it has to, however soon ctx
+// ends, and may be called again until the row is marked.
+func (s *session) close(ctx context.Context) error {
+	limit, cancel := atLeast(ctx, s.c.cfg.ReleaseGrace)
+	defer cancel()
+	s.lease.Look()
+	s.end(ErrReleased)
+	lost, _ := s.lease.Cause().(*LostError) // set by loseWith, never wrapped
+	if lost != nil && lost.seenGone() {
+		return lost // nothing of ours is left to mark
+	}
+	done := make(chan struct{})
+	var err error
+	s.c.detach(func() {
+		defer close(done)
+		err = s.mark(limit, lost == nil)
+	})
+	switch {
+	case !endsWithin(limit, done):
+		return s.c.unknownOutcome("release", s.key, context.Cause(limit))
+	case lost != nil:
+		return lost
+	}
+	return err
+}
+
+// mark marks the row dead, once no transaction of this client names it. trusted:
+// the session was until it was given up, so nobody else can have marked it before
+// its lease ran out. One that was lost gets a single attempt.
+func (s *session) mark(limit context.Context, trusted bool) error {
+	select {
+	case s.marking <- struct{}{}:
+		defer func() { <-s.marking }()
+	case <-limit.Done(): // the effort before this one has had all the time there was
+		return s.c.unknownOutcome("release", s.key, context.Cause(limit))
+	}
+	select {
+	case s.naming <- struct{}{}:
+		defer func() { <-s.naming }()
+	case <-limit.Done():
+	}
+	if s.dead {
+		return nil
+	}
+	err := s.tryToMark(limit, trusted)
+	if s.dead = err == nil || errors.Is(err, ErrLost); !s.dead {
+		s.c.log.LogAttrs(s.ctx, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks", slog.Any("err", err))
+	}
+	return err
+}
+
+// tryToMark is mark for one whose turn it is.
+func (s *session) tryToMark(limit context.Context, trusted bool) error {
+	began := s.c.now()
+	until := began.Add(s.lease.Duration()) // then the lease has freed the locks
+	trusted = trusted && (s.marks.Silent() || !began.Past(s.lease.TrustedUntil()))
+	ctx := context.WithoutCancel(limit)
+	named, _, err := s.stillToName(ctx, limit, slices.Concat(s.lease.Versions(), s.marks.Versions()), until)
+	if err != nil {
+		return err
+	}
+	settled := func(version string) bool { return !slices.Contains(named, version) }
+	held := slices.DeleteFunc(s.lease.Versions(), settled)
+	for _, version := range s.marks.Versions() {
+		if settled(version) {
+			s.marks.Drop(version)
+		}
+	}
+
+	sent := false
+	op := attempts.Operation[attempt]{
+		Key: protocol.Key(s.key), Throttled: s.c.throttled(s.ctx, s.key, s.token),
+		Turn: func() (func(), error) {
+			if sent && s.c.now().Past(until) {
+				return nil, errOfNoUse
+			}
+			return func() {}, nil
+		},
+		Next: func() (attempt, *protocol.Write) {
+			sent = true
+			a := s.c.newAttempt(0)
+			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
+				protocol.Release{Version: a.version, Now: time.Now(), Expires: s.c.expires(false)})
+		},
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			return sent[len(sent)-1], s.isMarked(item, sent, trusted)
+		},
+	}
+	var r attempts.Result[attempt]
+	if trusted {
+		r = s.marks.Run(ctx, limit, s.c.requests, op)
+	} else {
+		r = s.marks.Try(ctx, s.c.requests, op)
+	}
+	switch r.Outcome {
+	case attempts.Applied:
+		return nil
+	case attempts.Rejected:
+		return s.lossShown(r.Item, nil)
+	case attempts.Refused:
+		return opError("release", s.c.cfg.Table, s.key, r.Err)
+	default:
+		return s.c.unknownOutcome("release", s.key, r.Err)
+	}
+}
+
+// isMarked reports whether a row that does not show the session any more means
+// that one of the attempts sent has marked it dead.
+func (s *session) isMarked(item protocol.Item, sent []attempt, trusted bool) bool {
+	if item != nil {
+		if r, err := s.decode(item); err == nil {
+			_, ours := attempts.Find(sent, r.Version)
+			return ours && r.Released
+		}
+	}
+	// Nobody else could end it while the first attempt was under way, unless that
+	// was applied.
+	return trusted && s.marks.Silent()
+}

@@ -9,21 +9,21 @@
 //	attempt 2   if it shows V or 1                write version 2
 //	attempt 3   if it shows V or 1 or 2           write version 3
 //
-// So however late an unanswered attempt is applied, the next one replaces it,
-// and no attempt is applied after a later one: the record does not show any more
-// what its condition names. A record that shows one of the versions tells that
-// this attempt was applied, though its answer never came.
+// So however late an unanswered attempt is applied, the next one replaces it. And no
+// attempt is applied after a later one: by then the record shows nothing that its
+// condition names. If a record shows one of the versions, that attempt was applied,
+// though its answer never came.
 //
 // A sequence ends in one of four ways:
 //
 //	applied      this attempt was, or an earlier one that the record now shows
 //	rejected     the condition failed, and the record shows none of ours: here it is
 //	refused      AWS will not do it, and nothing that was sent can have been applied
-//	unanswered   the bounds are over: the versions without an answer may be applied yet
+//	unanswered   the time is over: the versions without an answer may still be applied
 //
-// What may pass is repeated until then, after growing random pauses: throttling,
-// a conflict with a transaction, a lost reply. A single attempt may therefore
-// also end as failed: it was not applied, and can be repeated.
+// Until then failures that may pass are retried, after random pauses that grow:
+// throttling, a conflict with a transaction, a lost reply. So a single attempt may
+// also end as failed: it was not applied, and can be retried.
 //
 // # What each reply means
 //
@@ -31,17 +31,17 @@
 //	condition failed             the item in the reply, or a consistent read for an
 //	                             engine that returns none, shows one of the sequence's
 //	                             versions: applied. If not: rejected. If the read
-//	                             fails: unanswered, since the reply may be that to a
+//	                             fails: unanswered, since this may be the reply to a
 //	                             second copy of the request.
 //	throttled, conflict          failed
 //	denied, malformed            refused
-//	no credentials               failed once DynamoDB has answered this client, since
-//	                             that passes; refused before
+//	no credentials               failed if DynamoDB has ever answered this client,
+//	                             since that passes; refused otherwise
 //	timeout, reset, 5xx          unanswered
 //
-// The SDK's own retries are off: a write sent again must be a new attempt, whose
-// condition knows the ones before.
+// The SDK's own retries are off: a write that is sent again must be a new attempt,
+// whose condition names the ones before.
 //
-// The package knows neither locks nor leases. What an operation writes, and how
-// it recognises its own version in a record, is in its [Operation].
+// The package knows neither locks nor leases. An [Operation] knows what it writes, and
+// how it recognises its own version in a record.
 package attempts

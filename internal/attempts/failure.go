@@ -9,21 +9,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Failure is a request that was not answered with success, nor with a failed
-// condition. It can be repeated unless it was refused.
+// Failure is the failure of a request for any reason but its condition. The request
+// can be retried unless it was refused.
 //
 //nolint:errname // a failure says what to do next; most are not the end
 type Failure struct {
 	Cause  decide.Cause
-	Outage bool // DynamoDB itself says that it cannot
+	Outage bool // DynamoDB itself said that it cannot
 	Err    error
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// FailureOf returns the failure of a request that err is. Nil: err is something
-// that no repetition cures, such as a record that does not read.
+// FailureOf returns err as the failure of a request. Nil: it is none, and a retry is of
+// no use, as for a record that cannot be decoded.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -48,8 +48,8 @@ func (s *Sender) Failure(ctx context.Context, err error) error {
 	return f
 }
 
-// UnsignedError is that of a request that was not sent, since there were no
-// credentials at the time, though there had been before.
+// UnsignedError is the error of a request that was not sent because there were no
+// credentials, though there had been before.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
@@ -58,24 +58,24 @@ func (e *UnsignedError) Error() string {
 
 func (e *UnsignedError) Unwrap() error { return e.Err }
 
-// Pauses are the pauses between the repetitions of what fails: random, under a
-// ceiling that doubles. The zero Pauses end at a second.
+// Pauses are the random pauses between retries. Their upper bound doubles each time; in
+// the zero Pauses, up to one second.
 type Pauses struct {
 	Least time.Duration // added to each
 	Most  time.Duration // of the random part; 0: a second
 	n     int
 }
 
-// Reset begins anew: something has succeeded.
+// Reset starts again with short pauses, after a success.
 func (p *Pauses) Reset() { p.n = 0 }
 
-// Pause waits before the next repetition, and reports whether ctx still lasts.
+// Pause waits before the next retry. False: ctx has ended.
 func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 	Wait(ctx, s.NextPause(p))
 	return ctx.Err() == nil
 }
 
-// NextPause is the pause before the next repetition.
+// NextPause is the pause before the next retry.
 func (s *Sender) NextPause(p *Pauses) time.Duration {
 	most := p.Most
 	if most == 0 {
@@ -98,9 +98,9 @@ func Wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Repeat calls do until it succeeds, fails with what no repetition cures, is
-// refused, or ctx ends, and returns its last error. failed hears of each failure
-// that is to be repeated; its error ends the repetition.
+// Repeat calls do until it succeeds, is refused, returns an error that is no Failure,
+// or ctx ends. It returns the last error. failed is called before each retry; its
+// error ends them.
 func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failure) error) error {
 	var pauses Pauses
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Limit is the deadline of one request that has no nearer one.
+// Limit is the deadline of a request that has no shorter one.
 const Limit = 3 * time.Second
 
 // The most items of one request (DynamoDB API reference, "TransactWriteItems"
@@ -47,7 +47,7 @@ type Sender struct {
 	DB     DB
 	Table  string
 	Keys   Keys
-	Chance func() float64 // in [0, 1): of pauses, so that clients do not meet
+	Chance func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Log    *slog.Logger
 
 	answered atomic.Bool // by DynamoDB, at least once
@@ -56,16 +56,16 @@ type Sender struct {
 // Reply is the answer to one request.
 type Reply struct {
 	decide.Reply
-	Item protocol.Item // what an applied write has made, or what was read; nil: no such item
+	Item protocol.Item // what an applied write has written, or what was read; nil: no such item
 	Err  error
 }
 
-// NoRetries turns the SDK's retries off: a write sent again must be a new
-// attempt, with a new version and a condition that knows those before.
+// NoRetries turns the SDK's retries off: a write that is sent again must be a new
+// attempt, with a new version and a condition that names those before.
 func NoRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Write sends w once. A caller's ctx that ends must not end a write whose
-// effect somebody has to take care of: hand in one without its end.
+// Write sends w once. If somebody must know the effect of the write, pass a ctx that
+// does not end with the caller's.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -86,10 +86,10 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 
 // Transact sends writes as one transaction, once.
 //
-// Each call has an idempotency token of its own. Under one token for all, a
-// repetition would have to repeat the versions and conditions of the first:
-// trust would count from the first however late it was applied, and what was
-// learned since could not be said.
+// Each call has an idempotency token of its own. Under one token for all, a retry
+// would have to repeat the versions and conditions of the first transaction. Trust
+// would count from the first, however late it was applied, and no condition could
+// use what was learned since.
 func (s *Sender) Transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -125,9 +125,9 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items of keys consistently, by as few requests as it takes,
-// and says how many those were. A key without an item is not in the map. The
-// error is a *Failure.
+// ReadAll reads the items of keys consistently, in as few requests as possible, and
+// returns their number. A key without an item is not in the map. The error is a
+// *Failure.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
 	requests := 0
@@ -158,7 +158,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// readBatch sends one BatchGetItem, and returns what it left unread as well.
+// readBatch sends one BatchGetItem. left are the keys that it has not read.
 func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -183,8 +183,8 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf is the cause of an error by what this client has seen before: whether
-// DynamoDB has ever answered it.
+// CauseOf corrects the cause of an error by whether DynamoDB has ever answered this
+// client.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.answered.Load() {
 		if !decide.Answered(err) {

@@ -23,13 +23,13 @@ type Attempt interface{ ID() string }
 // Outcome is how an attempt ends, and a sequence with it.
 type Outcome int
 
-// The outcomes. NotApplied ends a sequence only when its bounds are over.
+// The outcomes. NotApplied ends a sequence only when its time is over.
 const (
-	Unanswered Outcome = iota // it, or one before it, may be applied yet
-	Applied                   // it was, or the earlier one that the record shows
-	Rejected                  // the record shows none of them
+	Unanswered Outcome = iota // it, or one before it, may still be applied
+	Applied                   // it was applied, or an earlier one was, which the record shows
+	Rejected                  // the condition failed, and the record shows none of them
 	Refused                   // AWS will not do it, and none of them can be applied
-	NotApplied                // throttled, or in conflict: it can be repeated
+	NotApplied                // throttled, or in conflict: it can be retried
 )
 
 // Result is how an attempt or a sequence ended.
@@ -37,45 +37,45 @@ type Result[A Attempt] struct {
 	Outcome Outcome
 	Attempt A             // the one that was applied; else the last
 	Earlier bool          // the record shows that attempt, whose own reply did not say so
-	Item    protocol.Item // the record that was made, or that rejected; nil: there is none
+	Item    protocol.Item // the record as written, or as the failed condition found it; nil: there is none
 	Cause   decide.Cause
 	Outage  bool
 	Err     error // why it was not applied
 }
 
-// Failure is the failure of an attempt that was neither applied nor rejected.
+// Failure returns the error of an attempt that was neither applied nor rejected.
 func (r Result[A]) Failure() error {
 	return &Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
 }
 
-// Operation is what one kind of write is to its sequence of attempts.
+// Operation is what a sequence of attempts must know of one kind of write.
 type Operation[A Attempt] struct {
 	Key protocol.Key
 
-	// Next spells the next attempt. Its condition names the versions of the
+	// Next returns the next attempt and its write. Its condition names the versions of the
 	// sequence that are unanswered.
 	Next func() (A, *protocol.Write)
 
 	// Within is the deadline of an attempt; 0: Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that a record shows, of those sent that may have
-	// been applied, oldest first, the last one last. The record is nil if there
-	// is none. False: it shows none, or one that is of no use any more.
+	// Shows returns the attempt that a record shows: one of sent, which may all
+	// have been applied, the oldest first. The record is nil if there is none.
+	// False: it shows none of them, or one that is of no use any more.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
-	// Turn waits until the next attempt may be sent, and returns what to call once
-	// it has been answered. An error ends the sequence: it is too late. Nil: at
-	// once.
+	// Turn waits until the next attempt may be sent. It returns the function to
+	// call once that has been answered. An error ends the sequence: it is too
+	// late. May be nil.
 	Turn func() (leave func(), err error)
 
-	// Throttled hears of each attempt that was throttled, or in conflict; may be
-	// nil.
+	// Throttled is called for each attempt that was throttled, or in conflict. May
+	// be nil.
 	Throttled func(error)
 }
 
-// Sequence is the attempts of an operation that have had no answer. It is safe
-// for concurrent use; attempts take turns by their callers' rules.
+// Sequence holds the attempts of an operation that have had no answer. It is safe for
+// concurrent use. Its callers decide whose attempt is sent next.
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // oldest first
@@ -113,38 +113,38 @@ func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	return attempts[i], true
 }
 
-// Add enters an attempt whose effect is not known: it is under way, or has had
-// no answer.
+// Add adds an attempt whose effect is not known: it is in flight, or has had no
+// answer.
 func (q *Sequence[A]) Add(a A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unanswered = append(q.unanswered, a)
 }
 
-// Silent reports whether an attempt has had no reply at all. One whose condition
-// failed on a record that could not be read then is unanswered, and not silent.
+// Silent reports whether an attempt has had no reply at all. One whose condition failed
+// on a record that could not be read is unanswered, but not silent.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.silent
 }
 
-// NoReply enters that the last attempt has had no reply at all.
+// NoReply records that the last attempt has had no reply at all.
 func (q *Sequence[A]) NoReply() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.silent = true
 }
 
-// Drop removes an attempt: it was not applied, or is accounted for elsewhere.
+// Drop removes an attempt: it was not applied, or its caller has dealt with it.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
 }
 
-// Settle removes an attempt that was applied, and those before it: their
-// conditions name versions that are gone.
+// Settle removes an attempt that was applied, and those before it: the record does not
+// show any more what their conditions name.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -153,8 +153,8 @@ func (q *Sequence[A]) Settle(version string) {
 	}
 }
 
-// Keep drops all but the newest n, which a condition can still name, and returns
-// what it dropped.
+// Keep drops all attempts but the newest n, as a condition cannot name any number of
+// them. It returns what it dropped, oldest first.
 func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +170,7 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	if op.Turn != nil {
 		leave, err := op.Turn()
 		if err != nil {
-			return Result[A]{Outcome: NotApplied, Err: err} // without a cause: nothing was sent
+			return Result[A]{Outcome: NotApplied, Err: err} // no cause: nothing was sent
 		}
 		defer leave()
 	}
@@ -183,10 +183,9 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send sends an attempt that was added already, since while it is under way its
-// effect is as unknown as without an answer. It is Try for those who share the
-// sequence with others: one that was applied stays among the unanswered until
-// its caller has entered what that changes, and then calls Settle.
+// Send is Try for callers who share the sequence with others. The caller has added the
+// attempt already: while it is in flight, its effect is not known. If it is applied, it
+// stays among the unanswered until the caller has recorded that, and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	r := Result[A]{Attempt: a, Item: reply.Item, Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
@@ -195,7 +194,7 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 		r.Outcome = Applied
 		return r
 	case reply.Cause == decide.ConditionFailed:
-		return q.met(ctx, s, op, r, reply.Old)
+		return q.conditionFailed(ctx, s, op, r, reply.Old)
 	case reply.Effect == decide.Unknown:
 		q.NoReply()
 		r.Outcome = Unanswered
@@ -212,9 +211,9 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts until the sequence ends: no later than limit, and with no
-// more than MostUnanswered attempts without an answer. ctx is that of the requests: that
-// nobody waits any more must not end a write whose effect has to be known.
+// Run sends attempts until the sequence ends: no later than limit, and with no more
+// than MostUnanswered attempts without an answer. ctx is that of the requests: a write
+// whose effect must be known goes on when nobody waits for it any more.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	var pauses Pauses
 	before := q.len()
@@ -243,8 +242,8 @@ func (q *Sequence[A]) len() int {
 	return len(q.unanswered)
 }
 
-// met says what the record means that the condition of an attempt failed on.
-func (q *Sequence[A]) met(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
+// conditionFailed finds out what a failed condition means: old is the record.
+func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
 	r.Item = old
 	if old == nil { // there is none, or the engine does not return it
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)

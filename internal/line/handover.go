@@ -1,8 +1,8 @@
 package line
 
-// Successor returns the waiter that a release of the grant may hand its key to,
-// and takes it out of the line. Nil: nobody waits who could be, or other
-// processes are due. The turn is its grant's until HandOver or LetSeek.
+// Successor takes the waiter out of the line to which a release of the grant may hand
+// the key. Nil: there is none, or it is other processes' turn. The grant keeps the
+// turn until HandOver or LetSeek.
 func (l *Lines[K, C, G, H]) Successor(key K, grant G) *Waiter[K, C, G, H] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -18,14 +18,14 @@ func (l *Lines[K, C, G, H]) Successor(key K, grant G) *Waiter[K, C, G, H] {
 	return ln.next()
 }
 
-// HandOver gives a successor its turn with the key in hand. False: it has left,
-// and the turn is still its predecessor's.
+// HandOver gives a successor its turn, and the key with it. False: it has left, and its
+// predecessor still has the turn.
 func (l *Lines[K, C, G, H]) HandOver(to *Waiter[K, C, G, H], granted G) bool {
 	return l.give(Turn[K, C, G, H]{Of: to, Granted: granted})
 }
 
-// LetSeek gives a successor its turn without the key. False: it has left, and
-// the turn is still its predecessor's.
+// LetSeek gives a successor its turn without the key. False: it has left, and its
+// predecessor still has the turn.
 func (l *Lines[K, C, G, H]) LetSeek(to *Waiter[K, C, G, H]) bool {
 	return l.give(Turn[K, C, G, H]{Of: to})
 }

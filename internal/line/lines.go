@@ -10,9 +10,8 @@ import (
 
 // Lines are the lines of one client, by key. They are safe for concurrent use.
 //
-// C is what the caller of a waiter wants to find again when it is handed the
-// key, G a grant in hand, whose zero value is none, and H what is reported of a
-// holder.
+// C is what a waiter's caller needs when it is handed the key. G is a grant; its zero
+// value means none. H is what is reported of a holder.
 type Lines[K comparable, C any, G comparable, H any] struct {
 	cfg Config[G, H]
 
@@ -20,9 +19,8 @@ type Lines[K comparable, C any, G comparable, H any] struct {
 	byKey map[K]*line[K, C, G, H] // of which somebody has the turn
 }
 
-// Config says how long a key stays in the process, and what lines ask of a
-// grant. The functions are called while the lines are locked: they must not call
-// back.
+// Config says how long a key stays in the process, and what lines ask about a grant.
+// The functions are called while the lines are locked: they must not call the lines.
 type Config[G, H any] struct {
 	HandOvers        int           // in a row; negative: none
 	PollMin, PollMax time.Duration // of the pauses of other processes
@@ -35,18 +33,18 @@ type Config[G, H any] struct {
 // line is the line of one key.
 type line[K comparable, C any, G comparable, H any] struct {
 	waiting   []*Waiter[K, C, G, H]
-	grant     G             // of whose turn it is, once the key is granted
-	reported  *H            // who holds the key elsewhere, while it is sought
+	grant     G             // of the one whose turn it is, once the key is granted
+	reported  *H            // the holder last reported, until the key is granted here
 	handOvers int           // in a row
-	longest   time.Duration // that one of those was held
+	longest   time.Duration // that one of those grants was held
 }
 
-// New returns lines in which nobody stands.
+// New returns lines in which nobody waits.
 func New[K comparable, C any, G comparable, H any](cfg Config[G, H]) *Lines[K, C, G, H] {
 	return &Lines[K, C, G, H]{cfg: cfg, byKey: map[K]*line[K, C, G, H]{}}
 }
 
-// Join puts a waiter in the line of its key. The first has its turn at once.
+// Join puts a waiter in the line of its key. The first one gets its turn at once.
 func (l *Lines[K, C, G, H]) Join(w *Waiter[K, C, G, H]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +58,8 @@ func (l *Lines[K, C, G, H]) Join(w *Waiter[K, C, G, H]) {
 	l.tellHolder(ln)
 }
 
-// TakeAll takes the turn of every key at once, if nobody has one of them. Else
-// it takes none, and returns the first that somebody has.
+// TakeAll takes the turns of all keys at once, if nobody has one of them. Otherwise it
+// takes none, and returns the first key whose turn is taken.
 func (l *Lines[K, C, G, H]) TakeAll(keys ...K) (busy K, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,9 +74,8 @@ func (l *Lines[K, C, G, H]) TakeAll(keys ...K) (busy K, all bool) {
 	return busy, true
 }
 
-// Leave takes a waiter out of its line. If a turn had come by then, its own or
-// that of another with the same channel, it is returned for the caller to pass
-// on.
+// Leave takes a waiter out of its line. If a turn had come already, its own or that of
+// another waiter with the same channel, Leave returns it, and the caller passes it on.
 func (l *Lines[K, C, G, H]) Leave(w *Waiter[K, C, G, H]) (Turn[K, C, G, H], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +101,8 @@ func (l *Lines[K, C, G, H]) Holder(key K) *H {
 	return nil
 }
 
-// ReportHolder says who holds a key that is sought: those who do not want to
-// wait for it need not.
+// ReportHolder says who holds a key that somebody is waiting to acquire. Waiters in its
+// line with NoWait are told.
 func (l *Lines[K, C, G, H]) ReportHolder(key K, holder *H) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +112,8 @@ func (l *Lines[K, C, G, H]) ReportHolder(key K, holder *H) {
 	}
 }
 
-// Granted says that whose turn it is holds the key. A grant that has ended
-// already gives the turn on.
+// Granted says that the one whose turn it is holds the key. If the grant has ended
+// already, the turn is passed on.
 func (l *Lines[K, C, G, H]) Granted(key K, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +122,8 @@ func (l *Lines[K, C, G, H]) Granted(key K, grant G) {
 	}
 }
 
-// GrantedOutOfTurn says that the key is held by a grant that was not sought here.
-// If somebody has its turn, that one goes on seeking.
+// GrantedOutOfTurn says that the key is held by a grant that did not wait for a turn.
+// If somebody has the turn, that one goes on waiting for the key.
 func (l *Lines[K, C, G, H]) GrantedOutOfTurn(key K, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,9 +134,9 @@ func (l *Lines[K, C, G, H]) GrantedOutOfTurn(key K, grant G) {
 	}
 }
 
-// Pass ends the turn of a key: the next in line gets it. Only whose turn it is
-// passes it, known by its grant, or by none if it seeks the key; a call of
-// anybody else does nothing.
+// Pass ends the turn of a key: the next in line gets it. grant is the grant of the one
+// whose turn it is, zero before the key is granted. With any other grant Pass does
+// nothing.
 func (l *Lines[K, C, G, H]) Pass(key K, grant G) { l.PassAfter(key, grant, 0) }
 
 // PassAfter is Pass of a turn with a delay.
@@ -161,8 +158,8 @@ func (l *Lines[K, C, G, H]) holder(ln *line[K, C, G, H]) *H {
 	return &holder
 }
 
-// tellHolder answers those who do not want to wait, if a holder is known.
-// l.mu is held.
+// tellHolder tells the waiters with NoWait who holds the key, if that is known. l.mu is
+// held.
 func (l *Lines[K, C, G, H]) tellHolder(ln *line[K, C, G, H]) {
 	holder := l.holder(ln)
 	if holder == nil {
@@ -177,7 +174,7 @@ func (l *Lines[K, C, G, H]) tellHolder(ln *line[K, C, G, H]) {
 	})
 }
 
-// granted makes grant that of whose turn it is. l.mu is held.
+// granted stores the grant of the one whose turn it is. l.mu is held.
 func (l *Lines[K, C, G, H]) granted(ln *line[K, C, G, H], key K, grant G) {
 	ln.grant, ln.reported = grant, nil
 	l.tellHolder(ln)
@@ -186,9 +183,9 @@ func (l *Lines[K, C, G, H]) granted(ln *line[K, C, G, H], key K, grant G) {
 	}
 }
 
-// pass gives the turn to the next. A waiter for one of several keys is handed
-// none, but takes what was released before any other process can look: that
-// counts as a hand-over. l.mu is held.
+// pass gives the turn to the next. A waiter for one of several keys is not handed a
+// key, but acquires one that was just released before any other process reads the
+// record. That counts as a hand-over. l.mu is held.
 func (l *Lines[K, C, G, H]) pass(ln *line[K, C, G, H], key K, delay time.Duration) {
 	var none G
 	several := len(ln.waiting) > 0 && ln.waiting[0].OneOfSeveral

@@ -20,7 +20,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// ClockID names the clock that runs on in suspend; empty: it cannot be told.
+// ClockID names the clock that runs on in suspend; empty: it is not known.
 var ClockID = sync.OnceValue(func() string {
 	text := func(path string) string {
 		b, _ := os.ReadFile(path) //nolint:gosec // below /proc; empty: cannot be told
@@ -33,14 +33,14 @@ var ClockID = sync.OnceValue(func() string {
 	return nameClock(text, link)
 })
 
-// nameClock names the boot clock of this process: two processes of one name read
-// one clock. That is this boot of this machine (random(4)) and, in a container
-// with a time namespace of its own, by how much the clock is set off there
-// (time_namespaces(7)). Empty: it cannot be told.
+// nameClock names the boot clock of this process: processes with the same name read
+// the same clock. The name is the id of this boot of the machine (random(4)) and, in
+// a container with a time namespace of its own, the clock's offset there
+// (time_namespaces(7)). Empty: it is not known.
 func nameClock(text, link func(path string) string) string {
 	boot := strings.TrimSpace(text("/proc/sys/kernel/random/boot_id"))
 	if boot == "" || link("/proc/self/ns/mnt") == "" {
-		return "" // without a list of namespaces nothing says whether the clock has one
+		return "" // without a list of namespaces it is not known whether the clock has one
 	}
 	own := link("/proc/self/ns/time")
 	if own == "" {

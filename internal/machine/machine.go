@@ -1,10 +1,10 @@
-// Package machine is what a client has of the machine it runs on: two clocks,
-// chance, and memory for what it has observed.
+// Package machine is what a client uses of the machine it runs on: two clocks, random
+// numbers, and memory for what it has observed.
 //
-// Tests bring machines of their own: testing/synctest fakes one of the two
-// clocks only, and a simulation repeats nothing that it does not choose itself.
-// A client asks the DB that it is made with (Provider), so that nothing of this
-// is in the public surface, and nothing is global.
+// Tests bring machines of their own. testing/synctest fakes only one of the two
+// clocks, and a simulation can be repeated only if it chooses everything itself. A
+// client asks the DB that it is made with (Provider). So none of this is in the
+// public API, and nothing is global.
 package machine
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Machine is what a client has of one.
+// Machine is what a client uses of a machine.
 type Machine struct {
 	// Now reads both clocks.
 	Now func() decide.Instant
@@ -27,13 +27,13 @@ type Machine struct {
 	Memory int
 }
 
-// Provider is a DB that brings along the machine for the clients made with it.
+// Provider is a DB that provides the machine for the clients made with it.
 type Provider interface {
 	// Machine returns the machine of a client that would run on real.
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client that brings along a machine.
+// DB is an SDK client that provides a machine.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -45,8 +45,8 @@ func (db DB) Machine(m Machine) Machine {
 	return m
 }
 
-// started is the origin of the monotonic clock: a Go Duration since some Time
-// is the only way to read it.
+// started is the origin of the monotonic clock: Go can read that clock only as the
+// Duration since a Time.
 var started = time.Now()
 
 // Now reads the clocks of the machine that this process runs on.
@@ -54,9 +54,9 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: time.Since(started), Boot: sinceBoot()}
 }
 
-// BootedAt returns clocks that both follow package time: in a synctest bubble
-// no lease runs out by how long a test really takes. The machine booted an hour
-// before origin, so that no observation is of its first instant.
+// BootedAt returns clocks that both follow package time: in a synctest bubble no lease
+// expires because a test takes long. The machine booted an hour before origin, so that
+// no observation has the time 0.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := time.Hour + time.Since(origin)

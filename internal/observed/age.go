@@ -9,10 +9,9 @@ type Time struct {
 	Wall   time.Time
 }
 
-// Age is the least that what another process observed at t can be old, if it is
-// now here. Two processes that read one clock agree on that. Of others the wall
-// clocks are compared, if they are known to differ by maxSkew at most. With no
-// maxSkew nothing is known, not even the age, and it counts from now.
+// Age is how old, at least, an observation is that another process made at t. If both
+// processes read the same boot clock, that clock tells. Otherwise the wall clocks are
+// compared, which differ by maxSkew at most. With a maxSkew of 0 the age is not known.
 func (t Time) Age(now Time, maxSkew time.Duration) (age time.Duration, known bool) {
 	switch {
 	case t.Boot != "" && t.Boot == now.Boot && t.ByBoot > 0:

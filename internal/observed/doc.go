@@ -1,11 +1,11 @@
 // Package observed remembers which version of each record was observed last, and
-// since when: a holder whose version has stood still for its lease is dead.
+// since when. A holder is dead once its version has not changed for its lease.
 //
-// What is being watched is never forgotten in favour of other keys: its holder
-// would seem to have been observed just now, and to be dead only a lease later,
-// for ever. Of the keys that nobody watches the newest are remembered.
+// A key that is being watched is never forgotten to make room for others. Otherwise
+// its holder would be observed as if for the first time, again and again, and never
+// be found dead. Of the keys that nobody watches, the newest are remembered.
 //
-// It knows nothing of records beyond what tells two versions and two grants
-// apart, reads no clock, and does not decide who is dead. A key is whatever its
-// caller watches by itself: a lock's, or one holder's of several.
+// It can tell two versions and two grants apart, and knows nothing else of records.
+// It reads no clock, and does not decide who is dead. A key is what a caller watches:
+// a lock, or one of several holders of a lock.
 package observed

@@ -12,18 +12,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Version is a version of a record, and since when it is observed.
+// Version is a version of a record, and when it was first observed.
 type Version struct {
 	ID      string
-	Grant   string // what stays the same while one grant is renewed
+	Grant   string // identifies the grant: renewals do not change it
 	Lease   time.Duration
 	Since   decide.Instant // when it was observed first
 	Granted time.Duration  // when its grant was, monotonic
 	Wall    time.Time      // Since by the wall clock, for other processes
 }
 
-// Versions are those that one client has observed, the last of each key. They
-// are safe for concurrent use.
+// Versions are what one client has observed: the last version of each key. They are
+// safe for concurrent use.
 type Versions[K comparable] struct {
 	most int // of keys that nobody watches
 
@@ -42,13 +42,12 @@ type entry[K comparable] struct {
 	idle *list.Element // its place in Versions.idle; nil: it is watched
 }
 
-// New remembers no more than most keys that nobody watches.
+// New returns Versions that remember at most that many keys that nobody watches.
 func New[K comparable](most int) *Versions[K] {
 	return &Versions[K]{most: most, byKey: map[K]*entry[K]{}, idle: list.New(), watchers: map[K]int{}}
 }
 
-// Watch keeps what is known of a key, or will be, until as many calls of
-// Unwatch.
+// Watch keeps what is known of a key, now or later, until Unwatch was called as often.
 func (v *Versions[K]) Watch(key K) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -73,9 +72,8 @@ func (v *Versions[K]) Unwatch(key K) {
 	}
 }
 
-// Note enters what a reply has shown at o.Since and o.Wall, and returns it with
-// what is known of it. A version counts from when it was first observed: that it
-// is shown again does not make it younger.
+// Note records the version that a reply has shown at o.Since and o.Wall, and returns
+// it with the time when it was first observed.
 func (v *Versions[K]) Note(key K, o Version) Version {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()
@@ -92,8 +90,8 @@ func (v *Versions[K]) Note(key K, o Version) Version {
 	return o
 }
 
-// Import enters what another process has observed, unless this one knows
-// another version of the key, or has known this one for longer.
+// Import adds what another process has observed, unless this one knows another
+// version of the key, or has observed this one for longer.
 func (v *Versions[K]) Import(key K, o Version) {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()
@@ -104,7 +102,7 @@ func (v *Versions[K]) Import(key K, o Version) {
 	v.put(key, o)
 }
 
-// Forget drops what is known of a key whose record is free, or gone.
+// Forget drops what is known of a key that is free, or whose record is gone.
 func (v *Versions[K]) Forget(key K) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -123,8 +121,7 @@ func (v *Versions[K]) Of(key K) (Version, bool) {
 	return Version{}, false
 }
 
-// All returns the newest of what is known, newest last: of as many keys as are
-// remembered without being watched.
+// All returns the newest versions, newest last: at most as many as New was given.
 func (v *Versions[K]) All() iter.Seq2[K, Version] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -139,7 +136,7 @@ func (v *Versions[K]) All() iter.Seq2[K, Version] {
 	}
 }
 
-// put makes o what is known of its key, and the newest. v.mu is held.
+// put stores o as the newest version. v.mu is held.
 func (v *Versions[K]) put(key K, o Version) {
 	if before := v.byKey[key]; before != nil {
 		v.remove(before)
@@ -152,8 +149,8 @@ func (v *Versions[K]) put(key K, o Version) {
 	}
 }
 
-// rest makes e the newest of those that nobody watches; if they are too many,
-// the oldest is forgotten. v.mu is held.
+// rest makes e the newest of the entries that nobody watches. If these are too many,
+// it forgets the oldest. v.mu is held.
 func (v *Versions[K]) rest(e *entry[K]) {
 	e.idle = v.idle.PushFront(e)
 	if v.idle.Len() > v.most {
@@ -169,14 +166,13 @@ func (v *Versions[K]) remove(e *entry[K]) {
 	}
 }
 
-// Watcher is one who watches several keys, which change. It is for one
-// goroutine.
+// Watcher watches a changing set of keys. It is for one goroutine.
 type Watcher[K comparable] struct {
 	Of   *Versions[K]
 	keys []K
 }
 
-// Only watches these keys, and none of those before.
+// Only watches these keys, and no longer the keys of earlier calls.
 func (w *Watcher[K]) Only(keys ...K) {
 	before := w.keys
 	w.keys = keys

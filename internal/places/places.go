@@ -1,9 +1,9 @@
-// Package places bounds how many requests of a client are under way when it has
-// many to send, as when it closes. Requests that are sent for the first time go
-// before those that are repeated, and one that hangs gives up its place: what
-// hangs or is refused holds up nothing else.
+// Package places limits how many requests of a client are in flight when it has many
+// to send, as when it closes. A request that is sent for the first time goes before
+// one that is repeated. A request that hangs loses its place. So requests that hang
+// or are refused do not hold up the others.
 //
-// It knows nothing of what the requests are, and sends none.
+// It does not know what the requests are, and sends none.
 package places
 
 import (
@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Kept is how long one request keeps its place. One that hangs is then let be,
-// and another is sent beside it.
+// Kept is how long one request keeps its place. After that another one is sent
+// beside it.
 const Kept = time.Second
 
-// Places are places for requests under way. They are safe for concurrent use.
+// Places are places for requests in flight. They are safe for concurrent use.
 type Places struct {
 	mu              sync.Mutex
 	free            int
@@ -27,8 +27,8 @@ type Places struct {
 // New returns n places.
 func New(n int) *Places { return &Places{free: n} }
 
-// Take waits for a place for a request that is sent for the first time, and has
-// it until leave is called; false: limit came first.
+// Take waits for a place for a request that is sent for the first time, and keeps it
+// until leave is called; false: limit ended first.
 func (p *Places) Take(limit context.Context) (leave func(), ok bool) { return p.wait(limit, &p.first) }
 
 func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(), ok bool) {
@@ -60,7 +60,7 @@ func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(
 	return func() { timer.Stop(); end() }, true
 }
 
-// give gives the free places to those who wait. p.mu is held.
+// give gives the free places to waiting requests. p.mu is held.
 func (p *Places) give() {
 	for _, line := range []*[]chan struct{}{&p.first, &p.repeated} {
 		for p.free > 0 && len(*line) > 0 {
@@ -71,18 +71,18 @@ func (p *Places) give() {
 	}
 }
 
-// Effort takes the places of one request and its repetitions. A nil Effort waits
-// for none. It is for one goroutine.
+// Effort takes the places for one request and its repetitions. A nil Effort does not
+// wait for places. It is for one goroutine.
 type Effort struct {
 	places *Places
 	leave  func() // the place that the next request has already; nil: none
 }
 
-// Effort returns an effort whose first request has its place already, until
-// leave.
+// Effort returns an effort whose first request has a place already, until leave is
+// called.
 func (p *Places) Effort(leave func()) *Effort { return &Effort{places: p, leave: leave} }
 
-// Take waits for the place of the next request; false: limit came first.
+// Take waits for the place of the next request; false: limit ended first.
 func (e *Effort) Take(limit context.Context) (leave func(), ok bool) {
 	if e == nil {
 		return func() {}, true

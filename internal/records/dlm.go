@@ -22,7 +22,7 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 
 // The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal
 // digits and stays the same during its grant. Leasehold's has the same form but is
-// the version, new in every write: otherwise a delayed renewal could land after a
+// the version, new in every write: otherwise a delayed renewal could be applied after a
 // later write. That is safe, as each peer looks only for its own code.
 const (
 	dlmCode    = "release_code"

@@ -89,8 +89,8 @@ func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	w.SetPath(w.Path(attrTokens, g.Version), next)
 	conditions := []string{p.isRow(w), tokenInRange(w)}
 	// Several attempts of this client do not exclude each other. So each
-	// requires that the others are absent: a delayed attempt then cannot land
-	// beside one that the client already holds.
+	// requires that the others are absent: a delayed attempt then cannot be
+	// applied beside one that the client already holds.
 	for _, mine := range append(slices.Clone(g.Takeable), g.Version) {
 		if !slices.ContainsFunc(g.Dead, func(r protocol.Record) bool { return r.Grant == mine }) {
 			conditions = append(conditions, "attribute_not_exists("+w.Path(attrReaders, mine)+")")

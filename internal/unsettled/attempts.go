@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Kept is how long an attempt is remembered: no network keeps a request for as
-// long. It goes by a clock that may stand still in suspend: to remember an
-// attempt for longer does no harm, to forget it early costs a lease.
+// Kept is how long an attempt is remembered: no network delays a request for as
+// long. The clock may stop while the machine is suspended. Then the attempt is
+// remembered for longer, which does no harm; to forget it early costs a lease.
 const Kept = 15 * time.Minute
 
-// Most is how many attempts are remembered, the newest. One that was forgotten
-// and lands yet blocks its key for one lease.
+// Most is how many attempts are remembered: the newest. One that is applied after
+// it was forgotten blocks its key for one lease.
 const Most = 100_000
 
 // Attempts are the unsettled attempts of one client, by what they were for: a
@@ -37,8 +37,8 @@ type attempt[K comparable] struct {
 	nth     int // of those ever added
 }
 
-// Add remembers versions that were tried for k. One that is remembered already
-// counts from now.
+// Add remembers versions that were tried for k. The time of one that is remembered
+// already starts again.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *Attempts[K]) Any(k K, now time.Duration) bool {
 	return len(a.byVersion[k]) > 0
 }
 
-// Settle forgets a version of k whose effect is known by now.
+// Settle forgets a version of k: its effect is known.
 func (a *Attempts[K]) Settle(k K, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

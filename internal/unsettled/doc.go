@@ -1,11 +1,10 @@
-// Package unsettled remembers attempts that were given up before their effect
-// was known: each may have landed, or may land yet, and nobody waits for it any
+// Package unsettled remembers attempts that were given up before their effect was
+// known: each may have been applied, or may still be, and nobody waits for it any
 // more.
 //
-// It knows an attempt by its version and by what it was for, and neither sends
-// nor decides anything: what an unsettled attempt means, and who undoes it, is
-// the caller's. It reads no clock: every call says what time it is.
+// It knows an attempt by its version and by what it was for. It sends nothing, and
+// decides nothing: its caller knows what an unsettled attempt means, and undoes it.
+// It reads no clock: every call says what time it is.
 //
-// What a question about one attempt costs does not grow with the number of the
-// others.
+// To ask about one attempt costs the same however many others there are.
 package unsettled

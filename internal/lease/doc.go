@@ -1,80 +1,79 @@
-// Package lease knows how long something that was granted may be trusted: by
-// which clocks, when it is renewed, what ends it, and who is told.
+// Package lease knows how long a grant may be trusted: by which clocks, when it is
+// renewed, what ends it, and who is told.
 //
 //	trustedUntil = attemptStarted + lease − margin
 //
-// attemptStarted is when the attempt was sent that was last known to be applied,
-// not when its answer came: nobody can have seen the record before that, so
-// nobody can take it over before attemptStarted + lease. Two clocks are read,
-// neither of which can be set: the monotonic one, and the one that runs on while
-// the machine is suspended. Whichever comes to trustedUntil first ends the trust.
+// attemptStarted is when the last attempt that is known to be applied was sent, not
+// when its answer came. Nobody can have seen its record earlier, so nobody can take it
+// over before attemptStarted + lease. Two clocks are read, and neither can be set: the
+// monotonic clock, and the one that runs on while the machine is suspended. The first
+// of them to reach trustedUntil ends the trust.
 //
 //	              a renewal was applied
 //	               ┌──────────┐
 //	   New         ▼          │     End: given up, or lost
 //	─────────►  trusted ──────┘ ──────────────────────────► ended, for good
 //
-// A lease ends once, and never revives: an answer that comes afterwards is of no
-// effect, whatever it says.
+// A lease ends once, and for good: an answer that comes later changes nothing.
 //
 // # What ends it
 //
-// Whoever has the lease may end it. The lease finds out by itself that it is
-// lost, and tells its [Holder], who ends it and knows what to say of it:
+// Its [Holder] may end a lease. When a lease finds out that it is lost it tells the
+// Holder, which ends it and knows the error:
 //
 //	expired        trustedUntil has come
-//	paused         the same, but no renewal had even come to its turn: the process
-//	               stood still, or the machine was suspended
+//	paused         the same, but no renewal had even started: the process stood
+//	               still, or the machine was suspended
 //	gone           the record shows another grant, or a version that is not ours
-//	unreadable     what a renewal wrote does not decode
+//	unreadable     the record that a renewal wrote cannot be decoded
 //	with parent    the lease has a parent, which has ended
 //
-// A timer finds that the time has come. It is not relied on: timers stand still
-// while the machine is suspended, and fire late if the process was stopped. So
-// each question whether the lease lasts looks at the clocks first.
+// A timer fires at trustedUntil, but nothing relies on it: timers stand still while
+// the machine is suspended, and fire late if the process was stopped. So whoever asks
+// whether the lease lasts makes it look at the clocks first.
 //
 // # What each answer to a renewal does
 //
 // Renewals are one sequence of attempts (package attempts), one at a time.
 //
-//	applied                 trust counts from the sending of this attempt, or of
-//	                        the earlier one that the record shows
+//	applied                 trust counts from when this attempt was sent, or the
+//	                        earlier one that the record shows
 //	rejected                gone: the lease is lost
 //	no answer               trust stays. The next attempt names this one as well,
 //	                        and so does a release
 //	throttled, in conflict  trust stays
-//	refused                 trust stays, and so do the attempts in the background:
-//	                        permissions come back
+//	refused                 trust stays, and renewals go on: permissions may come
+//	                        back
 //
-// An attempt may ask for a shorter lease than stands. From the moment at which it
-// is sent it may be applied without our knowing, so trust is shortened then, and
-// stays so while it has no answer.
+// An attempt may ask for a shorter lease than the record shows. Once it is sent, it may
+// be applied without our knowing. So trust is shortened when it is sent, and stays so
+// while it has no answer.
 //
-// An attempt may take a quarter of the trust that is left, so that there is room
-// for others. When the next one is sent is decided by package renewals: by the
-// period, and by the trust left if attempts fail.
+// An attempt may take a quarter of the trust that is left, which leaves time for
+// others. Package renewals decides when the next one is sent: by the period or, if
+// attempts fail, by the trust that is left.
 //
-// A release has to name every version that the record may show. The attempt in
-// flight is among [Lease.Versions] from the instant at which the lease was still
-// trusted, and stays there until the lease has entered its answer. A lease that
-// has ended enters none, so what a release has named stays true.
+// A release has to name every version that the record may show. An attempt is added to
+// [Lease.Versions] while the lease is trusted, before it is sent, and stays there until
+// the lease has recorded its answer. A lease that has ended records none, so a release
+// has named all that can matter.
 //
 // # Outages
 //
-// With Client.ThroughOutage a lease outlasts its time while DynamoDB answers that
-// it cannot: throttled, or a server error. Each such answer counts for a lease.
-// Silence is no such answer: it may be this process alone that is cut off.
+// With Client.ThroughOutage a lease is trusted beyond trustedUntil while DynamoDB
+// answers that it cannot: throttled, or a server error. After each such answer trust goes
+// on for one lease. After silence it does not: this process alone may be cut off.
 //
 // # Parents
 //
-// A lock under a session has a lease of its own whose parent is that of the
-// session. It is trusted while its parent is; its own renewals, which are rare,
-// only touch its record, so that readers who know nothing of sessions do not take
-// it for dead. One that fails extends nothing and ends nothing. One that is
-// rejected ends the lease: the record was broken, or deleted.
+// A lock under a session has a lease of its own. Its parent is the session's lease, and
+// it is trusted while the parent is. Its own renewals are rare. They only touch its
+// record, so that clients that know nothing of sessions do not take it for dead. A
+// renewal that succeeds or fails changes no trust. One that is rejected ends the lease:
+// the record was broken, or deleted.
 //
 // # What it does not know
 //
-// Keys' lines, handles, a session's members, commits and the texts of errors. How
-// a renewal is spelled and its record read is the Holder's to say.
+// The lines of keys, handles, the locks of a session, commits, and the texts of errors.
+// The Holder makes the writes and decodes the records.
 package lease

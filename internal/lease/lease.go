@@ -17,7 +17,7 @@ type Client struct {
 	Now           func() decide.Instant // both clocks
 	Requests      *attempts.Sender
 	Queue         *renewals.Queue // of renewals in the background
-	ThroughOutage bool            // trust outlasts the lease while DynamoDB answers that it cannot
+	ThroughOutage bool            // trust goes on after the lease while DynamoDB answers that it cannot
 
 	sending atomic.Int64
 }
@@ -25,21 +25,20 @@ type Client struct {
 // Sending returns how many renewals are in flight.
 func (c *Client) Sending() int { return int(c.sending.Load()) }
 
-// Terms are what a lease begins with.
+// Terms say how a lease is trusted and renewed.
 type Terms struct {
 	Timing Timing
-	Manual bool            // nothing renews it but calls of Renew
-	Parent *Lease          // by which it is trusted, instead of by its own; nil: none
+	Manual bool            // only calls of Renew renew it
+	Parent *Lease          // trusted while this one is; nil: none
 	Key    protocol.Key    // of the record
-	Values context.Context // of the renewals in the background
-	Turn   chan struct{}   // one place: of transactions that name the record
+	Values context.Context // context values of background renewals
+	Turn   chan struct{}   // one place: for transactions that name the record
 }
 
-// Holder is what has a lease: it spells the writes and reads the records of what
-// was granted, and is told what becomes of the lease. No method is called with a
-// mutex held.
+// Holder has a lease. It makes the writes, decodes the records, and is told what
+// happens to the lease. No method is called with a mutex held.
 type Holder interface {
-	// Renewal spells attempt a. Its condition names versions.
+	// Renewal returns the write of attempt a. Its condition names versions.
 	Renewal(a Attempt, versions []string, ch protocol.Changes) *protocol.Write
 
 	// Decode reads an item as the record of the grant.
@@ -48,16 +47,16 @@ type Holder interface {
 	// Stands reports whether an item, nil for none, shows that the grant stands.
 	Stands(item protocol.Item) bool
 
-	// Lost is told that trust can last no longer. It has to call Lease.End, since
-	// it alone knows what to say of it.
+	// Lost is called when the lease is lost. It must call Lease.End with the
+	// error.
 	Lost(why Loss)
 
-	// Extended is told that an attempt was applied by which the lease is trusted
-	// for longer, before the turn of the renewal ends.
+	// Extended is called after an attempt was applied, before the turn of the
+	// renewal ends.
 	Extended()
 
-	// Renewed and Failed are told how an attempt to renew ended that did not end
-	// the lease, once others may have their turn.
+	// Renewed and Failed are called after an attempt to renew that did not end the
+	// lease, when the turn of the renewal has ended.
 	Renewed(r Report)
 	Failed(r Report)
 }
@@ -66,7 +65,7 @@ type Holder interface {
 type Loss struct {
 	Reason Reason
 	Item   protocol.Item // Gone: what the record shows; nil: it is not there
-	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoding
+	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoder
 }
 
 // Reason is why a lease was lost.
@@ -75,9 +74,9 @@ type Reason int
 // The reasons.
 const (
 	Expired    Reason = iota // its time is over
-	Paused                   // its time is over, and no renewal came to its turn: nothing ran here
+	Paused                   // its time is over, and no renewal had started: the process stood still
 	Gone                     // the record shows another grant, or a version that is not ours
-	Unreadable               // what a renewal wrote does not decode
+	Unreadable               // the record that a renewal wrote cannot be decoded
 	WithParent               // its parent has ended
 )
 
@@ -91,8 +90,7 @@ type Report struct {
 	Throttled bool          // Failed: throttled, or in conflict
 }
 
-// Lease is how long something that was granted may be trusted. It is safe for
-// concurrent use.
+// Lease is how long a grant may be trusted. It is safe for concurrent use.
 type Lease struct {
 	c      *Client
 	terms  Terms
@@ -108,7 +106,7 @@ type Lease struct {
 	manual   bool
 	until    decide.Instant
 	record   protocol.Record // as of the last write known to have been applied
-	begun    bool            // a renewal has come to its turn since the last that was applied
+	begun    bool            // a renewal has started since the last one that was applied
 	lastErr  error           // of the last renewal
 	outage   *decide.Instant // the last reply, if it said that DynamoDB is out
 	expiry   *time.Timer
@@ -116,8 +114,8 @@ type Lease struct {
 	warnings []*Warning
 }
 
-// New returns the lease of what attempt a was granted, as record shows it. It is
-// trusted from then on; its timers wait for Start.
+// New returns the lease of the grant by attempt a, as record shows it. It is trusted
+// at once; its timers wait for Start.
 func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
@@ -127,7 +125,7 @@ func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Hold
 	return l
 }
 
-// Start lets time run: the lease is renewed, unless it is manual, and expires.
+// Start starts the timers of expiry and, unless the lease is manual, of renewals.
 func (l *Lease) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,9 +139,9 @@ func (l *Lease) Start() {
 	}
 }
 
-// trustedFrom is the instant up to which the lease is trusted of its own once a
-// has been applied. Under a parent no instant is too late: what stands in the
-// record is for readers that know nothing of the parent.
+// trustedFrom is until when the lease is trusted by itself once a has been applied.
+// Under a parent that is for ever: the lease in the record is for clients that know
+// nothing of the parent.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -156,10 +154,10 @@ func (l *Lease) trustEnds() decide.Instant {
 	if l.terms.Parent == nil {
 		return l.until
 	}
-	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // a parent locks nothing of its children's
+	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // a parent never locks the mutex of a child
 }
 
-// TrustedUntil is when trust ends if nothing is renewed, or would have ended.
+// TrustedUntil is when trust ends, or would have ended, if nothing is renewed.
 func (l *Lease) TrustedUntil() decide.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +167,8 @@ func (l *Lease) TrustedUntil() decide.Instant {
 // Remaining is the trust that is left now.
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
-// Look ends the trust if its time has come. Whoever wants to know calls it, the
-// expiry timer when nobody does.
+// Look ends the trust if its time is over. Every question about the lease calls it, and
+// so does the expiry timer.
 func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
 		parent.Look()
@@ -186,7 +184,7 @@ func (l *Lease) Look() {
 	}
 	now := l.c.Now()
 	if remaining := now.Remaining(l.until); remaining > 0 {
-		// The clock that runs on in suspend may have come nearer to the end.
+		// The clock that runs on in suspend may be nearer to the end by now.
 		l.expiry.Reset(remaining)
 		l.mu.Unlock()
 		return
@@ -198,17 +196,17 @@ func (l *Lease) Look() {
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
 	if !l.manual && !l.begun && !l.c.Queue.Waited(l.renewal) {
-		// Trust leaves room for several renewals. That none has even come to
-		// its turn means that nothing ran here.
+		// Trust leaves time for several renewals. If none has even started,
+		// this process did not run.
 		loss.Reason = Paused
 	}
 	l.mu.Unlock()
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease is trusted although it has run out,
-// because DynamoDB answers that it cannot: nobody else could be granted anything,
-// if that is what everybody hears. An answer counts for a lease. l.mu is held.
+// throughOutage reports whether the lease is trusted although its time is over, because
+// DynamoDB answers that it cannot. If it answers everybody so, nobody else can be
+// granted anything. An answer counts for a lease. l.mu is held.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
@@ -265,7 +263,7 @@ func (l *Lease) IsOver() bool {
 	}
 }
 
-// Lasts reports whether a lease that was given up would be trusted yet.
+// Lasts reports whether a lease that was given up would still be trusted.
 func (l *Lease) Lasts() bool {
 	if parent := l.terms.Parent; parent != nil && parent.Ended() != nil {
 		return false
@@ -290,9 +288,9 @@ func (l *Lease) Duration() time.Duration {
 	return l.timing.Lease
 }
 
-// Versions returns the versions that the record may show: the last one known to
-// have been applied, and those of renewals that have had no answer. Once the
-// lease has ended none is added.
+// Versions returns the versions that the record may show: the last one known to have
+// been applied, and those of renewals without an answer. None is added after the lease
+// has ended.
 func (l *Lease) Versions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -303,8 +301,8 @@ func (l *Lease) versions() []string {
 	return append([]string{l.record.Version}, l.pending.Versions()...)
 }
 
-// MayHaveStored reports whether a renewal without an answer was to store
-// something of the caller's.
+// MayHaveStored reports whether a renewal without an answer may have stored data or
+// attributes of the caller.
 func (l *Lease) MayHaveStored() bool {
 	for _, a := range l.pending.Unanswered() {
 		if a.Stores {

@@ -17,25 +17,25 @@ type Attempt struct {
 	Version string
 	Sent    decide.Instant // before the request left
 	Lease   time.Duration
-	Stores  bool // something of the caller's
+	Stores  bool // it writes data or attributes of the caller
 }
 
 // ID is the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are what a renewal changes besides.
+// Changes are what a renewal changes besides the version.
 type Changes struct {
 	Lease  time.Duration // 0: as it is
 	Record protocol.Changes
 }
 
-// stores reports whether the record is changed by something of the caller's.
+// stores reports whether data or attributes of the caller are written.
 func (ch Changes) stores() bool { return ch.Record.SetData || len(ch.Record.Attributes) > 0 }
 
-// Renew renews until that has succeeded, ctx or the lease ends, or it is refused.
-// Between its attempts others may renew. An error is the cause of the lease's
-// end, that of ctx if nothing was sent, or else the *attempts.Failure of the last
-// attempt; unknown is whether one of them had no answer.
+// Renew sends renewals until one succeeds or is refused, or ctx or the lease ends.
+// Others may renew between its attempts. The error is the cause of the lease's end, the
+// cause of ctx's end if nothing was sent, or else the *attempts.Failure of the last
+// attempt. unknown says that one of the attempts had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -62,7 +62,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	return unknown, err
 }
 
-// ByHand ends the renewals in the background. One under way is waited for.
+// ByHand ends the renewals in the background. It waits for one that is in flight.
 func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {
 		return
@@ -76,7 +76,7 @@ func (l *Lease) ByHand() {
 	}
 }
 
-// enter keeps other renewals out until leave; false: ctx or trust ended before.
+// enter keeps other renewals out until leave. False: ctx or the trust has ended.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -92,8 +92,8 @@ func (l *Lease) enter(ctx context.Context) bool {
 
 func (l *Lease) leave() { <-l.place }
 
-// turn returns what ends a turn to renew, and lets transactions have theirs that
-// waited for it: once, however often it is called.
+// turn returns a function that ends the turn of a renewal, and begins the turn of a
+// transaction that waits for it. Only its first call does something.
 func (l *Lease) turn(leave func()) (end func()) {
 	return sync.OnceFunc(func() {
 		leave()
@@ -101,8 +101,8 @@ func (l *Lease) turn(leave func()) (end func()) {
 	})
 }
 
-// awaitTurn waits until no transaction names the record, since a renewal would
-// conflict with it, but for no more than a quarter of the trust that is left.
+// awaitTurn waits until no transaction that names the record is in flight, since a
+// renewal would conflict with it. It waits for a quarter of the trust left at most.
 func (l *Lease) awaitTurn() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -117,14 +117,14 @@ func (l *Lease) awaitTurn() (leave func()) {
 
 func (l *Lease) leaveTurn() { <-l.terms.Turn }
 
-// due sends one renewal in the background. It waits for other writes of the
-// record that are under way, not in the place of other leases' renewals.
+// due sends one renewal in the background. While it waits for other writes of the
+// record, it does not keep other leases from being renewed.
 func (l *Lease) due() renewals.Outcome {
 	if l.Ended() != nil {
 		return renewals.Over
 	}
 	l.mu.Lock()
-	l.begun = true // it has come to its turn: whatever follows is not a pause
+	l.begun = true // it has started: whatever follows is not a pause
 	l.mu.Unlock()
 	select {
 	case l.place <- struct{}{}:
@@ -142,7 +142,7 @@ func (l *Lease) due() renewals.Outcome {
 		leave = l.awaitTurn()
 	}
 	endTurn := l.turn(leave)
-	if l.isManual() { // by now
+	if l.isManual() { // it has become manual meanwhile
 		endTurn()
 		return renewals.Over
 	}
@@ -155,7 +155,7 @@ func (l *Lease) isManual() bool {
 	return l.manual
 }
 
-// outcomeOf is what the end of an attempt means for the next one.
+// outcomeOf is what the result of an attempt means for the next one.
 func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -170,9 +170,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	return renewals.Failed
 }
 
-// try sends one renewal. It was applied only if the lease is trusted from that
-// attempt on; it was rejected if the lease has ended, whose cause is its error.
-// The turn ends before anybody is told, who may end the lease.
+// try sends one renewal. Applied: the lease is trusted from that attempt on. Rejected:
+// the lease has ended, and the error is the cause. The turn ends before the Holder is
+// called, which may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Result[Attempt] {
 	defer endTurn()
 	ctx = context.WithoutCancel(ctx)
@@ -191,7 +191,7 @@ func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Re
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := l.holder.Decode(r.Item)
-		if err != nil { // what we wrote ourselves does not read: not our record any more
+		if err != nil { // what we wrote cannot be decoded: it is not our record any more
 			endTurn()
 			l.holder.Lost(Loss{Reason: Unreadable, Err: err})
 			return l.rejected(r)
@@ -224,9 +224,9 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next enters the next attempt and spells it; false: the lease has ended. That it
-// stands among the attempts without an answer from the instant at which trust
-// lasted is what a release relies on, which has to name it.
+// next adds the next attempt and returns its write; false: the lease has ended. The
+// attempt is added while the lease is trusted: a release relies on that, as it must
+// name every attempt.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -257,7 +257,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 
 // deadline is how long an attempt may take. l.mu is held.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
-	if l.terms.Parent != nil { // nothing is trusted for longer or less long by its reply
+	if l.terms.Parent != nil { // its reply does not change any trust
 		return attempts.Limit
 	}
 	remaining := now.Remaining(l.until)
@@ -267,9 +267,8 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt that a record shows on which a renewal's condition
-// failed. None: somebody else has the key, or renews under our grant, which was
-// resumed elsewhere.
+// shows returns the attempt that a record shows, after the condition of a renewal has
+// failed. None: somebody else has the key, or has resumed our grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -281,8 +280,8 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	return attempts.Find(sent, record.Version)
 }
 
-// extend enters an attempt that was applied: trust now counts from the sending
-// of that very attempt. An ended trust never revives.
+// extend records an attempt that was applied: trust now counts from when that attempt
+// was sent. Trust that has ended stays so.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
 	if l.enterApplied(a, record) {
 		l.holder.Extended()
@@ -294,13 +293,13 @@ func (l *Lease) enterApplied(a Attempt, record protocol.Record) bool {
 	defer l.mu.Unlock()
 	now := l.c.Now()
 	if l.cause != nil || l.hasRunOut(now) {
-		return false // Look will say so
+		return false // Look will report it
 	}
 	l.timing = l.timing.Scaled(a.Lease)
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	for _, later := range l.pending.Unanswered() { // which may be applied yet, with a shorter lease
+	for _, later := range l.pending.Unanswered() { // which may still be applied, with a shorter lease
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
 	l.begun, l.lastErr, l.outage = false, nil, nil
@@ -311,14 +310,13 @@ func (l *Lease) enterApplied(a Attempt, record protocol.Record) bool {
 	return true
 }
 
-// reset sets the timers by what is trusted now. l.mu is held, and trust lasts.
+// reset sets the timers by the trust that is left. l.mu is held, and trust lasts.
 func (l *Lease) reset(now decide.Instant) {
 	l.expiry.Reset(max(now.Remaining(l.until), 0))
 	l.rearm()
 }
 
-// failed enters what an attempt says of DynamoDB that was not applied, and
-// returns the trust that is left.
+// failed records why an attempt was not applied, and returns the trust that is left.
 func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -327,17 +325,17 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage && l.renewal != nil {
-			// It has been heard of for now: it is another's turn.
+			// This answer counts for a lease: renew another one first.
 			l.c.Queue.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
 	return now.Remaining(l.trustEnds())
 }
 
-// settleMany reads the record when too many attempts have had no answer. A
-// version of ours settles those up to it; a read that shows none proves nothing,
-// and the oldest are given up: should one be applied yet, the lease is lost,
-// never doubled. It returns the number of requests.
+// settleMany reads the record when too many attempts have had no answer. If it shows one
+// of them, those up to it are settled. If it shows none, that proves nothing, and the
+// oldest are dropped: should one of these still be applied, the lease is lost, but no
+// key is held twice. It returns the number of requests.
 func (l *Lease) settleMany(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

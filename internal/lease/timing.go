@@ -18,14 +18,14 @@ type Timing struct {
 // Trust is how long a grant or a renewal is trusted.
 func (t Timing) Trust() time.Duration { return t.Lease - t.Margin - t.Skew }
 
-// TrustedFrom is the instant up to which an attempt begun at sent is trusted,
-// should it be applied.
+// TrustedFrom is until when an attempt that was sent at sent is trusted, if it is
+// applied.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, t.Margin+t.Skew)
 }
 
-// Scaled returns the timing of another lease, in the same proportions; clocks
-// differ by as much as ever.
+// Scaled returns the timing of another lease, in the same proportions. The allowance
+// for clocks that differ stays.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	ratio := float64(lease) / float64(t.Lease)
 	t.Lease = lease
@@ -37,5 +37,5 @@ func (t Timing) Scaled(lease time.Duration) Timing {
 	return t
 }
 
-// Times are how often it is renewed, for a queue.
+// Times are the timing for a queue of renewals.
 func (t Timing) Times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }

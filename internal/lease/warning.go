@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Warning is one that is given when little trust is left: once each time less
-// remains, and when the lease is lost.
+// Warning is given once each time less than a given trust remains, and when the lease is
+// lost.
 type Warning struct {
 	l     *Lease
 	left  time.Duration
@@ -34,7 +34,7 @@ func (w *Warning) Cancel() {
 	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss gives the warnings that were not given before the lease was lost.
+// WarnOfLoss gives the warnings that are still due when the lease is lost.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give gives the warning, unless it was given. w.l.mu is held.
+// give gives the warning, unless it was given already. w.l.mu is held.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -51,8 +51,8 @@ func (w *Warning) give() {
 	}
 }
 
-// look gives the warning if it is due: that its timer has fired is no proof that
-// the clocks have come to it.
+// look gives the warning if it is due by the clocks: that its timer has fired does not
+// prove it.
 func (w *Warning) look() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -66,8 +66,7 @@ func (w *Warning) look() {
 	w.give()
 }
 
-// Rearm makes the warnings ready again: trust lasts longer, or less long, than it
-// did.
+// Rearm sets the warnings again after the end of trust has changed.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,10 +17,10 @@ type attempt struct {
 	sent    decide.Instant
 	lease   time.Duration
 	owner   string
-	session *session // under which it is granted, nil for none
-	dead    *Record  // whom it takes over, if it does
+	session *session // under which it is granted; nil for none
+	dead    *Record  // the holder that it takes over; nil for none
 
-	handsOver bool // it is a grant to the next of our own line
+	handsOver bool // it hands the key over to the next in our own line
 }
 
 // ID is the attempt's version.
@@ -38,8 +38,8 @@ func (a attempt) under(s *session) attempt {
 	return a
 }
 
-// lives reports whether a grant by this attempt, should it have landed, can be
-// trusted at now.
+// lives reports whether a grant by this attempt can be trusted at now, if the attempt
+// was applied.
 func (a attempt) lives(t lease.Timing, now decide.Instant) bool {
 	if a.session != nil {
 		return a.session.ended() == nil
@@ -47,8 +47,8 @@ func (a attempt) lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.TrustedFrom(a.sent))
 }
 
-// isWorthHaving reports whether a grant by this attempt, should it have landed,
-// can be trusted for half as long as a new one, or is under a session.
+// isWorthHaving reports whether at least half of the trust in a grant by this attempt is
+// left, if the attempt was applied. Under a session it reports whether that lives.
 func (a attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.session != nil {
 		return a.lives(t, now)
@@ -56,15 +56,13 @@ func (a attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.sent)) >= t.Trust()/2
 }
 
-// write sends w once, and leaves it at that. It does not inherit ctx's end: a
-// write that was begun is finished.
+// write sends w once, and does not retry. It goes on after ctx has ended.
 func (c *Client) write(ctx context.Context, w *protocol.Write) attempts.Reply {
 	return c.requests.Write(context.WithoutCancel(ctx), w, attempts.Limit)
 }
 
-// readAll reads the records of keys consistently, by as few requests as it
-// takes, and says how many those were. A key without a record has no item. It
-// ends with ctx.
+// readAll reads the records of keys consistently, in as few requests as possible, and
+// returns their number. A key without a record has no item. It ends with ctx.
 func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item, int, error) {
 	ask := make([]protocol.Key, len(keys))
 	for i, key := range keys {
@@ -78,13 +76,13 @@ func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item
 	return items, requests, err
 }
 
-// unknownOutcome is the error of an operation that gives up although one of its
-// writes may have landed or may yet, whatever the last answer was.
+// unknownOutcome is the error of an operation that gives up although one of its writes
+// may have been applied, or may still be, whatever the last answer was.
 func (c *Client) unknownOutcome(op string, key Key, err error) error {
 	return opError(op, c.cfg.Table, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
 }
 
-// throttled tells of attempts for key that were throttled, or in conflict.
+// throttled emits the events of attempts for key that were throttled, or in conflict.
 func (c *Client) throttled(ctx context.Context, key Key, token int64) func(error) {
 	return func(err error) {
 		c.emit(ctx, Event{Kind: EventThrottled, Key: key, Token: token, Requests: 1, Err: err})

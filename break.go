@@ -48,8 +48,8 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	}
 }
 
-// breakGrant sends the break until it is answered: of the grant in r, and once
-// more of what the record shows if that grant has been renewed since.
+// breakGrant sends the break of the grant in r until it is answered. If that grant has
+// been renewed since, it breaks what the record shows now.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 	proto := c.protoOfRecord(r)
 	for {
@@ -83,15 +83,15 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 		if b.unrenewed || now.Released || !c.sameGrant(r, now) || ctx.Err() != nil {
 			return &ChangedError{Table: c.cfg.Table, Now: now}
 		}
-		// Renewed since it was looked at: what it carries by now says whether TTL
-		// may collect it.
+		// Renewed since it was read: what the record contains now says whether TTL may
+		// delete it.
 		r = now
 	}
 }
 
-// showsBreak returns the attempt that freed the key, as a record shows it. Where
-// free keys have no record, or their records no version, it may have been any of
-// those without an answer.
+// showsBreak returns the attempt that freed the key, as a record shows it. In layouts
+// whose free keys have no record, or no version, it may have been any attempt without
+// an answer.
 func (c *Client) showsBreak(proto protocol.Protocol, item protocol.Item, sent []attempt) (attempt, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -107,10 +107,9 @@ func (c *Client) showsBreak(proto protocol.Protocol, item protocol.Item, sent []
 	return last, unanswered && now.Version == ""
 }
 
-// sameGrant reports whether two records of a key show one grant. A foreign holder
-// has no grant id: its owner, if it has a name, is what stays the same while it
-// renews. In layouts that go by the clock it does not renew: another version is
-// another grant.
+// sameGrant reports whether two records of a key show the same grant. A foreign holder
+// has no grant id. If its owner has a name, that stays the same while it renews. In
+// layouts that go by the clock it does not renew: another version is another grant.
 func (c *Client) sameGrant(a, b Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.caps.Expiry == layout.Observed)
 }

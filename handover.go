@@ -7,11 +7,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// handOver passes the key to the next in the local line in one write, which
-// ends this grant and begins theirs. It reports whether that settled the
-// matter; if not, the grant in f.hold is still to be released. The next may
-// have left while the write was under way: then the new grant is nobody's and
-// is passed on.
+// handOver hands the key to the next in the local line, in one write that ends this
+// grant and begins theirs. False: the grant in f.hold must still be released. The next
+// may have left while the write was in flight. Then the new grant has no owner here,
+// and is handed on.
 func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 	h := f.h
 	for {
@@ -37,9 +36,9 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 	}
 }
 
-// grantTo sends the hand-over until it is answered, and returns the attempt that
-// was applied and the record it made; neither if somebody else has the key by
-// now, as after a release that worked.
+// grantTo sends the hand-over until it is answered. It returns the attempt that was
+// applied, and its record; neither if the key is free or somebody else's by now, as after
+// an earlier release that was applied.
 func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record, error) {
 	h := f.h
 	op := f.operation(func() (attempt, *protocol.Write) {

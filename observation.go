@@ -13,8 +13,8 @@ import (
 // Observation is a version and when this client first saw it. As JSON it can
 // outlive the process: {"key","sortKey","version","leaseMs","since"}, and
 // "boot" and "bootMs", the machine's clock since it booted and what that showed.
-// The zero Observation says nothing: that of a HeldError where nothing was
-// observed. It may be written, read and imported like any other.
+// The zero Observation says nothing: a HeldError has it where nothing was observed. It
+// may be written, read and imported like any other.
 type Observation struct {
 	Key     Key
 	Version string
@@ -69,11 +69,10 @@ func (o *Observation) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxObservations bounds what a client remembers of keys that it does not watch.
+// maxObservations is how many keys a client remembers that it does not watch.
 const maxObservations = 10_000
 
-// Observations returns what this client has observed: at most 10,000, newest
-// kept.
+// Observations returns what this client has observed: the newest 10,000 at most.
 func (c *Client) Observations() []Observation {
 	var all []Observation
 	for key, v := range c.observed.All() {
@@ -82,14 +81,14 @@ func (c *Client) Observations() []Observation {
 	return all
 }
 
-// ImportObservations adds observations of another process, so that a holder it has
-// watched need not be watched anew. Nothing is sent.
+// ImportObservations adds observations of another process, so that a holder which that
+// process has watched need not be watched again. Nothing is sent.
 //
-// One that was made on this machine since it booted counts from when it was made,
-// by the machine's clock; a container may have a clock of its own. Any other goes
-// by the wall clock, less maxSkew: the most by which the two machines' clocks may
-// differ. With a maxSkew of 0 it counts from now. No wall clocks are compared
-// anywhere else, layouts that store when a lease expires apart.
+// An observation made on this machine since it booted counts from when it was made, by
+// the machine's clock; a container may have a clock of its own. Any other counts from
+// its wall-clock time plus maxSkew, the most by which the two machines' clocks may
+// differ. With a maxSkew of 0 it counts from now. Wall clocks are compared nowhere
+// else, except in layouts that store when a lease expires.
 func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) error {
 	if maxSkew < 0 {
 		return fmt.Errorf("leasehold: import observations into table %s: maxSkew is %v: negative", c.cfg.Table, maxSkew)
@@ -111,7 +110,7 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		now, wall := c.now(), time.Now().Round(0)
 		first := observed.Time{Boot: o.boot, ByBoot: o.sinceBoot, Wall: o.Since}
 		age, known := first.Age(observed.Time{Boot: machine.ClockID(), ByBoot: now.Boot, Wall: wall}, maxSkew)
-		if !known { // but the version had been written by now
+		if !known { // but the version has been written by now
 			o.Since = wall
 		}
 		c.observed.Import(key, observed.Version{ID: o.Version, Lease: o.Lease, Since: now.Add(-age), Wall: o.Since})

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// observe enters the item of key that a reply has shown at now, nil for none,
-// into what this client has observed. Nil: the key is free.
+// observe records that a reply has shown item, nil for none, as the record of key at now.
+// A nil Record: the key is free.
 func (c *Client) observe(key Key, item protocol.Item, now decide.Instant) (*Record, observed.Version, error) {
 	if item == nil {
 		c.observed.Forget(key)
@@ -28,8 +28,8 @@ func (c *Client) observe(key Key, item protocol.Item, now decide.Instant) (*Reco
 	return &r, c.observed.Note(key, versionOf(r, now)), nil
 }
 
-// deadAt is when the holder of r is dead, if r stays as it is: a reply has shown
-// it at now, when the wall clock read wall, and its version v first at v.Since.
+// deadAt is when the holder of r is dead, if it does not renew. A reply has shown r at
+// now, when the wall clock showed wall; its version v was first observed at v.Since.
 func (c *Client) deadAt(r Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	if c.caps.Expiry == layout.WallClock {
 		return decide.DeadByClock(r.ExpiresAt, c.timing.Skew, c.caps.LeaseStep, wall, now.Mono)
@@ -37,8 +37,7 @@ func (c *Client) deadAt(r Record, v observed.Version, now decide.Instant, wall t
 	return decide.DeadByVersion(v.Since.Mono, r.Lease)
 }
 
-// entryKey names one entry of a read/write lock: of each its own version is
-// observed.
+// entryKey names one entry of a read/write lock: each has a version of its own.
 type entryKey struct {
 	Key
 	grant string
@@ -56,8 +55,8 @@ func versionOf(r Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: grantIDOf(r), Lease: r.Lease, Since: now, Wall: time.Now().Round(0)}
 }
 
-// grantIDOf identifies the grant. A foreign holder has its owner's name alone,
-// which may be empty, or where it never renews, a version that stays.
+// grantIDOf identifies the grant. A foreign holder has only its owner's name, which may
+// be empty. One that never renews also has a version that stays.
 func grantIDOf(r Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)

@@ -12,36 +12,35 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// sessionWatch watches another client's session on behalf of everybody here who
-// waits for one of its locks: they share what one of them reads.
+// sessionWatch watches another client's session for all who wait here for one of its
+// locks: they share what one of them reads.
 type sessionWatch struct {
 	c     *Client
 	proto protocol.Sharing
 	key   Key
 	used  time.Duration // monotonic: when somebody last asked for it; watches.mu guards it
-	place chan struct{} // one place: who reads or writes the row; guards the rest
+	place chan struct{} // one place: for reading or writing the row; guards the rest
 
 	looked time.Duration // monotonic; when the row was read last
 	known  bool          // it has been read
 	dead   bool          // for good
 	record Record        // as it was read
-	deadAt time.Duration // monotonic: when it may be marked dead, if it stays so
+	deadAt time.Duration // monotonic: when it may be marked dead, if it is not renewed
 }
 
 // noRow stands for the version of a row that is not there.
 const noRow = "none"
 
-// watches are a client's session watches. One that nobody has asked for in a
-// while goes when there are many: what is known of a session that died is soon
-// read again.
+// watches are a client's session watches. When there are many, those that nobody has
+// asked for in a while are dropped: a session's row is soon read again.
 type watches struct {
 	mu   sync.Mutex
 	byID map[string]*sessionWatch
-	many int // so many are looked through for those that may go
+	many int // with so many, look for those to drop
 }
 
-// Of fewer watches none is let go, nor one that was asked for since so long: a
-// waiter asks each PollMax, an election's observer as well.
+// With fewer than fewWatches none is dropped, and none that was asked for within
+// keepWatch: a waiter asks every PollMax, and so does an election's observer.
 const (
 	fewWatches = 100
 	keepWatch  = 15 * time.Minute
@@ -64,8 +63,8 @@ func (c *Client) watchOf(proto protocol.Sharing, id string) *sessionWatch {
 	return w
 }
 
-// letGo drops the watches that were last asked for before then, if there may be
-// as many of them as of others. ws.mu is held.
+// letGo drops the watches that were last asked for before that time. It does so each
+// time their number has doubled. ws.mu is held.
 func (ws *watches) letGo(before time.Duration) {
 	if len(ws.byID) < max(ws.many, fewWatches) {
 		return
@@ -74,7 +73,7 @@ func (ws *watches) letGo(before time.Duration) {
 	ws.many = 2 * len(ws.byID)
 }
 
-// enter takes the place; false: ctx has ended.
+// enter waits for the place; false: ctx has ended.
 func (w *sessionWatch) enter(ctx context.Context) bool {
 	select {
 	case w.place <- struct{}{}:
@@ -86,8 +85,8 @@ func (w *sessionWatch) enter(ctx context.Context) bool {
 
 func (w *sessionWatch) leave() { <-w.place }
 
-// look returns when the session may be marked dead, from a reading that is not
-// older than fresh; for one that is dead, before all time.
+// look returns when the session may be marked dead, by a read that is not older than
+// fresh. For a dead session that is math.MinInt64.
 func (w *sessionWatch) look(ctx context.Context, fresh time.Duration) (time.Duration, error) {
 	if !w.enter(ctx) {
 		return 0, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
@@ -104,14 +103,14 @@ func (w *sessionWatch) look(ctx context.Context, fresh time.Duration) (time.Dura
 	return w.deadAt, err
 }
 
-// observe enters what a reading of the row shows. w.place is taken.
+// observe records what the row shows. w.place is taken.
 func (w *sessionWatch) observe(item protocol.Item) error {
 	now := w.c.now()
 	before, watched := w.record.Version, w.known
 	w.known, w.looked = true, now.Mono
-	// A row that is not there was collected long after its death, or deleted by
-	// hand: then its locks may be believed in for what is left of a lease, and
-	// for how long that is only our own configuration can tell.
+	// If the row is not there, TTL has deleted it long after the session's death,
+	// or somebody by hand. Then its locks may still be trusted for up to a lease.
+	// How long that is, only our own configuration can tell.
 	w.record = Record{Key: w.key, Version: noRow, Lease: w.c.cfg.Lease}
 	if item != nil {
 		r, err := w.proto.Session().Decode(item)
@@ -126,20 +125,20 @@ func (w *sessionWatch) observe(item protocol.Item) error {
 	}
 	v := w.c.observed.Note(w.key, versionOf(w.record, now))
 	if watched && w.record.Version == before {
-		return nil // whatever has been forgotten in favour of other keys
+		return nil // c.observed may have forgotten it to make room for other keys
 	}
 	w.deadAt = decide.DeadByVersion(v.Since.Mono, w.record.Lease)
 	return nil
 }
 
-// setDead enters that the session is dead. w.place is taken.
+// setDead records that the session is dead. w.place is taken.
 func (w *sessionWatch) setDead() {
 	w.dead, w.deadAt = true, math.MinInt64
 	w.c.observed.Forget(w.key)
 }
 
-// markDead marks the session dead if its version has stood still for its lease, and
-// reports whether it is dead.
+// markDead marks the session dead if its version has not changed for its lease. It
+// reports whether the session is dead.
 func (w *sessionWatch) markDead(ctx context.Context) (bool, error) {
 	if !w.enter(ctx) {
 		return false, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
@@ -174,8 +173,8 @@ func (w *sessionWatch) markDead(ctx context.Context) (bool, error) {
 	return false, r.Failure()
 }
 
-// sessionOf returns the watch of the session that the holder seen belongs to;
-// nil: it is renewed itself, or is an attempt of our own that nobody believes in.
+// sessionOf returns the watch of the session that the holder belongs to. Nil: the holder
+// has no session, or is an attempt of our own that no client treats as held.
 func (w *waiter) sessionOf() *sessionWatch {
 	proto, ok := w.c.proto.(protocol.Sharing)
 	if !ok || w.want.side != nil || w.seen == nil || w.seen.session == "" || w.view.Ours {
@@ -184,9 +183,8 @@ func (w *waiter) sessionOf() *sessionWatch {
 	return w.c.watchOf(proto, w.seen.session)
 }
 
-// watchSession enters until when the holder's session keeps it alive: that alone
-// counts, however long its own record has stood still. Whoever waits lets others
-// read for him.
+// watchSession finds out until when the holder's session keeps it alive. That alone
+// counts, even if its own record has not changed for long.
 func (w *waiter) watchSession() error {
 	watch := w.sessionOf()
 	if watch == nil {
@@ -204,8 +202,8 @@ func (w *waiter) watchSession() error {
 	return err
 }
 
-// endSession makes sure that the session of the holder seen is dead before one
-// of its locks is taken over; errSessionLives if it is not.
+// endSession makes sure that the holder's session is dead before one of its locks is
+// taken over; errSessionLives if it is not.
 func (w *waiter) endSession() error {
 	watch := w.sessionOf()
 	if watch == nil {
@@ -216,18 +214,18 @@ func (w *waiter) endSession() error {
 	if dead || err != nil {
 		return err
 	}
-	if err := w.watchSession(); err != nil { // renewed since: look at the clock anew
+	if err := w.watchSession(); err != nil { // renewed since: look at the clock again
 		return err
 	}
 	return errSessionLives
 }
 
-// observationOf is what is known of a record that is held: of the session's row
-// if that is renewed in its place. Of a record that this client holds itself it
-// is that the record shows this version now.
+// observationOf returns the observation of a held record, or of the session's row if
+// that is renewed in its place. A record that this client holds itself was observed
+// now.
 func (c *Client) observationOf(r Record) Observation {
 	if r.mode != protocol.ModePlain {
-		return Observation{} // each of its holders is watched by itself
+		return Observation{} // each of its holders is observed by itself
 	}
 	key := r.Key
 	if proto, ok := c.proto.(protocol.Sharing); ok && r.session != "" {

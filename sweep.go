@@ -8,21 +8,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// maxSwept is how many dead readers one write removes: a condition fails as a
-// whole when one of them has gone meanwhile.
+// maxSwept is how many dead readers one write removes: the whole write fails if one of
+// them has gone meanwhile.
 const maxSwept = 25
 
-// sweep removes dead readers from the row that a reader's grant or renewal has
-// shown. A writer takes them all away; but readers pass each other by, and where
-// no writer ever comes the row, and what each write of it costs, would grow with
-// every reader that dies. It is a write of its own, so that no grant and no
-// renewal fails by it, and it is not repeated: the next reply shows what is left.
+// sweep removes dead readers from the row that the reply to a reader's grant or renewal
+// has shown. A writer would remove them all. But without writers the row, and the cost
+// of each write, would grow with every reader that dies. It is a write of its own, so
+// that no grant and no renewal fails because of it. It is not retried: the next reply
+// shows what is left.
 func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
 	if want.mode != protocol.ModeRead {
 		return
 	}
 	if by, err := want.side.Blockers(item, time.Now()); err != nil || len(by.By) > 0 && !by.Any {
-		return // a writer waits, who takes them over
+		return // a writer waits, and will take them over
 	}
 	dead := c.deadReaders(item)
 	if len(dead) == 0 {
@@ -44,10 +44,10 @@ func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
 	}
 }
 
-// deadReaders enters the readers that a reply has just shown into what this
-// client has observed, and returns some of the dead: not the same as others who
-// see the same row. They have been dead for another lease: who waits for one of
-// them takes it over first, and can say from whom.
+// deadReaders observes the readers that a reply has just shown, and returns some dead
+// ones, at random, so that clients which see the same row remove different ones. They
+// have been dead for another lease: by then whoever waits for one of them has taken it
+// over, and reported that.
 func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
 	readers, err := c.proto.(protocol.ReadWriting).Entries(item)
 	if err != nil {

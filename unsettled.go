@@ -11,15 +11,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// isUnsettled reports whether version is one of this client's attempts for key
-// that it gave up before their effect was known. No client treats what such an
-// attempt holds as held: this one takes it over at once.
+// isUnsettled reports whether version is an attempt of this client for key that was
+// given up before its effect was known. No client treats it as held: if it holds the
+// key, this client takes it over at once.
 func (c *Client) isUnsettled(key Key, version string) bool {
 	return c.unsettled.Has(key, version, c.now().Mono)
 }
 
-// leaveUnsettled gives up attempts to be granted a key whose effect is not known,
-// and sees to it that none blocks the key for others.
+// leaveUnsettled gives up attempts to acquire a key whose effect is not known, and makes
+// sure that none of them blocks the key for others.
 func (c *Client) leaveUnsettled(key Key, versions []string) {
 	c.unsettled.Add(key, versions, c.now().Mono)
 	if c.sharing == nil || len(versions) == 0 {
@@ -30,9 +30,8 @@ func (c *Client) leaveUnsettled(key Key, versions []string) {
 	}
 }
 
-// freeUnsettled frees the key if one of the attempts holds it. It is tried
-// once: one that lands later blocks this client not at all, others for one
-// lease.
+// freeUnsettled frees the key if one of the attempts holds it. It tries once. An attempt
+// that is applied later does not block this client, and others for one lease.
 func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attempt) {
 	for len(tried) > 0 {
 		owner := tried[0].owner // another one if a session ended meanwhile
@@ -52,10 +51,9 @@ func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attem
 	}
 }
 
-// unsettledKey is a key with unsettled attempts under a session. No lease frees
-// what they hold while the session goes on being renewed, so this client looks
-// after the key for as long as it remembers one of them. However many there are,
-// a key has one.
+// unsettledKey is a key with unsettled attempts under a session. While the session is
+// renewed, no lease frees what they hold. So this client checks the key for as long as
+// it remembers one of them. A key has one unsettledKey for all its attempts.
 type unsettledKey struct {
 	c   *Client
 	s   *session
@@ -66,14 +64,14 @@ type unsettledKey struct {
 	timer *time.Timer
 }
 
-// Pauses between two looks at a key: at first as a waiter would have it, then
-// rarely, since hardly any request is late by minutes.
+// Pauses between two checks of a key: short at first, since a waiter may want the key;
+// then long, since hardly any request is late by minutes.
 const (
 	firstLook  = 5 * time.Second
 	rarestLook = 2 * time.Minute
 )
 
-// unsettledKeyOf returns the one of a key under the session.
+// unsettledKeyOf returns the unsettledKey of a key under the session.
 func (c *Client) unsettledKeyOf(s *session, key Key) *unsettledKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +83,7 @@ func (c *Client) unsettledKeyOf(s *session, key Key) *unsettledKey {
 	return u
 }
 
-// soon has the key looked at soon, and then more and more rarely.
+// soon checks the key soon, and then less and less often.
 func (u *unsettledKey) soon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -97,8 +95,8 @@ func (u *unsettledKey) soon() {
 	}
 }
 
-// due looks at the key, and makes the next look due until nothing can be late
-// any more. What is left when the session ends is free with all its locks.
+// due checks the key, and sets the timer for the next check until no attempt can be late
+// any more. When the session ends, its keys are free anyway.
 func (u *unsettledKey) due() {
 	if u.s.ended() != nil || !u.c.enter() {
 		return
@@ -113,8 +111,8 @@ func (u *unsettledKey) due() {
 	u.timer.Reset(u.pause)
 }
 
-// isOver reports whether no attempt for the key is remembered any more; then
-// nobody looks after it any more.
+// isOver reports whether no attempt for the key is remembered any more. Then the key is
+// not checked any more.
 func (u *unsettledKey) isOver() bool {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
@@ -125,8 +123,8 @@ func (u *unsettledKey) isOver() bool {
 	return true
 }
 
-// look frees the key if one of the attempts holds it, and reports whether none
-// is known to.
+// look reads the record, and frees the key if one of the attempts holds it. It reports
+// whether none holds it now.
 func (u *unsettledKey) look() (free bool) {
 	item, err := u.c.requests.Read(context.Background(), protocol.Key(u.key))
 	if err != nil {

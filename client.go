@@ -43,7 +43,8 @@ type Client struct {
 	entries     *observed.Versions[entryKey] // of read/write locks, each holder by itself
 	unsettled   unsettled.Attempts[Key]      // to be granted
 	resumes     unsettled.Attempts[string]   // to resume a grant, by its id
-	sharing     *sharing                     // with Config.SharedLease
+	resuming    resuming
+	sharing     *sharing // with Config.SharedLease
 	watches     watches
 	waitFails   waitFails
 	connections connections

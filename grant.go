@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -128,12 +129,17 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	done := make(chan result, 1)
 	ctx, stop := c.untilClosing(ctx)
 	defer stop()
+	end, ok := c.resuming.begin(ctx, g.ID)
+	if !ok { // of an earlier call, which has had no answer yet
+		return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
+	}
 	c.detach(func() {
 		h, err := c.resume(ctx, g, want, r)
 		done <- result{h, err}
 	})
 	select {
 	case res := <-done:
+		defer end()
 		if res.err != nil {
 			return nil, res.err
 		}
@@ -145,15 +151,60 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	case <-ctx.Done():
 	}
 	c.detach(func() {
-		// What comes too late is laid down again: a later Resume on this
-		// client takes it up.
+		defer end()
 		if res := <-done; res.h != nil {
-			res.h.end(ErrDetached)
-			c.lines.Pass(key, res.h)
-			c.resumes.Add(g.ID, []string{res.h.currentRecord().Version}, c.now().Mono)
+			c.layDown(g, res.h)
 		}
 	})
 	return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
+}
+
+// layDown detaches a grant whose Resume was answered after its caller had left: a
+// later Resume on this client takes it up. After Close there is none.
+func (c *Client) layDown(g Grant, h *holding) {
+	if c.isClosing() {
+		h.giveBack()
+		return
+	}
+	h.end(ErrDetached)
+	c.lines.Pass(h.key, h)
+	c.resumes.Add(g.ID, h.asHeld().Versions, c.now().Mono)
+}
+
+// resuming lets one Resume of a grant be under way at a time: of two that name
+// each other's attempts both would be granted it. It is safe for concurrent use.
+type resuming struct {
+	mu sync.Mutex
+	by map[string]chan struct{} // id of the grant; closed at the end
+}
+
+// begin waits until no other Resume of the grant is under way, and keeps others
+// out until end is called; false: ctx ended before that.
+func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
+	for {
+		r.mu.Lock()
+		other, busy := r.by[id]
+		if !busy {
+			if r.by == nil {
+				r.by = map[string]chan struct{}{}
+			}
+			own := make(chan struct{})
+			r.by[id] = own
+			r.mu.Unlock()
+			return func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				delete(r.by, id)
+				close(own)
+			}, true
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
 }
 
 func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
@@ -198,21 +249,11 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 		return nil, err
 	}
 	var tried attempts.Sequence[attempt]
-	var sent []string
-	defer func() {
-		for _, version := range sent {
-			if _, unanswered := tried.Find(version); !unanswered {
-				c.resumes.Settle(g.ID, version)
-			}
-		}
-	}()
+	defer func() { c.resumes.Add(g.ID, tried.Versions(), c.now().Mono) }()
 	res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
 		Key: protocol.Key(want.key),
 		Next: func() (attempt, *protocol.Write) {
 			a := c.newAttempt(r.lease)
-			// Before it is sent: the next Resume may come while it is in flight.
-			sent = append(sent, a.version)
-			c.resumes.Add(g.ID, []string{a.version}, c.now().Mono)
 			return a, c.proto.Renew(protocol.Hold{
 				Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
 				Versions: slices.Concat(versions, tried.Versions()),

@@ -120,3 +120,77 @@ func TestAResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
 		w.Release(lock)
 	})
 }
+
+func TestOfTwoResumesAtOnceOneIsRefused(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g, err := w.Acquire(c, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // applied at once, answered late
+		ended := make(chan error, 2)
+		resume := func() {
+			_, err := c.Resume(t.Context(), g)
+			ended <- err
+		}
+		go resume()
+		lab.Elapse(time.Second)
+		go resume()
+		first, second := <-ended, <-ended
+		if first != nil || !errors.Is(second, leasehold.ErrLost) {
+			t.Errorf("one: %v, the other: %v", first, second)
+		}
+		if held := c.Held(); len(held) != 1 {
+			t.Errorf("held %d times", len(held))
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestAResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g, err := w.Acquire(c, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("left: %v", err)
+		}
+		lock, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestAResumeThatComesAfterCloseIsGivenBack(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g, err := w.Acquire(c, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.Resume(t.Context(), g)
+			ended <- err
+		}()
+		lab.Elapse(time.Second)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("resume: %v", err)
+		}
+		if lab.Text(w.Item("deploy"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("deploy"))
+		}
+	})
+}

@@ -36,7 +36,7 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
 
-// acquireOne is Acquire of a request that is in order.
+// acquireOne is Acquire of a checked request.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.errorf("acquire", want.key, "%w", context.Cause(ctx))
@@ -72,8 +72,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// acquire takes a place in the local line, and then seeks the key. Who asks for
-// a read/write lock has no line: many may be granted it.
+// acquire waits in the local line, and then for the key. A read/write lock has no line:
+// several callers may be granted it.
 func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	began := c.now()
 	var given turn
@@ -170,9 +170,9 @@ func (c *Client) refuse(want *request, given turn) {
 	c.lines.Pass(want.key, nil)
 }
 
-// cleanUp waits within the release grace for what an ended call has to undo, if
-// nothing may be left in the background: without renewal the process may be
-// frozen as soon as the call returns.
+// cleanUp waits, no longer than the release grace, until an ended call has undone what
+// it sent. It waits only without renewal: there the process may be frozen as soon as
+// the call returns.
 func (c *Client) cleanUp(want *request, done <-chan struct{}) {
 	if want.manual {
 		c.awaitGrace(done)
@@ -200,8 +200,8 @@ func (c *Client) waitEnded(want *request, holder *Record, ended error, last *err
 	return c.errorf("acquire", want.key, "%w", ended)
 }
 
-// granted ends an Acquire that was granted h. A grant that Close may have come
-// too early to see is given back.
+// granted ends an Acquire that was granted h. It gives h back if the client is closing:
+// Close may not have seen it.
 func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, requests int, local bool) (*Lock, error) {
 	if c.isClosing() {
 		c.detach(h.giveBack)
@@ -212,12 +212,12 @@ func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, 
 	return h.first, nil
 }
 
-// grantLimit is the deadline of an attempt to be granted: a reply that comes
-// after trust has ended is of no use.
+// grantLimit is the deadline of a grant's attempt: a reply is of no use after its trust
+// has ended.
 func (r *request) grantLimit() time.Duration { return min(attempts.Limit, r.timing.Trust()) }
 
-// grantWithin is grantLimit under a session, if there is one: nor is a reply of
-// use that comes after the trust in it has ended.
+// grantWithin is grantLimit under a session, nil for none: a reply is of no use after the
+// trust in the session has ended either.
 func (r *request) grantWithin(s *session) time.Duration {
 	if s == nil {
 		return r.grantLimit()
@@ -225,7 +225,7 @@ func (r *request) grantWithin(s *session) time.Duration {
 	return max(min(r.grantLimit(), s.lease.Remaining()), 1)
 }
 
-// grantOf spells attempt a of a request.
+// grantOf returns the grant that attempt a of a request asks for.
 func (c *Client) grantOf(want *request, a attempt) protocol.Grant {
 	var session string
 	if a.session != nil {

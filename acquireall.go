@@ -14,10 +14,10 @@ import (
 // are given. Up to 100 are acquired in one transaction. A key given twice counts
 // once. Options apply to every key, WithSortKey to those without a sort key.
 //
-// It waits holding nothing. Only if a transaction is refused five times or does
-// not fit, or there are more than 100 keys, does it acquire them one by one, in
-// their order, and hold some while it waits for others. With NoWait the error is a *HeldError of
-// the first key in order that is held. After an error none is held: what had been
+// It holds nothing while it waits. Only if a transaction is refused five times or does
+// not fit, or there are more than 100 keys, does it acquire them one by one, in their
+// order, and hold some while it waits for others. With NoWait the error is a *HeldError
+// of the first key in order that is held. After an error none is held: what had been
 // acquired is released before AcquireAll returns, within Config.ReleaseGrace.
 //
 // If ctx belongs to a lock of one of the keys, or to a Group with a key that
@@ -141,7 +141,7 @@ func (h *heldKeys) above(c *Client, key Key) *holding {
 	return nil
 }
 
-// orderError says that two keys are taken out of order. Is ErrDeadlock.
+// orderError says that two keys are acquired out of order. It is ErrDeadlock.
 type orderError struct {
 	table      string
 	want, held Key
@@ -187,8 +187,8 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 	return c.grantedAll(ctx, w.granted, began, w.requests(), false)
 }
 
-// grantedAll ends an AcquireAll that was granted held. What Close may have come
-// too early to see is given back.
+// grantedAll ends an AcquireAll that was granted held. It gives them back if the client
+// is closing: Close may not have seen them.
 func (c *Client) grantedAll(ctx context.Context, held []*holding, began decide.Instant, requests int, local bool) ([]*holding, error) {
 	if c.isClosing() {
 		c.detach(func() { c.giveBack(held) })

@@ -36,7 +36,7 @@ type Client struct {
 	overhead int    // bytes of a record without key, data and attributes
 	log      *slog.Logger
 	now      func() decide.Instant // both clocks
-	chance   func() float64        // in [0, 1): of pauses, so that clients do not meet
+	chance   func() float64        // in [0, 1): for pauses, so that clients do not retry together
 
 	lines       *lines
 	observed    *observed.Versions[Key]
@@ -48,7 +48,7 @@ type Client struct {
 	watches     watches
 	waitFails   waitFails
 	connections connections
-	sweeping    chan struct{} // one place: who removes dead readers
+	sweeping    chan struct{} // one place: for removing dead readers
 	leases      *lease.Client
 	failing     failing
 	waiting     atomic.Int64
@@ -150,7 +150,7 @@ type Stats struct {
 	Held         int           // locks held
 	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
-	MinRemaining time.Duration // until the first of the held locks is trusted no more; 0: none is held
+	MinRemaining time.Duration // until the trust in the first of the held locks ends; 0: none is held
 }
 
 // Stats returns what the client does now, for gauges. Nothing is sent.
@@ -181,8 +181,8 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 }
 
-// emitOr reports an event on a caller's goroutine. Should OnEvent panic, the
-// caller never has what it was told of: undo takes it back.
+// emitOr reports an event on a caller's goroutine. If OnEvent panics, the caller never
+// gets what the event reports: undo takes it back.
 func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {
@@ -205,9 +205,8 @@ func (c *Client) enter() bool {
 	return true
 }
 
-// isClosing reports whether Close has been called. Whatever is held before that
-// is found and released by Close, whatever comes to be held after it is given
-// back by the call that got it.
+// isClosing reports whether Close has been called. Close releases what was held before
+// that. A call that is granted something later gives it back.
 func (c *Client) isClosing() bool {
 	select {
 	case <-c.closing:
@@ -217,8 +216,8 @@ func (c *Client) isClosing() bool {
 	}
 }
 
-// untilClosing returns a context that ends with ctx, and with ErrClosed when
-// Close is called: what is repeated under it does not hold Close up.
+// untilClosing returns a context that ends with ctx, and with ErrClosed when Close is
+// called: retries under it do not delay Close.
 func (c *Client) untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -241,7 +240,7 @@ func (c *Client) leave() {
 	}
 }
 
-// detach runs fn to its end whatever becomes of the caller; Close waits for it.
+// detach runs fn on a goroutine of its own; Close waits for it.
 func (c *Client) detach(fn func()) {
 	c.mu.Lock()
 	c.running++

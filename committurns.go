@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Commits of one lock take turns with each other and with its release, by
-// h.committing. None conflicts with another then, or finds the record changed by
-// it. Renewals keep out of their way if they can.
+// Commits of one lock take turns with each other and with its release, by h.committing.
+// So they do not conflict, and none finds the record changed by another. Renewals wait
+// for them if they can.
 
-// takeTurns waits for the turn of each lock's commits, in one order for all who
-// wait, and keeps others out until leave is called. late is a lock whose turn had
-// not come when limit did; nil: all turns were taken.
+// takeTurns waits for the turn of each lock, in the same order as all other callers, and
+// keeps others out until leave is called. late is the lock whose turn had not come when
+// limit ended; nil: all turns were taken.
 func takeTurns(limit context.Context, holds []*holding) (late *holding, leave func()) {
 	var taken []*holding
 	leave = func() {

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// lockContext is a context that looks at the clock: whoever asks it after a
-// pause is told the truth before any timer has run. Underneath is an ordinary
-// cancel context, which carries the cause and to which package context
-// attaches children without a goroutine.
+// lockContext is a context that looks at the clock: after a pause it answers correctly
+// before any timer has fired. It wraps an ordinary cancel context, which has the cause,
+// and to which package context attaches children without a goroutine.
 type lockContext struct {
 	context.Context
 	look func()
@@ -103,7 +102,7 @@ func bind(ctx context.Context, locks ...*Lock) (*lockContext, context.CancelFunc
 }
 
 // besides returns a context that ends with ctx, but not because one of holds is
-// released: the release is still to be carried out, and ctx may be bound to it.
+// released: ctx may be bound to that lock, and its release must still be sent.
 func besides(ctx context.Context, holds ...*holding) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}

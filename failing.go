@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// sayEvery is the least time between two lines about failing renewals.
+// sayEvery is the least time between two log lines about failing renewals.
 const sayEvery = 10 * time.Second
 
-// failing sums up the renewals of a client that fail, so that an outage is a
-// few lines in the log however many locks are held. Lines are written outside
-// its mutex.
+// failing sums up a client's failed renewals: an outage is a few lines in the log,
+// however many locks are held. Lines are written outside its mutex.
 type failing struct {
 	mu       sync.Mutex
 	locks    map[*ownRow]error // whose last renewal failed, and why
 	attempts int               // that failed since the last line
 	said     time.Time         // the last line
-	open     bool              // it was said that renewals fail
+	open     bool              // a line has said that renewals fail
 }
 
-// add counts a renewal that failed, and says so: the first at once, the others
+// add counts a renewal that failed. The first one is logged at once, later ones are
 // summed up.
 func (f *failing) add(row *ownRow, err error) {
 	f.mu.Lock()
@@ -53,7 +52,7 @@ func (f *failing) add(row *ownRow, err error) {
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
-// over says that a lock has been renewed, and tells when the last one is.
+// over notes that a lock has been renewed, and logs when none fails any more.
 func (f *failing) over(row *ownRow) {
 	f.mu.Lock()
 	_, failed := f.locks[row]

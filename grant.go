@@ -281,9 +281,9 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 	return nil, c.unknownOutcome("resume", want.key, res.Err)
 }
 
-// resumable returns the versions that the record may show of a grant: those it
-// came with, and those of earlier calls. Where they are too many for a condition
-// that has to name the attempts of this call as well, the record is read.
+// resumable returns the versions that the record may show of a grant: those in the
+// Grant, and those of earlier calls. If they are too many for a condition that must
+// also name the attempts of this call, it reads the record.
 func (c *Client) resumable(ctx context.Context, g Grant, key Key) ([]string, error) {
 	versions := slices.Concat(g.Versions, c.resumes.Of(g.ID, c.now().Mono))
 	if len(versions) <= attempts.MostUnanswered {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/line"
 )
 
-// In the lines of a client calls wait for keys, and a holding has one in hand.
+// In the lines of a client, calls wait for keys. A holding is the grant of a key.
 type (
 	lines      = line.Lines[Key, caller, *holding, Record]
 	lineWaiter = line.Waiter[Key, caller, *holding, Record]

@@ -20,7 +20,7 @@ type permitRow struct {
 	at   Key
 }
 
-// permitRows spells the rows of semaphores; nil: the layout has none.
+// permitRows returns the protocol of semaphores' rows; nil: the layout has none.
 func (c *Client) permitRows() protocol.PermitRows {
 	if proto, ok := c.proto.(protocol.Counting); ok {
 		return proto.PermitRows()
@@ -187,8 +187,8 @@ func (w *permitWrite) finish(ctx context.Context, manual bool, write func(contex
 	return p, false, err
 }
 
-// store replaces the row, which shows now, until what is there will do. ours: it
-// is of an attempt of this call.
+// store replaces the row, which shows now, until its number will do. ours: that was
+// written by an attempt of this call.
 func (w *permitWrite) store(ctx context.Context, now protocol.Permits) (stored protocol.Permits, ours bool, err error) {
 	op := attempts.Operation[permitAttempt]{
 		Key:  protocol.Key(w.at),
@@ -218,7 +218,7 @@ func (w *permitWrite) store(ctx context.Context, now protocol.Permits) (stored p
 			stored = shown
 			return nil
 		case r.Outcome == attempts.Rejected:
-			now = shown // earlier attempts were replaced, or never will be applied
+			now = shown // earlier attempts were replaced, or will never be applied
 		}
 		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
 	})
@@ -228,7 +228,7 @@ func (w *permitWrite) store(ctx context.Context, now protocol.Permits) (stored p
 	return stored, ours, err
 }
 
-// next spells the next attempt, in the place of the row that shows now.
+// next returns the next attempt, which replaces the row that shows now.
 func (w *permitWrite) next(now protocol.Permits) (permitAttempt, *protocol.Write) {
 	p := protocol.Permits{N: w.n, Most: max(w.n, now.Most), ID: now.ID, Version: protocol.NewVersion()}
 	if now.Version == "" {

@@ -52,7 +52,7 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	return h.c.unknownOutcome("renew", h.key, context.Cause(ctx))
 }
 
-// renewUntil renews on behalf of a caller.
+// renewUntil renews for a caller.
 func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 	unknown, err := h.lease.Renew(ctx, lease.Changes{Lease: r.lease, Record: protocol.Changes(r.changes)})
 	f := attempts.FailureOf(err)
@@ -78,7 +78,7 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 // Lost ends the trust.
 func (h *holding) Lost(loss lease.Loss) {
 	if loss.Reason == lease.WithParent {
-		h.session.loseOne(h) // whoever ended the session may not have come to this one yet
+		h.session.loseOne(h) // the end of the session may not have reached this lock yet
 		return
 	}
 	h.loseWith(h.lossBy(loss))

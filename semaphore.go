@@ -24,7 +24,7 @@ type Semaphore struct {
 	mu      sync.Mutex // guards what follows; never held across I/O
 	n       int
 	agreed  bool           // n is what the row said
-	asOf    decide.Instant // and when the request began that told so
+	asOf    decide.Instant // when the request began that read n
 	changed chan struct{}  // closed when n changes
 }
 
@@ -219,7 +219,7 @@ func (s *Semaphore) follow(n int, began decide.Instant) {
 	}
 }
 
-// agree compares n with what is stored, or stores it, once for a Semaphore.
+// agree compares n with the stored number, or stores it, once for a Semaphore.
 func (s *Semaphore) agree(ctx context.Context, manual bool) error {
 	s.mu.Lock()
 	n, agreed := s.n, s.agreed
@@ -271,12 +271,12 @@ func (s *Semaphore) share(ctx context.Context, opts []AcquireOption) (*Lock, err
 	return nil, nil
 }
 
-// errResized ends the wait for permits of which there are more or fewer by now:
-// it begins anew.
+// errResized ends a wait because the number of permits has changed: the wait starts
+// again.
 var errResized = errors.New("leasehold: semaphore resized")
 
-// seek acquires one of the permits that there are, in random order: those who
-// come at the same time are to meet as little as possible.
+// seek acquires one of the permits, in random order: callers at the same time should
+// rarely try the same one.
 func (s *Semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, error) {
 	n, changed := s.number()
 	keys := slices.Clone(s.all[:n])
@@ -299,9 +299,9 @@ func (s *Semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, erro
 	return lock, err
 }
 
-// watch ends a wait with errResized once n has changed. It reads the row now and
-// then, on behalf of all who wait: to begin anew costs a waiter its place in the
-// local lines, so nobody does without a change.
+// watch ends a wait with errResized once n has changed. It reads the row now and then,
+// for all who wait. A waiter that starts again loses its place in the local lines, so it
+// does so only after a change.
 func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end context.CancelCauseFunc) {
 	if s.row == nil {
 		return
@@ -332,9 +332,9 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 	}
 }
 
-// confirm reads how many permits there are once one was granted: what a Resize
-// has taken away before is given back. So whoever has been granted a permit since
-// a Resize has one that it left.
+// confirm reads how many permits there are after one was granted. If a Resize has
+// removed that permit before, it is given back. So no permit is granted after a Resize
+// that the Resize has removed.
 func (s *Semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (within bool, err error) {
 	if s.row == nil {
 		return true, nil
@@ -348,7 +348,7 @@ func (s *Semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (withi
 	case err == nil:
 		s.follow(p.N, began)
 		return slices.Contains(s.all[:p.N], lock.Key()), nil
-	case errors.Is(err, ErrLost): // meanwhile: it was never believed in
+	case errors.Is(err, ErrLost): // meanwhile: no caller has had it
 		return false, nil
 	}
 	return false, err

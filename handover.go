@@ -31,8 +31,9 @@ func (f *freeing) handOver(limit context.Context) (settled bool, err error) {
 			return true, nil
 		}
 		granted.end(ErrReleased)
-		f.hold = protocol.Hold{Key: protocol.Key(h.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-		f.record, f.stored, f.tried = r, false, &attempts.Sequence[attempt]{}
+		// Only now: a renewal may have been sent since the grant.
+		f.hold, f.record, f.stored = granted.asHeld(), granted.currentRecord(), granted.lease.MayHaveStored()
+		f.tried = &attempts.Sequence[attempt]{}
 	}
 }
 

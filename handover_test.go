@@ -3,6 +3,8 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -109,6 +113,68 @@ func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
 			t.Errorf("%d locks held", n)
 		}
 		w.Release(last)
+	})
+}
+
+// holdUp is a log handler that lets nobody go on who warns.
+type holdUp struct {
+	slog.Handler
+	until <-chan struct{}
+}
+
+func (h holdUp) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+func (h holdUp) Handle(context.Context, slog.Record) error {
+	<-h.until
+	return nil
+}
+
+// noPool is an HTTP client that says it keeps no connections.
+type noPool struct{ *lab.Wire }
+
+func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
+
+func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		wire, renewed := w.Wire(), make(chan struct{})
+		cfg := lab.Config()
+		// The warning that so many locks are held comes between the grant and the
+		// look at who is in line.
+		cfg.Logger = slog.New(holdUp{slog.DiscardHandler, renewed})
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = noPool{wire} }), cfg)
+		lock := w.Acquire(c, "job")
+		for i := range 8 {
+			w.Acquire(c, fmt.Sprint("other ", i), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := c.Acquire(ctx, "job", leasehold.WithLease(3*time.Second))
+			left <- err
+		}()
+		synctest.Wait()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+				defer close(renewed)
+				return r.Send()
+			}))
+			w.Acquire(c, "other 8", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+			leave()
+			return lab.Slow(2300 * time.Millisecond)(r) // of 3 s
+		})
+		w.Release(lock)
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		select {
+		case <-renewed:
+		default:
+			t.Error("not what this test is about: no renewal was sent")
+		}
+		if !w.IsReleased("job") {
+			t.Errorf("held by nobody: %v", w.Item("job"))
+		}
+		_ = c.Close(t.Context())
 	})
 }
 

@@ -236,6 +236,7 @@ func (w *waiter) postIntent() error {
 			return a, w.nextIntent(a)
 		},
 		Within: min(attempts.Limit, w.want.timing.Every),
+		Shows:  w.showsIntent,
 	})
 	w.rw.due = w.c.now().Mono + w.c.cfg.PollMax
 	switch r.Outcome {
@@ -249,6 +250,23 @@ func (w *waiter) postIntent() error {
 		w.addIntent(r.Attempt)
 	}
 	return r.Failure()
+}
+
+// showsIntent returns the attempt whose intent a row shows: one delivered twice.
+func (w *waiter) showsIntent(item protocol.Item, sent []attempt) (attempt, bool) {
+	if item == nil {
+		return attempt{}, false
+	}
+	by, err := w.want.side.Blockers(item, time.Now())
+	if err != nil {
+		return attempt{}, false
+	}
+	for _, b := range by.By {
+		if a, ours := attempts.Find(sent, b.Version); ours && b.Mode == protocol.ModeIntent {
+			return a, true
+		}
+	}
+	return attempt{}, false
 }
 
 // addIntent remembers an intent that was posted, or may have been. The first one's

@@ -14,8 +14,10 @@ import (
 // record shows another grant by now, nothing is freed and the error is a
 // *ChangedError. The holder learns of it at its next renewal: until then its
 // unfenced work may overlap with the next holder's; its Commits fail at once.
-// ErrUnknownOutcome if ctx ended without an answer. With a ctx that has ended
-// before, nothing is sent.
+// ErrUnknownOutcome if ctx ended without an answer, and, joined with the
+// *ChangedError or ErrNotFound, if a reply was lost: then Break itself may have
+// freed the grant before the record changed. With a ctx that has ended before,
+// nothing is sent.
 func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
 	var b breaking
 	for _, o := range opts {
@@ -72,16 +74,27 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 		default:
 			return opError("break", c.cfg.Table, r.Key, errors.Join(context.Cause(ctx), res.Err))
 		}
+		// One that has had no reply may have freed it before the record changed.
+		gone := func(err error) error {
+			if tried.Silent() {
+				return c.unknownOutcome("break", r.Key, err)
+			}
+			return err
+		}
 		if res.Item == nil {
-			return fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table)
+			return gone(fmt.Errorf("%w: %v in table %s", ErrNotFound, r.Key, c.cfg.Table))
 		}
 		stored, err := proto.Decode(res.Item)
 		if err != nil {
 			return c.recordError(r.Key, res.Item, err)
 		}
 		now := recordOf(stored)
-		if b.unrenewed || now.Released || !c.sameGrant(r, now) || ctx.Err() != nil {
-			return &ChangedError{Table: c.cfg.Table, Now: now}
+		changed := &ChangedError{Table: c.cfg.Table, Now: now}
+		if now.Released || !c.sameGrant(r, now) {
+			return gone(changed)
+		}
+		if b.unrenewed || ctx.Err() != nil {
+			return changed
 		}
 		// Renewed since it was read: what the record contains now says whether TTL may
 		// delete it.

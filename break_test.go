@@ -2,6 +2,7 @@ package leasehold_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -101,6 +102,59 @@ func TestABreakWhoseReplyIsLostIsRecognised(t *testing.T) {
 			t.Error(err)
 		}
 		_ = lock.Release(t.Context())
+	})
+}
+
+func TestABreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing.T) {
+	for name, after := range map[string]func(*lab.World, *leasehold.Client){
+		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
+		"granted again and released": func(w *lab.World, a *leasehold.Client) {
+			w.Release(w.Acquire(a, "job"))
+		},
+		"granted again and deleted": func(w *lab.World, a *leasehold.Client) {
+			w.Release(w.Acquire(a, "job"), leasehold.DeleteOnRelease())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				holder, _ := w.Client(lab.Config())
+				a, _ := w.Client(lab.Config())
+				op, wire := w.Client(lab.Config())
+				lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
+				wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+					res, err := lab.LoseReply(r)
+					after(w, a)
+					return res, err
+				}))
+				err := op.Break(t.Context(), lock.Record())
+				var changed *leasehold.ChangedError
+				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.As(err, &changed) && !errors.Is(err, leasehold.ErrNotFound) {
+					t.Errorf("error %v", err)
+				}
+				for _, c := range []*leasehold.Client{holder, a, op} {
+					_ = c.Close(t.Context())
+				}
+			})
+		})
+	}
+}
+
+func TestABreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		op, wire := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job")
+		wire.SetFault(lab.Once(lab.Call.Releases, func(*lab.Request) (*http.Response, error) {
+			if err := lock.Renew(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return nil, lab.ErrReset
+		}))
+		err := op.Break(t.Context(), lock.Record(), leasehold.IfUnrenewed())
+		if !errors.Is(err, leasehold.ErrChanged) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		w.Release(lock)
 	})
 }
 

@@ -187,7 +187,7 @@ func (e *CommitError) Error() string {
 func (e *CommitError) Unwrap() error { return e.Err }
 
 // ChangedError says that the record is not what Break was given any more. Nothing
-// was freed. It matches ErrChanged.
+// was freed, unless the error is ErrUnknownOutcome as well. It matches ErrChanged.
 type ChangedError struct {
 	Table string
 	Now   Record // what Break found

@@ -361,9 +361,9 @@ func (w *anyWaiter) takeUntilAnswered(cand *candidate) (h *holding, failed bool,
 			return nil, false, opError("acquire", w.c.cfg.Table, cand.want.key, f.Err)
 		case decide.Busy:
 			w.c.throttled(w.ctx, cand.want.key, 0)(f.Err)
-			if len(cand.tried.Versions()) == 0 {
-				return nil, true, nil
-			}
+		}
+		if len(cand.tried.Versions()) == 0 { // it was not asked for yet, or not granted for sure
+			return nil, true, nil
 		}
 		if w.noWait() && w.c.now().Mono-began.Mono > tryFor {
 			return nil, true, nil

@@ -242,6 +242,47 @@ func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
 	})
 }
 
+func TestADeadSessionThatCannotBeMarkedDeadKeepsNobodyFromAnotherKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		dead, deadWire := w.Client(lab.SharedConfig())
+		alive, _ := w.Client(lab.Config())
+		c, wire := w.Client(lab.Config())
+		lost, other := w.Acquire(dead, "a"), w.Acquire(alive, "b")
+		deadWire.SetFault(lab.Cut)
+		marked := false
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" && strings.Contains(string(r.Body), "leasehold/session/") {
+				marked = true
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		granted := make(chan *leasehold.Lock)
+		ctx, giveUp := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer giveUp()
+		go func() {
+			lock, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		if !marked || lost.Err() == nil {
+			t.Error("not what this test is about")
+		}
+		began := time.Now()
+		w.Release(other)
+		if lock := <-granted; lock != nil {
+			if took := time.Since(began); took > 15*time.Second { // a few requests without an answer
+				t.Errorf("a free key was granted after %v", took)
+			}
+			w.Release(lock)
+		}
+		_ = dead.Close(t.Context())
+	})
+}
+
 func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())

@@ -191,6 +191,48 @@ func TestAShorterLeaseEndsTrustBeforeItIsSent(t *testing.T) {
 	})
 }
 
+func TestAShorterLeaseThatWasRefusedBoundsTrustUntilTheNextRenewal(t *testing.T) {
+	hold := func(t *testing.T, w *lab.World, landed bool) *leasehold.Lock {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+			if landed {
+				_, _ = r.Send()
+			}
+			return lab.Refusal(400, "AccessDeniedException"), nil
+		}))
+		if err := lock.Renew(t.Context(), leasehold.WithLease(2*time.Second)); err == nil {
+			t.Fatal("renewed")
+		}
+		return lock
+	}
+	t.Run("another copy of it has landed", func(t *testing.T) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			lock := hold(t, w, true)
+			other, _ := w.Client(lab.Config())
+			second := w.Acquire(other, "job")
+			if lock.Err() == nil {
+				t.Errorf("two hold the key: one until %v, and one with token %d", lock.TrustedUntil(), second.Token())
+			}
+			_ = lock.Release(t.Context())
+			w.Release(second)
+		})
+	})
+	t.Run("none has", func(t *testing.T) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			lock := hold(t, w, false)
+			if err := lock.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			lab.Elapse(50 * time.Minute)
+			if err := lock.Err(); err != nil {
+				t.Errorf("lost: %v", err)
+			}
+			w.Release(lock)
+		})
+	})
+}
+
 func TestTrustIsBoundByALaterShorterLeaseThatMayLandYet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -47,7 +47,8 @@
 //
 // An attempt may ask for a shorter lease than the record shows. Once it is sent, it may
 // be applied without our knowing. So trust is shortened when it is sent, and stays so
-// while it has no answer.
+// until a renewal is applied. An answer that it was refused or throttled gives nothing
+// back: that may be the answer to a second copy of it, while the first was applied.
 //
 // An attempt may take a quarter of the trust that is left, which leaves time for
 // others. Package renewals decides when the next one is sent: by the period or, if

@@ -243,7 +243,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The shorter lease may be applied without our knowing.
+		// The shorter lease may be applied without our knowing, even if the answer
+		// is a refusal: that may be the answer to a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		if l.renewal != nil {

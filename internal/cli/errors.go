@@ -91,11 +91,20 @@ func answer(err error) error {
 		return nil
 	case interrupted(err) != nil:
 		return interrupted(err)
-	case notGranted(err), errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrNotFound),
-		errors.Is(err, leasehold.ErrChanged):
+	case notGranted(err), errors.Is(err, leasehold.ErrLost), isNotThere(err), hasChanged(err):
 		return exit(codeNo, err)
 	}
 	return err
+}
+
+// isNotThere reports whether nothing was done because there is no such record.
+func isNotThere(err error) bool {
+	return errors.Is(err, leasehold.ErrNotFound) && !errors.Is(err, leasehold.ErrUnknownOutcome)
+}
+
+// hasChanged reports whether nothing was done because the record has changed.
+func hasChanged(err error) bool {
+	return errors.Is(err, leasehold.ErrChanged) && !errors.Is(err, leasehold.ErrUnknownOutcome)
 }
 
 // interrupted returns the error to exit with if a signal ended the wait, else
@@ -130,9 +139,9 @@ func kindOf(err error) string {
 		return "held"
 	case errors.Is(err, leasehold.ErrLost):
 		return "lost"
-	case errors.Is(err, leasehold.ErrNotFound):
+	case isNotThere(err):
 		return "not_found"
-	case errors.Is(err, leasehold.ErrChanged):
+	case hasChanged(err):
 		return "changed"
 	case errors.Is(err, leasehold.ErrBadRecord):
 		return "bad_record"

@@ -1,12 +1,16 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -151,5 +155,39 @@ func TestWhatKeepsAWaitFromItsAnswerIsSaidInBothForms(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})
+	}
+}
+
+func TestABreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
+	engine := localdynamo.New()
+	t.Cleanup(func() { _ = engine.Close() })
+	db := engine.Client()
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	var broken atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte(`isReleased`)) || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") ||
+			bytes.Contains(body, []byte("if_not_exists")) || broken.Swap(true) {
+			engine.ServeHTTP(w, r)
+			return
+		}
+		engine.ServeHTTP(httptest.NewRecorder(), r)
+		if _, err := db.DeleteItem(context.WithoutCancel(r.Context()), &dynamodb.DeleteItemInput{TableName: aws.String("locks"),
+			Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}}); err != nil {
+			t.Error(err)
+		}
+		panic(http.ErrAbortHandler) // no reply
+	}))
+	t.Cleanup(server.Close)
+	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
+	if _, stderr, code := said(t, env, "acquire", "k"); code != 0 {
+		t.Fatal(stderr)
+	}
+	_, stderr, code := said(t, env, "break", "k", "--yes", "--token", tokenOf(t, env, "k"), "--json")
+	if code != 2 || !strings.HasPrefix(stderr, `{"error":"unknown","message":"break k in table locks`) {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

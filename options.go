@@ -174,7 +174,8 @@ func (d leaseOption) toAcquire(r *request) {
 func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it.
-// At least 1 s.
+// At least 1 s. A Renew with a shorter one bounds the trust in the lock by it from
+// the moment it is sent, even if it is refused, until another Renew succeeds.
 func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
 type recordOption func(*changes)

@@ -99,7 +99,7 @@ func (c *checker) appended(r *request, key string) {
 		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v %+v", value, call.grant, call.token, key, c.records[key], c.rows[key])
 	case !c.allStand(call.beside):
 		c.note("4: %s, of grant %s, landed when a lock beside %s did not stand", value, call.grant, key)
-	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome):
+	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome) && !c.deleted[call.grant]:
 		c.note("8: %s landed after its commit had failed: %v", value, call.err)
 	}
 }
@@ -159,7 +159,7 @@ func (c *checker) settleCommits() {
 			c.note("8: the commit of %s never returned", value)
 		case call.err == nil && n == 0:
 			c.note("8: %s never landed, and its commit returned nil", value)
-		case call.err != nil && n != 0 && !errors.Is(call.err, leasehold.ErrUnknownOutcome):
+		case call.err != nil && n != 0 && !errors.Is(call.err, leasehold.ErrUnknownOutcome) && !c.deleted[call.grant]:
 			c.note("8: %s landed, and its commit failed: %v", value, call.err)
 		}
 	}

@@ -31,6 +31,7 @@ type checker struct {
 	holdsOn bool            // belief goes on in an outage: nobody promises that it ends with the lease
 	told    map[string]bool // versions that a process has heard of from another
 	broken  map[string]bool // grants that were freed by hand: nobody promises anything of a belief in them
+	deleted map[string]bool // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
 
 	table    *lab.World                   // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
@@ -71,7 +72,7 @@ func newChecker() *checker {
 		began: time.Now(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, told: map[string]bool{},
+		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, told: map[string]bool{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }

@@ -61,7 +61,7 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 		due := item["expiresAt"] != nil && time.Unix(item.number("expiresAt"), 0).Before(time.Now())
 		if byHand := r.IntN(6) == 0; before != nil && (due || byHand) {
 			if !before.released {
-				s.broken[before.grant] = true
+				s.broken[before.grant], s.deleted[before.grant] = true, true
 			}
 			s.history.enter("%s is deleted, by hand: %v", key, byHand)
 			s.deleteNow(key)

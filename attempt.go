@@ -82,6 +82,14 @@ func (c *Client) unknownOutcome(op string, key Key, err error) error {
 	return opError(op, c.cfg.Table, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
 }
 
+// notDone is the error of an operation whose attempts were neither applied nor rejected.
+func (c *Client) notDone(op string, key Key, r attempts.Result[attempt]) error {
+	if r.Outcome == attempts.Refused {
+		return opError(op, c.cfg.Table, key, r.Err)
+	}
+	return c.unknownOutcome(op, key, r.Err)
+}
+
 // throttled emits the events of attempts for key that were throttled, or in conflict.
 func (c *Client) throttled(ctx context.Context, key Key, token int64) func(error) {
 	return func(err error) {

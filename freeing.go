@@ -187,9 +187,12 @@ func (f *freeing) operation(next func() (attempt, *protocol.Write), shows func(p
 // release sends the release until it is answered; of a lost lock once.
 func (f *freeing) release(limit context.Context, e ending) error {
 	h := f.h
-	if err := f.narrow(limit); err != nil {
-		return err
+	versions, reads, err := h.narrow(f.op.ctx, limit, f.hold.Versions, f.tried, f.until)
+	f.sent += reads
+	if err != nil {
+		return h.unknownRelease(err)
 	}
+	f.hold.Versions = versions
 	op := f.operation(func() (attempt, *protocol.Write) { return f.next(e) },
 		func(item protocol.Item, sent []attempt) (attempt, bool) {
 			return sent[len(sent)-1], f.isFreed(item, sent, e.policy)
@@ -205,32 +208,12 @@ func (f *freeing) release(limit context.Context, e ending) error {
 		return nil
 	case attempts.Rejected:
 		return f.lost(r.Item)
-	case attempts.Refused:
-		return opError("release", h.c.cfg.Table, h.key, r.Err)
 	}
-	return h.unknownRelease(r.Err)
+	return h.c.notDone("release", h.key, r)
 }
 
 // errOfNoUse is why a release is not repeated any more.
 var errOfNoUse = errors.New("the lease has freed the key by now")
-
-// narrow reads the record if the efforts so far have left more versions without
-// an answer than the conditions of another can name.
-func (f *freeing) narrow(limit context.Context) error {
-	named, reads, err := f.h.stillToName(f.op.ctx, limit, f.named().Versions, f.until)
-	f.sent += reads
-	if err != nil {
-		return err
-	}
-	settled := func(version string) bool { return !slices.Contains(named, version) }
-	f.hold.Versions = slices.DeleteFunc(slices.Clone(f.hold.Versions), settled)
-	for _, version := range f.tried.Versions() {
-		if settled(version) {
-			f.tried.Drop(version)
-		}
-	}
-	return nil
-}
 
 // releaseOf spells the release of a grant by attempt a.
 func (f *freeing) releaseOf(a attempt, e ending) *protocol.Write {
@@ -275,7 +258,7 @@ func (f *freeing) lost(item protocol.Item) error {
 		return lost
 	}
 	lost.By = &r
-	if !r.Released || r.Grant != "" && !slices.Contains(f.named().Grants, r.Grant) { // see holding.settle
+	if !r.Released || r.Grant != "" && !slices.Contains(f.named().Grants, r.Grant) { // as ownRow.gone has it
 		lost.Reason = LostReplaced
 	}
 	return lost

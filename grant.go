@@ -244,11 +244,13 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 
 // resume sends the renewal until it is answered.
 func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) (*holding, error) {
-	versions, err := c.resumable(ctx, g, want.key)
-	if err != nil {
-		return nil, err
-	}
 	var tried attempts.Sequence[attempt]
+	row := ownRow{c: c, key: want.key, proto: c.proto}
+	known := slices.Concat(g.Versions, c.resumes.Of(g.ID, c.now().Mono)) // those of earlier calls as well
+	versions, _, err := row.narrow(ctx, ctx, known, &tried, decide.Never)
+	if err != nil {
+		return nil, c.unknownOutcome("resume", want.key, errors.Join(context.Cause(ctx), err))
+	}
 	defer func() { c.resumes.Add(g.ID, tried.Versions(), c.now().Mono) }()
 	res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
 		Key: protocol.Key(want.key),
@@ -275,32 +277,8 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 		return c.resumed(ctx, want, res.Attempt, res.Item)
 	case attempts.Rejected:
 		return nil, c.notResumed(g, want, res.Item)
-	case attempts.Refused:
-		return nil, opError("resume", c.cfg.Table, want.key, res.Err)
 	}
-	return nil, c.unknownOutcome("resume", want.key, res.Err)
-}
-
-// resumable returns the versions that the record may show of a grant: those in the
-// Grant, and those of earlier calls. If they are too many for a condition that must
-// also name the attempts of this call, it reads the record.
-func (c *Client) resumable(ctx context.Context, g Grant, key Key) ([]string, error) {
-	versions := slices.Concat(g.Versions, c.resumes.Of(g.ID, c.now().Mono))
-	if len(versions) <= attempts.MostUnanswered {
-		return versions, nil
-	}
-	var shown string
-	err := c.requests.Repeat(ctx, func() error {
-		item, err := c.requests.Read(ctx, protocol.Key(key))
-		if r, damaged := c.decode(key, item); err == nil && item != nil && damaged == nil {
-			shown = r.Version
-		}
-		return err
-	}, func(*attempts.Failure) error { return nil })
-	if err != nil {
-		return nil, c.unknownOutcome("resume", key, errors.Join(context.Cause(ctx), err))
-	}
-	return decide.StillToName(versions, shown, attempts.MostUnanswered), nil
+	return nil, c.notDone("resume", want.key, res)
 }
 
 func (c *Client) resumed(ctx context.Context, want *request, a attempt, item protocol.Item) (*holding, error) {

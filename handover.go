@@ -66,9 +66,7 @@ func (f *freeing) grantTo(limit context.Context, want *request) (attempt, Record
 			return attempt{}, Record{}, nil
 		}
 		return attempt{}, Record{}, f.lost(r.Item)
-	case attempts.Refused:
-		return attempt{}, Record{}, opError("release", h.c.cfg.Table, h.key, r.Err)
 	}
-	f.stored = f.stored || !want.changes.none()
-	return attempt{}, Record{}, h.unknownRelease(r.Err)
+	f.stored = f.stored || r.Outcome != attempts.Refused && !want.changes.none()
+	return attempt{}, Record{}, h.c.notDone("release", h.key, r)
 }

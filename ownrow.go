@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,11 +60,13 @@ func (r *ownRow) decode(item protocol.Item) (Record, error) {
 	return recordOf(record), nil
 }
 
-// stillToName returns those of versions that the condition of a release has to
-// name: all, or if they are too many for that those that a read leaves open. It
-// gives up when limit ends, or at until.
-func (r *ownRow) stillToName(ctx, limit context.Context, versions []string, until decide.Instant) (named []string, reads int, err error) {
-	if len(versions) <= attempts.MostUnanswered {
+// narrow returns those of versions that the next condition still has to name, besides
+// those of tried, from which it drops the others: none, unless they are too many for a
+// condition. Then a read shows which are settled. It gives up when limit ends, or at
+// until.
+func (r *ownRow) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[attempt], until decide.Instant) (left []string, reads int, err error) {
+	all := slices.Concat(versions, tried.Versions())
+	if len(all) <= attempts.MostUnanswered {
 		return versions, 0, nil
 	}
 	var shown Record
@@ -80,10 +83,17 @@ func (r *ownRow) stillToName(ctx, limit context.Context, versions []string, unti
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, reads, r.c.unknownOutcome("release", r.key, err)
+	if f := attempts.FailureOf(err); f != nil {
+		return nil, reads, f.Err
 	}
-	return decide.StillToName(versions, shown.Version, attempts.MostUnanswered), reads, nil
+	named := decide.StillToName(all, shown.Version, attempts.MostUnanswered)
+	settled := func(version string) bool { return !slices.Contains(named, version) }
+	for _, version := range tried.Versions() {
+		if settled(version) {
+			tried.Drop(version)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(versions), settled), reads, nil
 }
 
 func (r *ownRow) guard() types.TransactWriteItem {

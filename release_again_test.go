@@ -373,3 +373,29 @@ func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testin
 		w.Release(taken)
 	})
 }
+
+func TestWhatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		g, err := w.Acquire(c, "deploy").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
+		for name, do := range map[string]func() error{
+			"release": func() error { return lock.Release(t.Context()) },
+			"resume": func() error {
+				_, err := c.Resume(t.Context(), g)
+				return err
+			},
+		} {
+			op := (*leasehold.OpError)(nil)
+			if err := do(); !errors.As(err, &op) || op.Op != name || errors.Is(err, leasehold.ErrUnknownOutcome) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wire.SetFault(nil)
+		w.Release(lock)
+	})
+}

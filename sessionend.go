@@ -111,16 +111,9 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	until := began.Add(s.lease.Duration()) // then the lease has freed the locks
 	trusted = trusted && (s.marks.Silent() || !began.Past(s.lease.TrustedUntil()))
 	ctx := context.WithoutCancel(limit)
-	named, _, err := s.stillToName(ctx, limit, slices.Concat(s.lease.Versions(), s.marks.Versions()), until)
+	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
 	if err != nil {
-		return err
-	}
-	settled := func(version string) bool { return !slices.Contains(named, version) }
-	held := slices.DeleteFunc(s.lease.Versions(), settled)
-	for _, version := range s.marks.Versions() {
-		if settled(version) {
-			s.marks.Drop(version)
-		}
+		return s.c.unknownOutcome("release", s.key, err)
 	}
 
 	sent := false
@@ -153,11 +146,8 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 		return nil
 	case attempts.Rejected:
 		return s.lossShown(r.Item, nil)
-	case attempts.Refused:
-		return opError("release", s.c.cfg.Table, s.key, r.Err)
-	default:
-		return s.c.unknownOutcome("release", s.key, r.Err)
 	}
+	return s.c.notDone("release", s.key, r)
 }
 
 // isMarked reports whether a row that does not show the session any more means

@@ -101,9 +101,7 @@ func newAnyWaiter(ctx context.Context, c *Client, wants []*request) *anyWaiter {
 	w := &anyWaiter{c: c, task: newTask(ctx), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
 		want.oneOfSeveral = true
-		s := &waiter{c: c, want: want, task: w.task}
-		s.view = decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
-		w.candidates = append(w.candidates, &candidate{waiter: s, place: c.newLineWaiter(ctx, want, w.turns)})
+		w.candidates = append(w.candidates, &candidate{waiter: w.waiter(c, want), place: c.newLineWaiter(ctx, want, w.turns)})
 	}
 	return w
 }
@@ -144,8 +142,6 @@ func (w *anyWaiter) run() {
 	givenUp := w.finish()
 	if h == nil {
 		w.err = err
-	}
-	if h == nil {
 		w.giveUpOthers(nil)
 		return
 	}

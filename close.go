@@ -166,7 +166,7 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	first := strings.ReplaceAll(e.errs[0].Error(), "\n", "; ")
+	first := oneLine(e.errs[0])
 	if len(e.errs) == 1 {
 		return first
 	}

@@ -220,7 +220,7 @@ func (w *permitWrite) store(ctx context.Context, now protocol.Permits) (stored p
 		case r.Outcome == attempts.Rejected:
 			now = shown // earlier attempts were replaced, or will never be applied
 		}
-		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
+		return r.Failure()
 	})
 	if op := (*OpError)(nil); w.op == "resize" && len(w.sent.Unanswered()) > 0 && errors.As(err, &op) {
 		err = w.c.unknownOutcome(w.op, w.at, op.Err)

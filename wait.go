@@ -43,7 +43,19 @@ type waiter struct {
 }
 
 func newWaiter(ctx context.Context, c *Client, want *request, delay time.Duration) *waiter {
-	return &waiter{c: c, want: want, delay: delay, rw: readWriteView{due: c.now().Mono}, task: newTask(ctx)}
+	w := newTask(ctx).waiter(c, want)
+	w.delay, w.rw.due = delay, c.now().Mono
+	return w
+}
+
+// waiter returns the waiter for one key of a task, which knows nothing of it yet.
+func (t *task) waiter(c *Client, want *request) *waiter {
+	return &waiter{c: c, want: want, task: t, view: c.unknownView()}
+}
+
+// unknownView is what a waiter knows of a key before any reply.
+func (c *Client) unknownView() decide.View {
+	return decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax}
 }
 
 // task is what a goroutine of its own does for a call.
@@ -128,7 +140,7 @@ func (w *waiter) run() {
 // acquire asks for the key until it is granted, refused, or nobody waits.
 func (w *waiter) acquire() (*holding, error) {
 	began := w.c.now()
-	w.view = decide.View{PollMin: w.c.cfg.PollMin, PollMax: w.c.cfg.PollMax}
+	w.view = w.c.unknownView()
 	pauses := w.c.waitPauses()
 	for {
 		h, err := w.step()

@@ -36,7 +36,7 @@ type allWaiter struct {
 func newAllWaiter(ctx context.Context, c *Client, wants []*request) *allWaiter {
 	w := &allWaiter{c: c, task: newTask(ctx), turns: map[*waiter]bool{}}
 	for _, want := range wants {
-		w.parts = append(w.parts, &waiter{c: c, want: want, task: w.task})
+		w.parts = append(w.parts, w.waiter(c, want))
 	}
 	w.at.Store(w.parts[0])
 	return w
@@ -77,9 +77,6 @@ func (w *allWaiter) run() {
 // waits. The caller gives back what it returns together with an error.
 func (w *allWaiter) acquire() ([]*holding, error) {
 	began := w.c.now()
-	for _, part := range w.parts {
-		part.view = decide.View{PollMin: w.c.cfg.PollMin, PollMax: w.c.cfg.PollMax}
-	}
 	together := len(w.parts) > 1 && len(w.parts) <= attempts.MaxTransact
 	pauses := w.c.waitPauses()
 	for refusals := 0; together && refusals < maxRefusals; {

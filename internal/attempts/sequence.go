@@ -90,7 +90,11 @@ func (q *Sequence[A]) Unanswered() []A {
 }
 
 // Versions returns the versions of the attempts without an answer, oldest first.
-func (q *Sequence[A]) Versions() []string { return Versions(q.Unanswered()) }
+func (q *Sequence[A]) Versions() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Versions(q.unanswered)
+}
 
 // Versions returns the versions of attempts.
 func Versions[A Attempt](attempts []A) []string {
@@ -102,7 +106,11 @@ func Versions[A Attempt](attempts []A) []string {
 }
 
 // Find returns the unanswered attempt of that version.
-func (q *Sequence[A]) Find(version string) (A, bool) { return Find(q.Unanswered(), version) }
+func (q *Sequence[A]) Find(version string) (A, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Find(q.unanswered, version)
+}
 
 // Find returns the attempt of that version.
 func Find[A Attempt](attempts []A, version string) (found A, ok bool) {

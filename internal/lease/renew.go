@@ -56,7 +56,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 		case attempts.Rejected:
 			return r.Err
 		}
-		last = &attempts.Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
+		last = r.Failure()
 		return last
 	}, func(*attempts.Failure) error { return l.Ended() })
 	return unknown, err

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Life is what a process has lived through.
@@ -29,7 +30,7 @@ type Life struct {
 // Live leads a process through a life in a bubble of testing/synctest, with a
 // client whose events go to onEvent. ctx is that of every call. It ends with
 // nothing held.
-func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, leasehold.Event)) Life {
+func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, leasehold.Event)) Life {
 	t.Helper()
 	w := New(t)
 	var renewals, failures atomic.Int64
@@ -52,19 +53,19 @@ func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, lease
 	first := w.Acquire(ctx, c, "free")
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(ctx, c, "free") }()
-	elapse(time.Second)
+	lab.Elapse(time.Second)
 	w.Release(first)
 	second := <-next
-	elapse(2 * time.Second)
+	lab.Elapse(2 * time.Second)
 	w.Release(second)
 	life.Held = append(life.Held, time.Second, 2*time.Second)
 
 	// A key whose holder has died.
 	w.Acquire(ctx, other, "dead")
-	elapse(time.Second)
+	lab.Elapse(time.Second)
 	otherWire.Cut()
 	heir := w.Acquire(ctx, c, "dead")
-	elapse(3 * time.Second)
+	lab.Elapse(3 * time.Second)
 	w.Release(heir)
 	otherWire.Mend()
 	life.Held = append(life.Held, 3*time.Second)
@@ -72,9 +73,9 @@ func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, lease
 	// Throttling, of a grant and of a renewal.
 	wire.Throttle("UpdateItem")
 	long := w.Acquire(ctx, c, "long")
-	elapse(time.Second)
+	lab.Elapse(time.Second)
 	wire.Throttle("UpdateItem")
-	elapse(5*time.Minute - time.Second)
+	lab.Elapse(5*time.Minute - time.Second)
 	life.Throttled = 2
 
 	// Commits: one that does not land, one that does.
@@ -97,7 +98,7 @@ func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, lease
 	life.Held = append(life.Held, found.At.Sub(granted))
 	release(ctx, t, broken)
 	late := w.Acquire(ctx, c, "broken")
-	elapse(time.Second)
+	lab.Elapse(time.Second)
 	w.Break(other, "broken")
 	release(ctx, t, late)
 	life.Held = append(life.Held, time.Second)
@@ -119,7 +120,7 @@ func Live(ctx context.Context, t testing.TB, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = wire.Sent() - 1 // the renewal that found the lock broken: a loss tells of no requests
+	life.Requests = len(wire.Sent()) - 1 // the renewal that found the lock broken: a loss tells of no requests
 	slices.Sort(life.Held)
 	return life
 }
@@ -130,10 +131,4 @@ func release(ctx context.Context, t testing.TB, lock *leasehold.Lock) {
 	if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrLost) {
 		t.Fatalf("release of %v: %v", lock.Key(), err)
 	}
-}
-
-// elapse lets the time of the bubble pass.
-func elapse(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }

@@ -1,7 +1,6 @@
 package layouttest
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // wire is the network between one client and the engine. It records the requests,
@@ -34,8 +35,6 @@ const (
 	drop // the request does not arrive
 )
 
-var errReset = errors.New("connection reset by peer")
-
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	w.mu.Lock()
@@ -47,13 +46,13 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	w.mu.Unlock()
 	switch what {
 	case refuse:
-		return refusal(http.StatusBadRequest, "AccessDeniedException"), nil
+		return lab.Refusal(http.StatusBadRequest, "AccessDeniedException"), nil
 	case throttle:
-		return refusal(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
+		return lab.Refusal(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
 	case fail:
-		return refusal(http.StatusInternalServerError, "InternalServerError"), nil
+		return lab.Refusal(http.StatusInternalServerError, "InternalServerError"), nil
 	case drop:
-		return nil, errReset
+		return nil, lab.ErrReset
 	}
 	if w.latency > 0 {
 		time.Sleep(w.latency)
@@ -62,18 +61,9 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if what == loseReply && err == nil {
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
-		return nil, errReset
+		return nil, lab.ErrReset
 	}
 	return res, err
-}
-
-func refusal(status int, code string) *http.Response {
-	body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"` + code + `"}`
-	return &http.Response{
-		StatusCode: status, Status: http.StatusText(status), ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}
 }
 
 // sent returns the operations since the last call of sent.

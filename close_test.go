@@ -241,10 +241,7 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		r := lock.Record()
-		g, err := lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(lock)
 		wire.SetFault(func(*lab.Request) (*http.Response, error) {
 			return lab.Refusal(400, "ThrottlingException"), nil
 		})

@@ -75,9 +75,7 @@ func TestACommitThatReleasesGivesTheNextInLineItsTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		next := w.Queue(c, "job")
 		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
@@ -138,9 +136,7 @@ func TestThePlainReleaseAfterACommitHandsTheKeyOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		next := w.Queue(c, "job")
 		wire.Sent()
 		var failed *leasehold.CommitError
 		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, &failed) {

@@ -32,10 +32,7 @@ func TestAGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
 		a, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
 		wire.Sent()
-		g, err := lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(lock)
 		if !errors.Is(lock.Err(), leasehold.ErrDetached) || len(wire.Sent()) != 0 {
 			t.Errorf("error %v", lock.Err())
 		}
@@ -71,12 +68,9 @@ func TestAGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
-		g, err := lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(lock)
 		lab.Elapse(time.Hour)
-		lock, err = a.Resume(t.Context(), g)
+		lock, err := a.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatalf("nobody took it: %v", err)
 		}
@@ -99,12 +93,9 @@ func TestAResumeWhoseReplyIsLostIsRecognised(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy")
-		g, err := lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(lock)
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		lock, err = a.Resume(t.Context(), g)
+		lock, err := a.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,10 +106,7 @@ func TestAResumeWhoseReplyIsLostIsRecognised(t *testing.T) {
 func TestAResumedKeyHasItsLineHere(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
-		g, err := w.Acquire(a, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(a, "deploy"))
 		lock, err := a.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
@@ -140,10 +128,7 @@ func TestAResumedKeyHasItsLineHere(t *testing.T) {
 func TestAResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		granted := make(chan *leasehold.Lock, 2)
 		for range 2 {
 			go func() { granted <- w.Acquire(c, "deploy") }()
@@ -175,10 +160,7 @@ func TestAResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(lab.Config())
-				g, err := w.Acquire(c, "deploy").Detach()
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := w.Detach(w.Acquire(c, "deploy"))
 				wire.SetFault(lab.Once(lab.Call.Renews, fault))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 				defer cancel()
@@ -203,10 +185,7 @@ func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "deploy")
-		g, err := lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(lock)
 		wire.Sent()
 		for name, change := range map[string]func(*leasehold.Grant){
 			"another table": func(g *leasehold.Grant) { g.Table = "other" },
@@ -227,10 +206,7 @@ func TestAGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
 func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		g, err := w.Acquire(c, "job").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "job"))
 		ctx, leave := context.WithCancel(t.Context())
 		seeker := make(chan error, 1)
 		go func() { _, err := c.Acquire(ctx, "job"); seeker <- err }()
@@ -240,9 +216,7 @@ func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		granted := make(chan *leasehold.Lock, 1)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		released := make(chan error, 1)
 		go func() { released <- lock.Release(t.Context()) }()
@@ -344,10 +318,7 @@ func TestADetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
 		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("renewal: %v", err)
 		}
-		g, err := lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(lock)
 		next, err := b.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatalf("resume behind a renewal that landed unseen: %v", err)

@@ -97,9 +97,7 @@ func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
 		left := make(chan error)
 		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
 		synctest.Wait()
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			leave() // while the hand-over to it is under way
 			return lab.Slow(100 * time.Millisecond)(r)
@@ -182,9 +180,7 @@ func TestALostReplyOfAHandOverLosesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		began := time.Now()
 		w.Release(lock)
@@ -203,9 +199,7 @@ func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -227,9 +221,7 @@ func TestAHandOverGivesUpWithTheLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		var lost atomic.Bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Grants() && !lost.Swap(true) {
@@ -254,9 +246,7 @@ func TestAHandOverDeliveredTwiceIsRecognised(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
 			return r.Send() // refused: it shows the first
@@ -324,9 +314,7 @@ func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(lab.Config())
 				lock := w.Acquire(c, "job", leasehold.WithData([]byte("right")))
-				granted := make(chan *leasehold.Lock)
-				go func() { granted <- w.Acquire(c, "job") }()
-				synctest.Wait()
+				granted := w.Queue(c, "job")
 				wire.Sent()
 				w.Release(lock, tc.opt)
 				next := <-granted

@@ -193,10 +193,7 @@ func TestALockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 				lock := w.Acquire(c, "job")
 				wire.SetFault(out)
 				lab.Elapse(30 * time.Second)
-				grant, err := lock.Detach()
-				if err != nil {
-					t.Fatal(err)
-				}
+				grant := w.Detach(lock)
 				other, _ := w.Client(lab.Config())
 				if taken {
 					w.Release(w.Acquire(other, "job"))

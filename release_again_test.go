@@ -378,10 +378,7 @@ func TestWhatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
 		for name, do := range map[string]func() error{
 			"release": func() error { return lock.Release(t.Context()) },

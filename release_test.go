@@ -148,9 +148,7 @@ func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		granted := make(chan *leasehold.Lock, 1)
-		go func() { granted <- w.Acquire(c, "job") }()
-		synctest.Wait()
+		granted := w.Queue(c, "job")
 		var handOver func() (*http.Response, error)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			switch {

@@ -24,10 +24,7 @@ func TestAResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
 				cfg := lab.Config()
 				cfg.Lease = time.Hour
 				c, wire := w.Client(cfg)
-				g, err := w.Acquire(c, "deploy").Detach()
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := w.Detach(w.Acquire(c, "deploy"))
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if r.Op != "UpdateItem" {
 						return r.Send()
@@ -57,10 +54,7 @@ func TestAResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testi
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
 		c, wire := w.Client(cfg)
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(func(*lab.Request) (*http.Response, error) {
 			return nil, lab.ErrReset
 		})
@@ -78,10 +72,7 @@ func TestAResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testi
 func TestWhatAGrantLacksIsNamed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		whole, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := w.Detach(w.Acquire(c, "deploy"))
 		wire.Sent()
 		for missing, g := range map[string]leasehold.Grant{
 			"table, key, owner, token, id, versions, lease": {},
@@ -99,10 +90,7 @@ func TestWhatAGrantLacksIsNamed(t *testing.T) {
 func TestAResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		over := time.Now().Add(30 * time.Second) // longer than the lease
 		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
 			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -124,10 +112,7 @@ func TestAResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
 func TestOfTwoResumesAtOnceOneIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // applied at once, answered late
 		ended := make(chan error, 2)
 		resume := func() {
@@ -151,10 +136,7 @@ func TestOfTwoResumesAtOnceOneIsRefused(t *testing.T) {
 func TestAResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -172,10 +154,7 @@ func TestAResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
 func TestAResumeThatComesAfterCloseIsGivenBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		g, err := w.Acquire(c, "deploy").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
 		ended := make(chan error, 1)
 		go func() {

@@ -288,10 +288,7 @@ func TestALateDuplicateOfASessionsCreationBringsNothingBack(t *testing.T) {
 func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
-		g, err := w.Acquire(first, "job").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(first, "job"))
 		c, _ := w.Client(lab.SharedConfig())
 		resumed, err := c.Resume(t.Context(), g)
 		if err != nil {

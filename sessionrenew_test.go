@@ -35,10 +35,7 @@ func TestARenewalUnderASharedLeaseHasNoLeaseOfItsOwn(t *testing.T) {
 func TestWhatAClientWithASharedLeaseResumedHasALeaseOfItsOwn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
-		g, err := w.Acquire(first, "job").Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.Detach(w.Acquire(first, "job"))
 		c, wire := w.Client(lab.SharedConfig())
 		lock, err := c.Resume(t.Context(), g, leasehold.WithLease(10*time.Second))
 		if err != nil {

@@ -161,6 +161,25 @@ func (w *World) Release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
 	}
 }
 
+// Queue has a goroutine of the client wait for a key that another goroutine of it
+// holds, and returns where its lock will come.
+func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
+	next := make(chan *leasehold.Lock, 1)
+	go func() { next <- w.Acquire(c, key) }()
+	synctest.Wait()
+	return next
+}
+
+// Detach detaches a lock for the test.
+func (w *World) Detach(lock *leasehold.Lock) leasehold.Grant {
+	w.T.Helper()
+	g, err := lock.Detach()
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return g
+}
+
 // IsReleased reports whether the record of a key says so.
 func (w *World) IsReleased(key string) bool { return Text(w.Item(key), "isReleased") == "1" }
 

@@ -26,7 +26,8 @@ followed. If the grant cannot be written, KEY is released again.`,
 		Example: `  leasehold acquire deploy/prod -l 10m -f grant.json
   leasehold renew -f grant.json
   leasehold release -f grant.json`,
-		Args: oneKey,
+		ValidArgsFunction: a.completeKeys(anyRecord),
+		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.completeAcquire(cmd, &f); err != nil {
 				return err

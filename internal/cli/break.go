@@ -32,7 +32,8 @@ code 1). A live holder may work on for some seconds: in that time only fenced
 writes are safe.`,
 		Example: `  leasehold break import/7
   leasehold break import/7 --token 1764230400000042 --yes`,
-		Args: oneKey,
+		ValidArgsFunction: a.completeKeys(heldRecord),
+		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.yes && f.token == 0 && f.ifVersion == "":

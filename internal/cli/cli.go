@@ -8,6 +8,7 @@
 //	connect.go    connects to the table or store, and makes lock clients
 //	messages.go   messages on stderr, in text or JSON
 //	errors.go     an error's exit code, kind and text
+//	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
 //	grantfile.go  writes a grant to a file without overwriting anything of
 //	              value; grantstore.go: the table or store a grant belongs to
@@ -61,6 +62,8 @@ type app struct {
 	Env
 	flags globalFlags
 	say   *messages
+
+	completing bool // of an argument: create nothing
 }
 
 // Main runs the command and returns its exit code.

@@ -124,6 +124,9 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	s.file, s.location = p.file, tilde(a.Env, p.file)
 	s.close = func() { _ = engine.Close() }
 	a.say.setTable(s.table, s.location)
+	if a.completing {
+		return nil
+	}
 	if err := s.createTable(ctx); err != nil {
 		s.close()
 		return err

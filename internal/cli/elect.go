@@ -28,7 +28,8 @@ CMD and campaigns again. When CMD exits by itself, exits with CMD's code.
 With --watch, runs nothing and prints every change of leader.`,
 		Example: `  leasehold elect scheduler --value "$HOSTNAME:8080" -- ./scheduler
   leasehold elect scheduler --watch`,
-		Annotations: map[string]string{runsCMD: unlessWatch},
+		Annotations:       map[string]string{runsCMD: unlessWatch},
+		ValidArgsFunction: a.completeKeys(anyRecord),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.watch {
 				return onlyWatch(cmd, args)

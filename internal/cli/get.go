@@ -22,7 +22,8 @@ func (a *app) newGet() *cobra.Command {
 		Long:  "Show the record of KEY. Exit code 1 if there is none.",
 		Example: `  leasehold get deploy/prod
   leasehold get deploy/prod --data > state.json`,
-		Args: oneKey,
+		ValidArgsFunction: a.completeKeys(anyRecord),
+		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if check && data {
 				return usageOf(cmd, "--check and --data: use one of them")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // version is the module's version, as go install and go build -buildvcs record it.
@@ -33,10 +34,13 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	if cmd.HasAvailableSubCommands() {
 		printCommands(w, cmd)
 	}
+	flags := cmd.Flags()
 	if cmd.HasParent() {
-		fmt.Fprintf(w, "\nFlags:\n%s", cmd.LocalFlags().FlagUsages())
-	} else {
-		fmt.Fprintf(w, "\nFlags:\n%s", cmd.Flags().FlagUsages())
+		flags = cmd.LocalFlags()
+	}
+	fmt.Fprintf(w, "\nFlags:\n%s", flags.FlagUsagesWrapped(helpWidth))
+	if hasDuration(flags) {
+		fmt.Fprint(w, "\n"+durationNote+"\n")
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
@@ -46,6 +50,17 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	} else {
 		fmt.Fprint(w, "\nMore:\n  leasehold help exit-codes, leasehold help environment\n")
 	}
+}
+
+// helpWidth is how wide a line of help may be: a terminal's usual 80 columns.
+const helpWidth = 80
+
+const durationNote = "DURATION is a number of seconds, as in timeout(1), or such as 90s, 10m or 1h30m."
+
+func hasDuration(flags *pflag.FlagSet) bool {
+	found := false
+	flags.VisitAll(func(f *pflag.Flag) { found = found || f.Value.Type() == durationFlag{}.Type() })
+	return found
 }
 
 // usageLine is the full path of a command in front of its Use.
@@ -96,7 +111,7 @@ func newExitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use: "exit-codes", Short: "What the exit codes mean",
 		Long: `Exit codes of run and elect, and of local with CMD, as in timeout(1):
-  CMD's     the lock was held until CMD ended; a failed release is only a warning
+  CMD's     the lock was held until CMD ended; a failed release is a warning
   123       the lock was lost and CMD was stopped; elect campaigns again instead
   124       KEY was not granted (-n, -w); -E changes this code
   125       leasehold failed and CMD was not run: usage, no table, access denied

@@ -44,7 +44,8 @@ show whether its holder is alive: --check observes each record for one lease.`,
 		Example: `  leasehold ls import/
   leasehold ls --check
   leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
-		Args: onePrefix,
+		ValidArgsFunction: a.completeKeys(heldRecord),
+		Args:              onePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.prefix = args[0]

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -109,9 +110,14 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
+// rewrite writes what the commands print into the scripts, where it is compared as
+// a whole: go test -run TestScripts/help ./internal/cli -rewrite
+var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
+
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
+		UpdateScripts: *rewrite,
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, bare(e.WorkDir)...)
 			return nil

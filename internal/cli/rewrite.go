@@ -28,7 +28,7 @@ func (a *app) newTableRewrite() *cobra.Command {
 	var f rewriteFlags
 	cmd := &cobra.Command{
 		Use:   "rewrite [PREFIX] [flags]",
-		Short: "Rewrite released records of another layout for --layout's library",
+		Short: "Rewrite released records of another layout for --layout",
 		Long: `Rewrite the records of another layout so that the library of --layout, awslabs
 or dynamolock, can read them. Run it before the first process of that library
 starts, and after the last process that uses another layout has ended: it would

@@ -32,7 +32,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		Args:              cobra.ArbitraryArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completion.go has it
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.say.configure(a.flags)
 			return refuseEmpty(cmd)
@@ -79,8 +79,9 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	}
 	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease(), a.newElect())
 	add("look", a.newList(), a.newGet(), a.newBreak())
-	add("setup", a.newTable(), a.newLocal(), a.newDemo())
+	add("setup", a.newTable(), a.newLocal(), a.newDemo(), a.newCompletion())
 	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
+	completeFlags(root)
 	return root
 }
 

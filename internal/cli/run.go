@@ -64,9 +64,10 @@ LEASEHOLD_TOKEN, the fencing token.`,
   leasehold run -n nightly-report -- ./report.sh      # skip it if held
   leasehold run -w 30s deploy/prod -- make deploy
   leasehold run -p 3 gpu -- ./render frame-17         # three at a time`,
-		Annotations: map[string]string{runsCMD: always},
-		Args:        keyAndCommand,
-		RunE:        func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
+		Annotations:       map[string]string{runsCMD: always},
+		ValidArgsFunction: a.completeKeys(anyRecord),
+		Args:              keyAndCommand,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")

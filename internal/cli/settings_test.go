@@ -120,7 +120,7 @@ func TestAnInstanceOfEC2IsKnownByItsHardware(t *testing.T) {
 
 func TestDurationsAreReadAsPeopleWriteThem(t *testing.T) {
 	for in, want := range map[string]time.Duration{
-		"90": 90 * time.Second, "0": 0, "1.5": 1500 * time.Millisecond, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute,
+		"90": 90 * time.Second, "0": 0, "1.5": 1500 * time.Millisecond, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour,
 	} {
 		if got, err := parseDuration(in); err != nil || got != want {
 			t.Errorf("%q: %v, %v", in, got, err)

@@ -94,7 +94,7 @@ func (a *app) sayCreated(s *store, fresh bool) error {
 func (a *app) newTableCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [flags]",
-		Short: "Check keys, TTL, replicas and permissions; exit code 1 if it does not fit",
+		Short: "Check keys, TTL, replicas and permissions; exit 1: does not fit",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.openAny(cmd, "")

@@ -28,7 +28,8 @@ policy does not cover writes of Commit to your own tables. No AWS settings are
 needed.`,
 		Example: `  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
   leasehold table policy read --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks > read.json`,
-		Args: cobra.ArbitraryArgs,
+		Args:      cobra.ArbitraryArgs,
+		ValidArgs: []cobra.Completion{string(table.Use), string(table.Operate), string(table.Read)},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			access := accesses[0]
 			switch {

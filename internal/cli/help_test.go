@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand calls fn for each command and topic that a user can get help for.
+func everyCommand(cmd *cobra.Command, fn func(*cobra.Command)) {
+	if cmd.Hidden {
+		return
+	}
+	fn(cmd)
+	for _, sub := range cmd.Commands() {
+		everyCommand(sub, fn)
+	}
+}
+
+func helpOf(t *testing.T, cmd *cobra.Command) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.Help(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {
+	a := &app{Env: envOf(nil)}
+	everyCommand(a.newRoot(), func(cmd *cobra.Command) {
+		for _, line := range strings.Split(helpOf(t, cmd), "\n") {
+			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // an ARN has no shorter form
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), columns, line)
+			}
+		}
+	})
+}
+
+func TestEveryFlagOfADurationTakesABareNumberOfSecondsAndTheHelpSaysSo(t *testing.T) {
+	a := &app{Env: envOf(nil)}
+	found := 0
+	everyCommand(a.newRoot(), func(cmd *cobra.Command) {
+		timed := false
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			usage := strings.Contains(f.Usage, "DURATION")
+			if _, ok := f.Value.(durationFlag); ok != usage && f.Name != "grace" {
+				t.Errorf("%s --%s: a duration flag: %v; its help says DURATION: %v", cmd.CommandPath(), f.Name, ok, usage)
+			}
+			if f.Value.Type() != "duration" {
+				return
+			}
+			timed, found = true, found+1
+			if err := f.Value.Set("30"); err != nil || f.Value.String() != "30s" {
+				t.Errorf("%s --%s 30: %s, %v", cmd.CommandPath(), f.Name, f.Value, err)
+			}
+		})
+		if timed && !strings.Contains(helpOf(t, cmd), durationNote) {
+			t.Errorf("%s --help does not say how a DURATION is written", cmd.CommandPath())
+		}
+	})
+	if found < 8 {
+		t.Errorf("%d flags found", found)
+	}
+}
+
+func TestEveryCommandIsInTheHelp(t *testing.T) {
+	a := &app{Env: envOf(nil)}
+	root := a.newRoot()
+	text := helpOf(t, root)
+	everyCommand(root, func(cmd *cobra.Command) {
+		if cmd.Parent() == root && !strings.Contains(text, "\n  "+cmd.Name()+" ") && !strings.Contains(text, "leasehold help "+cmd.Name()) {
+			t.Errorf("leasehold --help does not name %s", cmd.Name())
+		}
+	})
+	for _, sub := range []string{"completion"} {
+		if _, _, err := root.Find([]string{sub}); err != nil {
+			t.Error(err)
+		}
+	}
+}

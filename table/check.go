@@ -57,7 +57,7 @@ func checkStatus(t *types.TableDescription) []Problem {
 	case types.TableStatusActive, types.TableStatusUpdating:
 		return nil
 	}
-	return []Problem{{Fatal: true, What: fmt.Sprintf("the table's status is %s: wait until it is ACTIVE", t.TableStatus)}}
+	return []Problem{{Fatal: true, About: "status", What: fmt.Sprintf("the table's status is %s: wait until it is ACTIVE", t.TableStatus)}}
 }
 
 func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
@@ -68,7 +68,7 @@ func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
 	}
 	var problems []Problem
 	fatal := func(format string, args ...any) {
-		problems = append(problems, Problem{Fatal: true, What: fmt.Sprintf(format, args...)})
+		problems = append(problems, Problem{Fatal: true, About: "keys", What: fmt.Sprintf(format, args...)})
 	}
 	if have.Partition != want.Partition {
 		fatal("the partition key is %q, but the layout's is %q: %s", have.Partition, want.Partition, advice)
@@ -145,12 +145,12 @@ func checkTTL(ttl *types.TimeToLiveDescription, want protocol.Schema) []Problem 
 	on := ttlIsOn(ttl)
 	switch {
 	case !on && want.TTL != "":
-		return []Problem{{What: fmt.Sprintf("TTL is off, so released records stay until somebody deletes them: turn it on for the attribute %q", want.TTL)}}
+		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is off, so released records stay until somebody deletes them: turn it on for the attribute %q", want.TTL)}}
 	case on && want.TTL == "":
-		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: a record that has this attribute may be deleted while it is held: turn TTL off, or never write this attribute",
+		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: a record that has this attribute may be deleted while it is held: turn TTL off, or never write this attribute",
 			aws.ToString(ttl.AttributeName))}}
 	case on && aws.ToString(ttl.AttributeName) != want.TTL:
-		return []Problem{{What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them: name it in the layout",
+		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them: name it in the layout",
 			aws.ToString(ttl.AttributeName), want.TTL)}}
 	}
 	return nil
@@ -163,7 +163,7 @@ func checkReplicas(t *types.TableDescription) []Problem {
 	if len(t.Replicas) == 0 || t.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
 		return nil
 	}
-	return []Problem{{What: fmt.Sprintf(
-		"the table has %d replicas with eventual consistency, so two regions can grant the same key at the same time: use it from one region only, or give it strong consistency",
+	return []Problem{{About: "replicas", What: fmt.Sprintf(
+		"the table has %d replicas with eventual consistency, so two regions can grant the same key at the same time: use it from one region only, or use a new table with strong consistency",
 		len(t.Replicas))}}
 }

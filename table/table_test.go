@@ -158,25 +158,26 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 		layout layout.Layout
 		fatal  bool
 		want   string // empty: fits
+		about  string
 	}{
 		{name: "nothing", spoil: func(*describing) {}},
 		{name: "TTL just turned on", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusEnabling }},
-		{name: "another partition key", fatal: true, want: `the partition key is "id"`,
+		{name: "another partition key", fatal: true, about: "keys", want: `the partition key is "id"`,
 			spoil: func(d *describing) { d.table.KeySchema[0] = key("id", types.KeyTypeHash) }},
-		{name: "a number as key", fatal: true, want: `"key" has type N`,
+		{name: "a number as key", fatal: true, about: "keys", want: `"key" has type N`,
 			spoil: func(d *describing) { d.table.AttributeDefinitions[0] = attribute("key", types.ScalarAttributeTypeN) }},
-		{name: "a sort key too many", fatal: true, want: `the table has the sort key "range", but the layout has none`,
+		{name: "a sort key too many", fatal: true, about: "keys", want: `the table has the sort key "range", but the layout has none`,
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("range", types.KeyTypeRange)) }},
-		{name: "no sort key", fatal: true, want: `the table has no sort key, but the layout's is "range"`,
+		{name: "no sort key", fatal: true, about: "keys", want: `the table has no sort key, but the layout's is "range"`,
 			layout: layout.Native{SortKey: "range"}, spoil: func(*describing) {}},
-		{name: "another sort key", fatal: true, want: `the sort key is "other", but the layout's is "range"`, layout: layout.Native{SortKey: "range"},
+		{name: "another sort key", fatal: true, about: "keys", want: `the sort key is "other", but the layout's is "range"`, layout: layout.Native{SortKey: "range"},
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("other", types.KeyTypeRange)) }},
-		{name: "being deleted", fatal: true, want: "status is DELETING",
+		{name: "being deleted", fatal: true, about: "status", want: "status is DELETING",
 			spoil: func(d *describing) { d.table.TableStatus = types.TableStatusDeleting }},
-		{name: "no TTL", want: "TTL is off", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled }},
-		{name: "TTL elsewhere", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
-		{name: "TTL unasked", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
-		{name: "a global table", want: "1 replicas with eventual consistency",
+		{name: "no TTL", about: "ttl", want: "TTL is off", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled }},
+		{name: "TTL elsewhere", about: "ttl", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
+		{name: "TTL unasked", about: "ttl", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
+		{name: "a global table", about: "replicas", want: "1 replicas with eventual consistency",
 			spoil: func(d *describing) {
 				d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
 			}},
@@ -193,7 +194,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			case c.want == "" && len(problems) == 0:
-			case len(problems) != 1 || c.want == "" || problems[0].Fatal != c.fatal || !strings.Contains(problems[0].What, c.want):
+			case len(problems) != 1 || c.want == "" || problems[0].Fatal != c.fatal || problems[0].About != c.about || !strings.Contains(problems[0].What, c.want):
 				t.Errorf("problems: %+v", problems)
 			}
 		})

@@ -7,14 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -165,83 +160,4 @@ func (a *app) sayProblems(s *store, problems []table.Problem) error {
 		return err
 	}
 	return nil
-}
-
-// checkPermissions tries every operation that the command and a lock client use.
-// The requests change nothing.
-func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
-	proto, err := records.Of(s.layout)
-	if err != nil {
-		return nil, err
-	}
-	schema := proto.Schema()
-	const nobody = "leasehold-table-check" // never written
-	key := protocol.Item{schema.Partition: &types.AttributeValueMemberS{Value: nobody}}
-	switch {
-	case schema.SortNumber:
-		key[schema.Sort] = &types.AttributeValueMemberN{Value: "0"}
-	case schema.Sort != "":
-		key[schema.Sort] = &types.AttributeValueMemberS{Value: nobody}
-	}
-	name, names := aws.String(s.table), map[string]string{"#k": schema.Partition}
-	never := aws.String("attribute_exists(#k) AND attribute_not_exists(#k)")
-	tries := []struct {
-		operation string
-		try       func() error
-	}{
-		{"dynamodb:GetItem", func() error {
-			_, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: name, Key: key, ConsistentRead: aws.Bool(true)})
-			return err
-		}},
-		{"dynamodb:BatchGetItem", func() error {
-			_, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				s.table: {Keys: []protocol.Item{key}, ConsistentRead: aws.Bool(true)},
-			}})
-			return err
-		}},
-		{"dynamodb:UpdateItem", func() error {
-			_, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		}},
-		{"dynamodb:DeleteItem", func() error {
-			_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		}},
-		{"dynamodb:ConditionCheckItem", func() error {
-			_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
-				ConditionCheck: &types.ConditionCheck{TableName: name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names},
-			}}})
-			return err
-		}},
-		{"dynamodb:Query", func() error {
-			_, err := s.db.Query(ctx, &dynamodb.QueryInput{TableName: name, Limit: aws.Int32(1),
-				KeyConditionExpression: aws.String("#k = :k"), ExpressionAttributeNames: names,
-				ExpressionAttributeValues: protocol.Item{":k": key[schema.Partition]}})
-			return err
-		}},
-		{"dynamodb:Scan", func() error {
-			_, err := s.db.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})
-			return err
-		}},
-	}
-	var problems []table.Problem
-	for _, t := range tries {
-		err := t.try()
-		var failed *types.ConditionalCheckFailedException
-		var cancelled *types.TransactionCanceledException
-		var api smithy.APIError
-		switch {
-		case err == nil, errors.As(err, &failed), errors.As(err, &cancelled):
-		case errors.As(err, &api) && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied"):
-			problems = append(problems, table.Problem{
-				// One lock needs only these. The others are for several keys, for
-				// fenced writes, and for operators.
-				Fatal: t.operation == "dynamodb:GetItem" || t.operation == "dynamodb:UpdateItem",
-				What:  fmt.Sprintf("%s is denied to these credentials: allow it in the caller's IAM policy", t.operation),
-			})
-		default:
-			return nil, err
-		}
-	}
-	return problems, nil
 }

@@ -19,6 +19,7 @@ import (
 )
 
 func TestEveryLayoutElects(t *testing.T) {
+	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l, err := layout.Parse(name)
@@ -46,6 +47,7 @@ func TestEveryLayoutElects(t *testing.T) {
 
 // A term that is lost stops CMD, and the next term starts another.
 func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
 	first := fileNumber(t, filepath.Join(dir, "terms"))
@@ -73,6 +75,7 @@ func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 // After a signal to end, elect starts no other CMD, even if the first one ignored
 // the signal until its term was lost.
 func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c",
 		`trap 'echo 1 >heard' TERM; echo $LEASEHOLD_TOKEN >>terms; while :; do sleep 0.01; done`)
@@ -87,6 +90,7 @@ func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
 }
 
 func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
 	s.shows(`[0-9:]{8}  nobody leads`)
@@ -102,11 +106,11 @@ func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
 // The leader dies ten times in a row. Each time another is elected, with a higher
 // number of the term, and two CMDs never run at the same time.
 func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
-	// The installed command: under the race detector it starts slowly.
-	leasehold := filepath.Join(t.TempDir(), "leasehold")
-	if out, err := exec.Command("go", "build", "-o", leasehold, "../../cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	leasehold, err := installed()
+	if err != nil {
+		t.Fatal(err)
 	}
 	const candidates, deaths = 3, 10
 	// The mark is created exclusively, so it must not exist: nobody else leads. Only a

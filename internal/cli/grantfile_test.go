@@ -12,6 +12,7 @@ import (
 )
 
 func TestTableWhoWaitsForAReaderOfAFIFOSaysSoAndHoldsNothing(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -86,6 +86,7 @@ func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue),
 }
 
 func TestTheRecordOfAnotherLibraryIsListedObservedAndBroken(t *testing.T) {
+	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			_, env := f.holds(t)
@@ -115,6 +116,7 @@ func TestTheRecordOfAnotherLibraryIsListedObservedAndBroken(t *testing.T) {
 }
 
 func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
+	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			put, env := f.holds(t)
@@ -137,6 +139,7 @@ func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
 }
 
 func TestTheDemoPlaysInEveryLayout(t *testing.T) {
+	t.Parallel()
 	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,13 +68,45 @@ func alone() cli.Env {
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
+	manyAtATime()
 	code := l.m.Run()
+	if installedIn != "" {
+		_ = os.RemoveAll(installedIn)
+	}
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, "goleak:", err)
 		return 1
 	}
 	return code
 }
+
+// manyAtATime lets more tests run at a time than there are cores, unless -parallel
+// says how many: most of them wait for a lease to end.
+func manyAtATime() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
+}
+
+var installedIn string // the directory of installed, once it is there
+
+// installed builds the command as users install it, once for all tests that start
+// it very often: under the race detector, that would take minutes.
+var installed = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "leasehold-test-")
+	if err != nil {
+		return "", err
+	}
+	installedIn = dir
+	path := filepath.Join(dir, "leasehold")
+	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/leasehold").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
 
 // patience bounds every wait for something that must happen.
 const patience = 30 * time.Second
@@ -115,6 +148,7 @@ func withTable(dir string) ([]string, error) {
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
 		UpdateScripts: *rewrite,
@@ -126,6 +160,7 @@ func TestScripts(t *testing.T) {
 }
 
 func TestTableScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/table", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {

@@ -16,6 +16,7 @@ import (
 const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm in/$$`
 
 func TestTableSixProcessesShareTwoPermits(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	if err := os.Mkdir(filepath.Join(dir, "in"), 0o700); err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func TestTableSixProcessesShareTwoPermits(t *testing.T) {
 }
 
 func TestTableAKilledHoldersPermitIsFreeAfterItsLease(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 2 * time.Second
 	holds := func(name string) *process {

@@ -27,6 +27,7 @@ func withoutReader(t *testing.T, dir string, env []string, args ...string) (stde
 }
 
 func TestTableAReaderThatHasSeenEnoughIsNoTrouble(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
 	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"get", "k"}, {"get", "k", "--json"}, {"help"}} {
@@ -37,6 +38,7 @@ func TestTableAReaderThatHasSeenEnoughIsNoTrouble(t *testing.T) {
 }
 
 func TestTableAGrantThatNobodyReadsIsReleased(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	said, code := withoutReader(t, dir, env, "acquire", "k")
 	if code != 2 || !strings.Contains(said, "cannot write the grant to standard output: broken pipe; k was released again") {

@@ -125,6 +125,7 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestTableSignalsArePassedOnToCMD(t *testing.T) {
+	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
 		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "ALRM": syscall.SIGALRM,
@@ -148,6 +149,7 @@ func TestTableSignalsArePassedOnToCMD(t *testing.T) {
 }
 
 func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	child := fileNumber(t, filepath.Join(dir, "pid2"))
@@ -159,6 +161,7 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 }
 
 func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
@@ -168,6 +171,7 @@ func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
 
 // A program that is started without leasehold behaves the same.
 func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
 	}
@@ -203,6 +207,7 @@ func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
 }
 
 func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	p := &process{t: t, cmd: exec.Command("leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.stderr
@@ -216,6 +221,7 @@ func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
 }
 
 func TestTableASignalEndsTheWait(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	fileNumber(t, filepath.Join(dir, "pid2"))
@@ -241,6 +247,7 @@ func TestTableASignalEndsTheWait(t *testing.T) {
 }
 
 func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	cmd := exec.Command("leasehold", "run", "k", "--", "sh", "-c", `sleep 300 & echo $$ $!; wait`)
 	cmd.Dir, cmd.Env = dir, env
@@ -263,6 +270,7 @@ func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 }
 
 func TestCMDNeverRunsIfLeaseholdIsKilledBeforeTheWatchdogKnowsItsGroup(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who stands at the gate is read in /proc")
 	}
@@ -295,6 +303,7 @@ func TestCMDNeverRunsIfLeaseholdIsKilledBeforeTheWatchdogKnowsItsGroup(t *testin
 // The lock is on a server: a process that is stopped during a request to a local
 // store keeps the file locked, and then nobody could be granted anything.
 func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
+	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
@@ -363,6 +372,7 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 }
 
 func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
+	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "--json", "-l", "4s", "-g", "1s", "-t", "locks", "--endpoint-url", server.URL, "k", "--",
 		"sh", "-c", `exec 2>&-; trap 'date +%s%N >told; exit 5' TERM; date +%s%N >began; while :; do sleep 0.01; done`)
@@ -384,6 +394,7 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 }
 
 func TestACMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
+	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "2s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.URL, "k", "--",
 		"sh", "-c", `trap 'echo told' USR1; echo $$ >pid; while :; do sleep 0.01; done`)
@@ -399,6 +410,7 @@ func TestACMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
 }
 
 func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; `+works)
 	token := fileNumber(t, filepath.Join(dir, "token"))
@@ -423,6 +435,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 }
 
 func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a signal at the parent's death is Linux's")
 	}
@@ -442,6 +455,7 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 }
 
 func TestTheDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
+	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.URL, "k", "--", "sh", "-c", works)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
@@ -480,12 +494,11 @@ func childrenOf(t *testing.T, pid int) []int {
 }
 
 func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
-	// The installed command: under the race detector, starting so many processes
-	// would take minutes.
-	leasehold := filepath.Join(t.TempDir(), "leasehold")
-	if out, err := exec.Command("go", "build", "-o", leasehold, "../../cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	leasehold, err := installed()
+	if err != nil {
+		t.Fatal(err)
 	}
 	const processes, sections = 16, 200
 	// The file is created exclusively, so it must not exist: nobody else is inside.
@@ -519,6 +532,7 @@ func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
 }
 
 func TestTableALineOfCronTakesOverADeadHoldersLock(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	env = append(env, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 	const lease = time.Second
@@ -549,6 +563,7 @@ func TestTableALineOfCronTakesOverADeadHoldersLock(t *testing.T) {
 }
 
 func TestTableADamagedFileOfObservationsIsNoObstacle(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	env = append(env, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 	seen := filepath.Join(dir, "state", "leasehold", "seen.json")

@@ -22,6 +22,7 @@ func dynamolockReads(item map[string]types.AttributeValue) error {
 }
 
 func TestEachIdleRecordOfNativeIsRewrittenForDynamolock(t *testing.T) {
+	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
 		t.Fatal(err)
@@ -125,6 +126,7 @@ func tokenOf(t *testing.T, env []string, key string) string {
 }
 
 func TestALayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
+	t.Parallel()
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
 	for _, name := range []string{"native", "python-dynamodb-lock", "dynamo-dlm", "dyndb-mutex"} {

@@ -90,6 +90,7 @@ func (s *screen) types(keys string) {
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
 func TestTableOnATerminalTheWaitIsOneLineRewritten(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	fileNumber(t, filepath.Join(dir, "pid2"))
@@ -101,6 +102,7 @@ func TestTableOnATerminalTheWaitIsOneLineRewritten(t *testing.T) {
 }
 
 func TestTableCtrlCEndsTheWait(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
 	s := onTerminal(t, dir, env, "run", "k", "--", "echo", "mine")
@@ -110,6 +112,7 @@ func TestTableCtrlCEndsTheWait(t *testing.T) {
 }
 
 func TestTableCtrlCReachesCMD(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
 	s.shows(`^ready\r\n`)
@@ -119,6 +122,7 @@ func TestTableCtrlCReachesCMD(t *testing.T) {
 }
 
 func TestTableCMDCanAskAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `printf 'sure? '; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
 	s.shows(`^sure\? `)
@@ -130,6 +134,7 @@ func TestTableCMDCanAskAtTheTerminal(t *testing.T) {
 }
 
 func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `echo $$ >pid; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
@@ -150,6 +155,7 @@ func isStopped(pid int) bool {
 }
 
 func TestTableOnATerminalAListingIsAligned(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
 	start(t, dir, env, "acquire", "a/much/longer/key", "-l", "90s", "-f", "other").ends(0)
@@ -175,6 +181,7 @@ func TestTableOnATerminalAListingIsAligned(t *testing.T) {
 }
 
 func TestTableBreakAsks(t *testing.T) {
+	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
 			t.Parallel()
@@ -200,6 +207,7 @@ func TestTableBreakAsks(t *testing.T) {
 }
 
 func TestTableTheListIsKeptUpToDate(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "ls", "--watch")
 	s.shows(`\x1b\[H\x1b\[2Jno locks are held in `)
@@ -210,6 +218,7 @@ func TestTableTheListIsKeptUpToDate(t *testing.T) {
 }
 
 func TestOnATerminalARecordWithoutALeaseShowsItsEnd(t *testing.T) {
+	t.Parallel()
 	for _, f := range foreigners() {
 		if f.layout.Capabilities().Expiry != layout.WallClock {
 			continue

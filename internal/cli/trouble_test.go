@@ -59,6 +59,7 @@ func said(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 }
 
 func TestADamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
+	t.Parallel()
 	db, env := served(t)
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
 		"key": &types.AttributeValueMemberS{Value: "damaged"},
@@ -88,6 +89,7 @@ func TestADamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
 }
 
 func TestWhatIsDeniedIsNamed(t *testing.T) {
+	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
 	if want := "warning\tdynamodb:BatchGetItem is denied to these credentials: allow it in the caller's IAM policy\n" +
@@ -108,6 +110,7 @@ func TestWhatIsDeniedIsNamed(t *testing.T) {
 }
 
 func TestAServerThatIsNotThereIsTroubleEvenIfTheWaitIsBounded(t *testing.T) {
+	t.Parallel()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
@@ -122,6 +125,7 @@ func TestAServerThatIsNotThereIsTroubleEvenIfTheWaitIsBounded(t *testing.T) {
 }
 
 func TestVerboseLogsEveryRequest(t *testing.T) {
+	t.Parallel()
 	_, env := served(t)
 	_, stderr, code := said(t, env, "acquire", "-v", "k")
 	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != 0 || len(lines) != 1 || !strings.HasPrefix(lines[0], "leasehold: UpdateItem: 200 in ") {
@@ -134,6 +138,7 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 }
 
 func TestWhatKeepsAWaitFromItsAnswerIsSaidInBothForms(t *testing.T) {
+	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`)
@@ -159,6 +164,7 @@ func TestWhatKeepsAWaitFromItsAnswerIsSaidInBothForms(t *testing.T) {
 }
 
 func TestABreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
+	t.Parallel()
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
 	db := engine.Client()

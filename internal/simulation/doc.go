@@ -1,7 +1,8 @@
 // Package simulation runs clients in worlds that misbehave, and checks that the
 // promises hold. It is tests alone.
 //
-//	go test -run '^TestSimulation' ./internal/simulation                         a thousand seeds of the first world, fewer of others
+//	go test -run '^TestSimulation' ./internal/simulation                         200 seeds of the first world, fewer of others
+//	LEASEHOLD_SEEDS=all go test -run '^TestSimulation' ./internal/simulation       five times as many
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds
 //	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed again, with its whole history if it fails
 //

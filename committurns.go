@@ -19,7 +19,9 @@ func takeTurns(limit context.Context, holds []*holding) (late *holding, leave fu
 			h.endTurn()
 		}
 	}
-	for _, h := range slices.SortedFunc(slices.Values(holds), compareHoldings) {
+	holds = slices.Clone(holds)
+	slices.SortFunc(holds, compareHoldings)
+	for _, h := range holds {
 		select {
 		case h.committing <- struct{}{}:
 			taken = append(taken, h)

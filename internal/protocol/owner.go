@@ -2,7 +2,7 @@ package protocol
 
 import (
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 	"strings"
 )
 
@@ -53,7 +53,7 @@ func NewVersion() string {
 	rand.Read(b[:]) // never fails, crypto/rand since Go 1.24
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return VersionOfHex(hex.EncodeToString(b[:]))
 }
 
 // IsVersion reports whether v has the form of a version from NewVersion.

@@ -1,7 +1,7 @@
 package protocol
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,12 +15,11 @@ import (
 type Write struct {
 	key       Item
 	verb      verb
-	set       []string
-	remove    []string
+	set       strings.Builder // clauses of the update expression
+	remove    strings.Builder
 	condition string
-	names     map[string]string
+	names     map[string]string // by placeholder
 	values    Item
-	seen      map[string]string // from attribute name to placeholder
 }
 
 type verb int
@@ -33,7 +32,7 @@ const (
 
 // NewUpdate returns an update of the record with that key.
 func NewUpdate(key Item) *Write {
-	return &Write{key: key, names: map[string]string{}, values: Item{}, seen: map[string]string{}}
+	return &Write{key: key, names: map[string]string{}, values: Item{}}
 }
 
 // NewDelete returns a delete of the record with that key.
@@ -53,17 +52,19 @@ func NewCheck(key Item) *Write {
 
 // Name returns the placeholder of an attribute name.
 func (w *Write) Name(name string) string {
-	if p, ok := w.seen[name]; ok {
-		return p
+	for p, named := range w.names {
+		if named == name {
+			return p
+		}
 	}
-	p := fmt.Sprintf("#%d", len(w.names))
-	w.names[p], w.seen[name] = name, p
+	p := "#" + strconv.Itoa(len(w.names))
+	w.names[p] = name
 	return p
 }
 
 // Value returns a placeholder for v.
 func (w *Write) Value(v types.AttributeValue) string {
-	p := fmt.Sprintf(":%d", len(w.values))
+	p := ":" + strconv.Itoa(len(w.values))
 	w.values[p] = v
 	return p
 }
@@ -91,10 +92,22 @@ func (w *Write) Path(names ...string) string {
 
 // SetPath sets the attribute at a path to an operand of an update expression. The
 // map around it must exist.
-func (w *Write) SetPath(path, operand string) { w.set = append(w.set, path+" = "+operand) }
+func (w *Write) SetPath(path, operand string) { add(&w.set, "SET ", path, " = ", operand) }
 
 // RemovePath removes the attribute at a path. The map around it must exist.
-func (w *Write) RemovePath(path string) { w.remove = append(w.remove, path) }
+func (w *Write) RemovePath(path string) { add(&w.remove, "REMOVE ", path) }
+
+// add adds an action to a clause of an update expression.
+func add(clause *strings.Builder, keyword string, action ...string) {
+	if clause.Len() == 0 {
+		clause.WriteString(keyword)
+	} else {
+		clause.WriteString(", ")
+	}
+	for _, part := range action {
+		clause.WriteString(part)
+	}
+}
 
 // Where sets the condition.
 func (w *Write) Where(condition string) { w.condition = condition }
@@ -104,7 +117,8 @@ func (w *Write) Where(condition string) { w.condition = condition }
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
 		// This never holds for an attribute of any type, even in a damaged record.
-		return fmt.Sprintf("attribute_exists(%[1]s) AND attribute_not_exists(%[1]s)", w.Name(name))
+		n := w.Name(name)
+		return "attribute_exists(" + n + ") AND attribute_not_exists(" + n + ")"
 	}
 	return w.PathIn(w.Name(name), values)
 }
@@ -126,17 +140,7 @@ func (w *Write) IsDelete() bool { return w.verb == remove }
 func (w *Write) Key() Item { return w.key }
 
 func (w *Write) expression() *string {
-	var b strings.Builder
-	if len(w.set) > 0 {
-		b.WriteString("SET " + strings.Join(w.set, ", "))
-	}
-	if len(w.remove) > 0 {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString("REMOVE " + strings.Join(w.remove, ", "))
-	}
-	return aws.String(b.String())
+	return aws.String(strings.TrimSpace(w.set.String() + " " + w.remove.String()))
 }
 
 // UpdateItem returns the request. Its answer contains the new item or, if the

@@ -56,8 +56,7 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 // start again from the clock. That is higher than all earlier tokens, unless the
 // clocks of two clients differ by more than the age of the record.
 func setToken(w *protocol.Write, g protocol.Grant) {
-	w.SetTo(attrToken, fmt.Sprintf("if_not_exists(%s, %s) + %s",
-		w.Name(attrToken), w.Value(number(g.Now.UnixMicro())), w.Value(number(1))))
+	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(g.Now.UnixMicro()))+") + "+w.Value(number(1)))
 }
 
 // whereGrantable sets the condition of a grant: there is no record, or one of the
@@ -82,7 +81,7 @@ func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free 
 
 // tokenInRange returns the condition that the token can be increased by one.
 func tokenInRange(w *protocol.Write) string {
-	return fmt.Sprintf("%s BETWEEN %s AND %s", w.Name(attrToken), w.Value(number(0)), w.Value(number(maxToken)))
+	return w.Name(attrToken) + " BETWEEN " + w.Value(number(0)) + " AND " + w.Value(number(maxToken))
 }
 
 // isGrant returns the condition that the record shows the grant of a hold. It
@@ -97,6 +96,9 @@ func isGrant(w *protocol.Write, h protocol.Hold) string {
 
 // setAttributes writes the caller's attributes.
 func setAttributes(w *protocol.Write, c protocol.Changes) {
+	if len(c.Attributes) == 0 {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Attributes)) {
 		if v := c.Attributes[name]; v == nil {
 			w.Remove(name)

@@ -66,7 +66,7 @@ func (p versioned) Grant(g protocol.Grant) *protocol.Write {
 	p.setGrant(w, g)
 	var released, takeable string
 	if p.released != "" {
-		released = fmt.Sprintf("%s = %s", w.Name(p.released), w.Text("1"))
+		released = w.Name(p.released) + " = " + w.Text("1")
 	}
 	versions := slices.Clone(g.Takeable)
 	for _, dead := range g.Dead {

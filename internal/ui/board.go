@@ -1,0 +1,237 @@
+package ui
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// mostGone is how many keys without a record are remembered for their history.
+const mostGone = 10_000
+
+// mostBroken is how many breaks through this page are remembered until a look shows
+// what has come of them.
+const mostBroken = 1000
+
+// board is what is known of all keys. It is not safe for concurrent use.
+type board struct {
+	proto protocol.Protocol
+	rules rules
+
+	entries map[protocol.Key]*entry
+	lastID  int
+	whole   bool                       // the table has been read to its end once
+	under   map[string]map[*entry]bool // locks by the session that is renewed in their place
+	missing map[string]time.Time       // sessions without a row, and since when
+	changed map[*entry]bool            // since they were told of last
+	gone    []*entry                   // oldest first
+	broken  map[brokenGrant]string     // through this page, until a look shows it: reasons
+	order   []brokenGrant              // of broken, oldest first
+}
+
+// brokenGrant names a grant of a key.
+type brokenGrant struct {
+	key   protocol.Key
+	grant string
+}
+
+// entry is what is known of one key.
+type entry struct {
+	id      int
+	lock    Lock
+	history History
+	told    rowView // what the pages know
+	toldOf  bool
+}
+
+func newBoard(proto protocol.Protocol, by rules) *board {
+	return &board{
+		proto: proto, rules: by, entries: map[protocol.Key]*entry{}, changed: map[*entry]bool{},
+		under: map[string]map[*entry]bool{}, missing: map[string]time.Time{}, broken: map[brokenGrant]string{},
+	}
+}
+
+// see enters what a look at an item has shown.
+func (b *board) see(item protocol.Item, look Look) {
+	found := read(b.proto, item, look.Answered)
+	e := b.entries[found.Key]
+	var before *Lock
+	if e == nil {
+		b.lastID++
+		e = &entry{id: b.lastID}
+		b.entries[found.Key] = e
+	} else {
+		if look.Answered.Before(e.lock.Look.Asked) {
+			return // a later look has been entered
+		}
+		before = &e.lock
+	}
+	b.forget(e)
+	now, events := observe(before, found, look, b.rules, !b.whole, b.wasBroken(found.Key))
+	b.enter(e, now, events)
+	if found.Kind == KindSession {
+		b.judge(sessionOf(found.Key), look)
+	}
+	for _, h := range now.Holders {
+		if id := h.Record.Session; id != "" && found.Kind == KindLock {
+			b.judge(id, look)
+		}
+	}
+}
+
+// seeNone enters that a look has shown no item.
+func (b *board) seeNone(key protocol.Key, look Look) {
+	e := b.entries[key]
+	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
+		return
+	}
+	b.forget(e)
+	now, events := vanished(e.lock, look, b.wasBroken(key))
+	b.enter(e, now, events)
+	b.gone = append(b.gone, e)
+	if len(b.gone) > mostGone {
+		if old := b.gone[0]; old.lock.Gone {
+			delete(b.entries, old.lock.Key)
+		}
+		b.gone = b.gone[1:]
+	}
+	if now.Kind == KindSession {
+		b.judge(sessionOf(key), look)
+	}
+}
+
+func (b *board) enter(e *entry, now Lock, events []Event) {
+	e.lock = now
+	e.history.add(now, events)
+	b.changed[e] = true
+	for _, h := range now.Holders {
+		if id := h.Record.Session; id != "" && now.Kind == KindLock {
+			if b.under[id] == nil {
+				b.under[id] = map[*entry]bool{}
+			}
+			b.under[id][e] = true
+		}
+	}
+}
+
+// forget takes an entry from the locks of its sessions.
+func (b *board) forget(e *entry) {
+	for _, h := range e.lock.Holders {
+		id := h.Record.Session
+		delete(b.under[id], e)
+		if len(b.under[id]) == 0 {
+			delete(b.under, id)
+		}
+	}
+}
+
+// finish enters that the table has been read to its end. What no look has shown since
+// it began is gone.
+func (b *board) finish(pass Look) {
+	b.whole = true
+	for key, e := range b.entries {
+		if !e.lock.Gone && e.lock.Look.Asked.Before(pass.Asked) {
+			b.seeNone(key, pass)
+		}
+	}
+	for id := range b.under {
+		b.judge(id, pass)
+	}
+}
+
+// judge says of the locks under a session whether their holder lives.
+func (b *board) judge(id string, look Look) {
+	sharing, ok := b.proto.(protocol.Sharing)
+	if !ok {
+		return
+	}
+	var row *Lock
+	if e := b.entries[sharing.SessionKey(id)]; e != nil && !e.lock.Gone && e.lock.Kind == KindSession {
+		row = &e.lock
+		delete(b.missing, id)
+	} else if !b.whole {
+		return // it may be on a page that has not been read yet
+	} else if _, known := b.missing[id]; !known {
+		b.missing[id] = look.Answered
+	}
+	for e := range b.under[id] {
+		for i := range e.lock.Holders {
+			h := &e.lock.Holders[i]
+			if h.Record.Session != id {
+				continue
+			}
+			was := h.Beat.Dead
+			h.Beat = h.Beat.under(row, b.missing[id], look)
+			if h.Beat.Dead == was {
+				continue
+			}
+			c := change{at: look.Answered}
+			if was {
+				c.add(EventBack, *h)
+			} else {
+				c.add(EventDeath, *h)
+			}
+			e.history.add(e.lock, c.events)
+			b.changed[e] = true
+		}
+	}
+}
+
+// due returns keys whose holder's lease ends before now as it was seen last, so that
+// it is worth a look of its own.
+func (b *board) due(now time.Time, most int) []protocol.Key {
+	var keys []protocol.Key
+	for key, e := range b.entries {
+		for _, h := range e.lock.Holders {
+			own := h.Record.Session == "" || e.lock.Kind == KindSession
+			if own && !h.Beat.Dead && !now.Before(h.Beat.Until) && e.lock.Look.Asked.Before(h.Beat.Until) {
+				keys = append(keys, key)
+				break
+			}
+		}
+		if len(keys) == most {
+			break
+		}
+	}
+	return keys
+}
+
+// willBreak remembers why a grant is about to be broken.
+func (b *board) willBreak(g brokenGrant, reason string) {
+	if _, known := b.broken[g]; !known {
+		b.order = append(b.order, g)
+	}
+	b.broken[g] = reason
+	if len(b.order) > mostBroken {
+		b.wontBreak(b.order[0])
+	}
+}
+
+// wontBreak forgets a break that did not happen, or that has been seen.
+func (b *board) wontBreak(g brokenGrant) {
+	delete(b.broken, g)
+	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
+}
+
+// wasBroken returns what says whether a grant of key was broken through this page, once.
+func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
+	return func(grant string) (string, bool) {
+		g := brokenGrant{key, grant}
+		reason, ok := b.broken[g]
+		if ok {
+			b.wontBreak(g)
+		}
+		return reason, ok
+	}
+}
+
+// sessionOf is the id in the key of a session's row.
+func sessionOf(key protocol.Key) string {
+	for i := len(key.Partition) - 1; i >= 0; i-- {
+		if key.Partition[i] == '/' {
+			return key.Partition[i+1:]
+		}
+	}
+	return key.Partition
+}

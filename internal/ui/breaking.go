@@ -1,0 +1,141 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// longestReason bounds the reason of a break, in characters.
+const longestReason = 200
+
+// shownGrant is a grant as the break dialog shows it and gives it back.
+type shownGrant struct {
+	Key     string `json:"key"`
+	Sort    string `json:"sort,omitempty"`
+	Grant   string `json:"grant"`
+	Version string `json:"version"`
+	Dead    bool   `json:"dead,omitempty"` // shown as dead: one that renews meanwhile is not broken
+}
+
+// breakRequest is what the dialog sends.
+type breakRequest struct {
+	shownGrant
+	Typed  string `json:"typed"` // the key, once more
+	Reason string `json:"reason"`
+}
+
+// outcome is what has come of a break.
+type outcome struct {
+	Outcome string          `json:"outcome"` // broken, changed, unknown, refused, failed
+	Message string          `json:"message,omitempty"`
+	Record  json.RawMessage `json:"record,omitempty"` // changed: as it is now
+}
+
+// check says what is wrong with a request; "": nothing.
+func (b breakRequest) check() string {
+	switch {
+	case b.Key == "" || b.Grant == "" || b.Version == "":
+		return "The request names no grant."
+	case b.Typed != b.Key:
+		return "The key that was typed is another one."
+	case len([]rune(b.Reason)) > longestReason:
+		return fmt.Sprintf("The reason is longer than %d characters.", longestReason)
+	case strings.ContainsFunc(b.Reason, unicode.IsControl):
+		return "The reason must be one line."
+	}
+	return ""
+}
+
+// grantIn tells a grant of a record as the public API returns it from the next, as
+// grantOf does.
+func grantIn(r leasehold.Record, by rules) string {
+	if by.clocked {
+		return cmp.Or(r.Grant, r.Version)
+	}
+	return cmp.Or(r.Grant, r.Owner)
+}
+
+// current returns the record of the grant that was shown. changed: it is not there any
+// more, and now is what is.
+func current(all []leasehold.Record, shown shownGrant, by rules) (r leasehold.Record, changed bool) {
+	for _, r := range all {
+		if !r.Released && grantIn(r, by) == shown.Grant {
+			return r, shown.Dead && r.Version != shown.Version
+		}
+	}
+	return all[0], true
+}
+
+// breakGrant is the route of a break.
+func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
+	var asked breakRequest
+	if !decode(w, r, &asked) {
+		return
+	}
+	if !s.cfg.AllowBreak {
+		answer(w, http.StatusForbidden, outcome{Outcome: "refused", Message: "This page is for looking: start leasehold ui with --allow-break to break grants."})
+		return
+	}
+	if problem := asked.check(); problem != "" {
+		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: problem})
+		return
+	}
+	// Not by the request's context: who closes the page has asked for it all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
+	defer cancel()
+	status, out := s.tryBreak(ctx, asked)
+	answer(w, status, out)
+}
+
+func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome) {
+	key := protocol.Key{Partition: asked.Key, Sort: asked.Sort}
+	by := s.scan.board.rules // never changes
+	all, err := s.cfg.Source.Records(ctx, key)
+	if err != nil {
+		return s.broke(asked, leasehold.Record{}, err)
+	}
+	r, changed := current(all, asked.shownGrant, by)
+	if changed {
+		return s.broke(asked, r, &leasehold.ChangedError{Now: r})
+	}
+	s.scan.mu.Lock()
+	s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)
+	s.scan.mu.Unlock()
+	err = s.cfg.Source.Break(ctx, r, asked.Dead)
+	if err != nil && !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		s.scan.mu.Lock()
+		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})
+		s.scan.mu.Unlock()
+	}
+	// So that every page shows it at once.
+	_ = s.scan.lookAt(ctx, key)
+	return s.broke(asked, r, err)
+}
+
+// broke says what has come of a break, to the page and to whoever started the server.
+func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, outcome) {
+	var changed *leasehold.ChangedError
+	switch {
+	case err == nil:
+		s.cfg.Broke(r, asked.Reason)
+		return http.StatusOK, outcome{Outcome: "broken", Message: "The grant is broken: the key is free. Its holder learns of it at its next renewal; until then only fenced writes are safe."}
+	case errors.Is(err, leasehold.ErrUnknownOutcome):
+		s.cfg.Broke(r, asked.Reason)
+		return http.StatusGatewayTimeout, outcome{Outcome: "unknown", Message: "Nobody knows whether the grant is broken: " + s.cfg.Explain(err)}
+	case errors.As(err, &changed):
+		now, _ := json.Marshal(changed.Now)
+		return http.StatusConflict, outcome{Outcome: "changed", Record: now, Message: "Nothing was broken: the key was released, renewed or granted again since you looked. Look again."}
+	case errors.Is(err, leasehold.ErrNotFound):
+		return http.StatusConflict, outcome{Outcome: "changed", Message: "Nothing was broken: the key has no record any more."}
+	}
+	return http.StatusBadGateway, outcome{Outcome: "failed", Message: s.cfg.Explain(err)}
+}

@@ -1,0 +1,111 @@
+package ui
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Kind is what an item of a lock table is.
+type Kind string
+
+// Values of Kind.
+const (
+	KindLock      Kind = "lock"
+	KindReadWrite Kind = "rw"
+	KindSemaphore Kind = "semaphore" // the row that says how many permits there are
+	KindSession   Kind = "session"   // the row that is renewed for all locks of a client
+	KindDamaged   Kind = "damaged"   // not a lock, and nothing else that is known
+)
+
+// Found is what one item is.
+type Found struct {
+	Key     protocol.Key
+	Kind    Kind
+	Holders []protocol.Record // none: the key is free
+	Free    protocol.Record   // the record that is kept of a free key
+	Intent  *protocol.Record  // the writer that waits for a read/write lock
+	Permits protocol.Permits  // of a semaphore
+	Problem string            // why the item is damaged
+}
+
+// read says what an item is. Now is for read/write locks alone: a writer that lets
+// readers go first does so until a time.
+func read(proto protocol.Protocol, item protocol.Item, now time.Time) Found {
+	key := proto.Schema().KeyOf(item)
+	if sharing, ok := proto.(protocol.Sharing); ok && sharing.IsSessionKey(key) {
+		r, err := sharing.Session().Decode(item)
+		return foundOne(KindSession, key, r, err)
+	}
+	if counting, ok := proto.(protocol.Counting); ok {
+		if rows := counting.PermitRows(); rows != nil {
+			if p, err := rows.Decode(item); err == nil {
+				return Found{Key: key, Kind: KindSemaphore, Permits: p}
+			}
+		}
+	}
+	rw, ok := proto.(protocol.ReadWriting)
+	if !ok || !protocol.IsReadWrite(item) {
+		r, err := proto.Decode(item)
+		return foundOne(KindLock, key, r, err)
+	}
+	entries, err := rw.Entries(item)
+	if err != nil {
+		return damaged(key, err)
+	}
+	f := Found{Key: key, Kind: KindReadWrite}
+	for _, e := range entries {
+		if e.Released {
+			f.Free = e
+		} else {
+			f.Holders = append(f.Holders, e)
+		}
+	}
+	if by, err := rw.ReadWrite(protocol.ModeRead, true).Blockers(item, now); err == nil {
+		for _, b := range by.By {
+			if b.Mode == protocol.ModeIntent {
+				f.Intent = &b
+			}
+		}
+	}
+	return f
+}
+
+func foundOne(kind Kind, key protocol.Key, r protocol.Record, err error) Found {
+	switch {
+	case err != nil:
+		return damaged(key, err)
+	case r.Released:
+		return Found{Key: key, Kind: kind, Free: r}
+	}
+	return Found{Key: key, Kind: kind, Holders: []protocol.Record{r}}
+}
+
+func damaged(key protocol.Key, err error) Found {
+	f := Found{Key: key, Kind: KindDamaged, Problem: err.Error()}
+	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
+		f.Problem = "attribute " + d.Attribute + " " + d.Problem
+	}
+	return f
+}
+
+// permitOf returns the semaphore of which key may be a permit, and the permit's
+// number. Whether there is such a semaphore, its row says.
+func permitOf(proto protocol.Protocol, key protocol.Key) (semaphore protocol.Key, permit int, ok bool) {
+	counting, ok := proto.(protocol.Counting)
+	if !ok || counting.PermitRows() == nil {
+		return protocol.Key{}, 0, false
+	}
+	i := strings.LastIndexByte(key.Partition, '/')
+	if i <= 0 {
+		return protocol.Key{}, 0, false
+	}
+	n, err := strconv.Atoi(key.Partition[i+1:])
+	if err != nil || n < 0 || n >= protocol.MostPermits || counting.PermitKey(key.Partition[:i], n) != key {
+		return protocol.Key{}, 0, false
+	}
+	return counting.PermitRows().Key(key.Partition[:i]), n, true
+}

@@ -1,0 +1,106 @@
+package ui
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Bounds of what is remembered of one key: the newest.
+const (
+	mostSpans  = 200
+	mostEvents = 500
+	mostBeats  = 120 // renewals of one grant, by time
+)
+
+// Span is one grant of a key, from its first sight to its end.
+type Span struct {
+	Grant    string
+	Owner    string
+	Token    int64
+	Mode     protocol.Mode
+	Value    string    // its data as text: what a leader shows
+	From, To time.Time // To is zero while it lasts
+	Began    EventKind
+	Ended    EventKind
+	Before   string // the grant that it was taken over or handed on from
+	DiedAt   time.Time
+	Renewals int
+	Beats    []time.Time // the newest renewals
+}
+
+// History is what is remembered of a key since this server started.
+type History struct {
+	Spans  []Span
+	Events []Event
+}
+
+// add enters what a look has shown.
+func (h *History) add(now Lock, events []Event) {
+	for _, e := range events {
+		h.Events = append(h.Events, e)
+		switch e.Kind {
+		case EventSeen, EventGrant:
+			h.begin(e, "")
+		case EventTakeover, EventHandOver:
+			h.end(e.From.Grant, e.Kind, e.At)
+			h.begin(e, e.From.Grant)
+		case EventDeath:
+			if s := h.span(e.Grant); s != nil {
+				s.DiedAt = e.At
+			}
+		case EventBack:
+			if s := h.span(e.Grant); s != nil {
+				s.DiedAt = time.Time{}
+			}
+		case EventRelease, EventFreed, EventBreak, EventDeletion:
+			h.end(e.Grant, e.Kind, e.At)
+		case EventDamage:
+			for i := range h.Spans {
+				h.end(h.Spans[i].Grant, e.Kind, e.At)
+			}
+		}
+	}
+	for _, holder := range now.Holders {
+		s := h.span(holder.Grant)
+		if s == nil {
+			continue
+		}
+		if holder.Beat.Renewals > s.Renewals {
+			s.Renewals = holder.Beat.Renewals
+			s.Beats = newest(append(s.Beats, holder.Beat.Since), mostBeats)
+		}
+		s.Value = textOf(holder.Record.Data)
+	}
+	h.Spans, h.Events = newest(h.Spans, mostSpans), newest(h.Events, mostEvents)
+}
+
+func (h *History) begin(e Event, before string) {
+	h.Spans = append(h.Spans, Span{
+		Grant: e.Grant, Owner: e.Owner, Token: e.Token, Mode: e.Mode, From: e.At, Began: e.Kind, Before: before,
+	})
+}
+
+func (h *History) end(grant string, how EventKind, at time.Time) {
+	if s := h.span(grant); s != nil {
+		s.To, s.Ended = at, how
+	}
+}
+
+// span returns the grant's span that lasts, nil if there is none.
+func (h *History) span(grant string) *Span {
+	for i := len(h.Spans) - 1; i >= 0; i-- {
+		if s := &h.Spans[i]; s.Grant == grant && s.To.IsZero() {
+			return s
+		}
+	}
+	return nil
+}
+
+// newest drops all but the last n, and what they occupied once that is as much again.
+func newest[T any](all []T, n int) []T {
+	if len(all) <= n {
+		return all
+	}
+	return append([]T(nil), all[len(all)-n:]...)
+}

@@ -1,0 +1,206 @@
+package ui
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Holder is who holds a lock, as seen.
+type Holder struct {
+	Record protocol.Record // as stored at the last look
+	Grant  string          // tells it from the next
+	Seen   time.Time       // the first sight of the grant
+	Beat   Beat
+}
+
+// Lock is a key as seen at the last look.
+type Lock struct {
+	Found
+	Holders []Holder // in the place of the records found
+	Look    Look
+	Gone    bool // there is no record
+}
+
+// EventKind is what has happened to a key.
+type EventKind string
+
+// Values of EventKind.
+const (
+	EventSeen     EventKind = "seen"     // held when first looked at
+	EventGrant    EventKind = "grant"    // of a free key, or nobody saw from whom
+	EventHandOver EventKind = "handover" // to another goroutine or command of the same owner
+	EventTakeover EventKind = "takeover" // from a holder whose lease had run out
+	EventDeath    EventKind = "death"    // its lease has run out
+	EventBack     EventKind = "back"     // it was dead and renewed after all
+	EventRelease  EventKind = "release"
+	EventFreed    EventKind = "freed" // a dead holder's record was freed, by a break as a rule
+	EventBreak    EventKind = "break" // through this page
+	EventDeletion EventKind = "deletion"
+	EventDamage   EventKind = "damage"
+	EventRepair   EventKind = "repair"
+	EventIntent   EventKind = "intent" // a writer waits for the readers
+)
+
+// Event is one thing that has happened to a key, as far as looks can tell: what comes
+// and goes between two of them is not seen.
+type Event struct {
+	At     time.Time
+	Kind   EventKind
+	Grant  string
+	Owner  string
+	Token  int64
+	Mode   protocol.Mode
+	From   *Holder // of a takeover or hand-over: who had it before
+	Reason string  // of a break; of damage: the problem
+}
+
+// grantOf tells a grant from the next of its key. Grants of other libraries have no
+// id. Their owner stays the same while they renew; in layouts by the clock, where
+// records of others are not renewed, the version does.
+func grantOf(r protocol.Record, by rules) string {
+	if by.clocked {
+		return cmp.Or(r.Grant, r.Version)
+	}
+	return cmp.Or(r.Grant, r.Owner)
+}
+
+// observe is what a look at a key shows, and what has happened since the look before.
+// before is nil at the first look. first: the table has not been read whole yet, so
+// that nothing is known to be new. broken says why a grant was broken through this
+// page.
+func observe(before *Lock, found Found, look Look, by rules, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
+	now := Lock{Found: found, Look: look}
+	now.Found.Holders = nil
+	old := map[string]Holder{}
+	if before != nil {
+		for _, h := range before.Holders {
+			old[h.Grant] = h
+		}
+	}
+	c := &change{at: look.Answered, broken: broken}
+	var began []Holder
+	for _, r := range found.Holders {
+		grant := grantOf(r, by)
+		h, stayed := old[grant]
+		wasDead := h.Beat.Dead
+		h.Record, h.Grant = r, grant
+		if !stayed {
+			h.Seen = look.Answered
+		}
+		h.Beat = h.Beat.next(r, by, look)
+		if found.Kind == KindLock && r.Session != "" {
+			h.Beat.Dead = wasDead // its session says so, not its record
+		}
+		delete(old, grant)
+		now.Holders = append(now.Holders, h)
+		switch {
+		case !stayed:
+			began = append(began, h)
+		case h.Beat.Dead && !wasDead:
+			c.add(EventDeath, h)
+		case wasDead && !h.Beat.Dead:
+			c.add(EventBack, h)
+		}
+	}
+	var ended []Holder
+	if before != nil {
+		for _, h := range before.Holders {
+			if _, gone := old[h.Grant]; gone {
+				ended = append(ended, h)
+			}
+		}
+	}
+	c.successions(before, now, ended, began, first)
+	c.conditions(before, now)
+	return now, c.events
+}
+
+// vanished is what it means that there is no record any more.
+func vanished(before Lock, look Look, broken func(string) (string, bool)) (Lock, []Event) {
+	now := Lock{Found: Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
+	c := &change{at: look.Answered, broken: broken}
+	for _, h := range before.Holders {
+		if !c.byBreak(h) {
+			c.add(EventDeletion, h)
+		}
+	}
+	if len(before.Holders) == 0 {
+		c.events = append(c.events, Event{At: c.at, Kind: EventDeletion})
+	}
+	return now, c.events
+}
+
+// change collects what has happened to a key between two looks.
+type change struct {
+	at     time.Time
+	broken func(grant string) (reason string, ok bool)
+	events []Event
+}
+
+func (c *change) add(kind EventKind, h Holder) *Event {
+	c.events = append(c.events, Event{
+		At: c.at, Kind: kind, Grant: h.Grant, Owner: h.Record.Owner, Token: h.Record.Token, Mode: h.Record.Mode,
+	})
+	return &c.events[len(c.events)-1]
+}
+
+func (c *change) byBreak(h Holder) bool {
+	reason, ok := c.broken(h.Grant)
+	if ok {
+		c.add(EventBreak, h).Reason = reason
+	}
+	return ok
+}
+
+// successions says how grants ended and others began. What ended and what began
+// between the same two looks may belong together: a lease that had run out was taken
+// over; a grant that the same owner has again was handed over. Otherwise the key was
+// free in between, and nobody saw it.
+func (c *change) successions(before *Lock, now Lock, ended, began []Holder, first bool) {
+	var takenFrom, handedBy *Holder
+	for _, h := range ended {
+		lapsed := !c.at.Before(h.Beat.Until) || h.Beat.Dead
+		switch {
+		case c.byBreak(h):
+		case len(began) > 0 && lapsed:
+			takenFrom = &h // said with the grant
+		case len(began) == 1 && now.Kind == KindLock && h.Record.Owner != "" && h.Record.Owner == began[0].Record.Owner:
+			handedBy = &h
+		case h.Beat.Dead && len(began) == 0 && now.Kind != KindDamaged:
+			c.add(EventFreed, h)
+		case now.Kind != KindDamaged:
+			c.add(EventRelease, h)
+		}
+	}
+	for _, h := range began {
+		switch {
+		case takenFrom != nil:
+			c.add(EventTakeover, h).From = takenFrom
+		case handedBy != nil:
+			c.add(EventHandOver, h).From = handedBy
+		case before == nil && first:
+			c.add(EventSeen, h)
+		default:
+			c.add(EventGrant, h)
+		}
+		if h.Beat.Dead {
+			c.add(EventDeath, h)
+		}
+	}
+}
+
+// conditions says what has become of the record apart from its holders.
+func (c *change) conditions(before *Lock, now Lock) {
+	was := before != nil && before.Kind == KindDamaged
+	switch {
+	case now.Kind == KindDamaged && !was:
+		c.events = append(c.events, Event{At: c.at, Kind: EventDamage, Reason: now.Problem})
+	case was && now.Kind != KindDamaged:
+		c.events = append(c.events, Event{At: c.at, Kind: EventRepair})
+	}
+	if now.Intent != nil && (before == nil || before.Intent == nil || before.Intent.Grant != now.Intent.Grant) {
+		c.add(EventIntent, Holder{Record: *now.Intent, Grant: now.Intent.Grant})
+	}
+}

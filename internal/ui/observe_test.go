@@ -1,0 +1,260 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+const lease = 10 * time.Second
+
+// start is when the first look of these tests was answered.
+var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
+
+func at(d time.Duration) Look {
+	return Look{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
+}
+
+func grant(id, owner, version string, token int64) protocol.Record {
+	return protocol.Record{Grant: id, Owner: owner, Version: version, Token: token, Lease: lease}
+}
+
+func held(r ...protocol.Record) Found {
+	return Found{Key: protocol.Key{Partition: "k"}, Kind: KindLock, Holders: r}
+}
+
+func readWrite(r ...protocol.Record) Found {
+	f := held(r...)
+	f.Kind = KindReadWrite
+	return f
+}
+
+func free() Found {
+	return Found{Key: protocol.Key{Partition: "k"}, Kind: KindLock, Free: protocol.Record{Released: true}}
+}
+
+func nobodyBroke(string) (string, bool) { return "", false }
+
+// kinds is what happened, as one line.
+func kinds(events []Event) string {
+	var all []string
+	for _, e := range events {
+		s := string(e.Kind)
+		if e.Grant != "" {
+			s += " " + e.Grant
+		}
+		if e.From != nil {
+			s += " from " + e.From.Grant
+		}
+		if e.Reason != "" {
+			s += ": " + e.Reason
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestWhatAChangeOfARecordMeans(t *testing.T) {
+	type sight struct {
+		after time.Duration
+		found Found
+		want  string
+	}
+	a, a2, b := grant("a", "host/1", "v1", 1), grant("a", "host/1", "v2", 1), grant("b", "host/2", "v3", 2)
+	mine := grant("c", "host/1", "v4", 2)
+	reader := func(id, version string) protocol.Record {
+		r := grant(id, "reader-"+id, version, 5)
+		r.Mode = protocol.ModeRead
+		return r
+	}
+	waits := readWrite(reader("r1", "v1"))
+	waits.Intent = &protocol.Record{Grant: "w", Owner: "writer", Mode: protocol.ModeIntent}
+	bad := Found{Key: protocol.Key{Partition: "k"}, Kind: KindDamaged, Problem: "attribute lease is missing"}
+	for name, looks := range map[string][]sight{
+		"held when first seen":            {{0, held(a), "seen a"}},
+		"renewed":                         {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
+		"released":                        {{0, held(a), "seen a"}, {time.Second, free(), "release a"}},
+		"granted again by another":        {{0, held(a), "seen a"}, {time.Second, free(), "release a"}, {time.Second, held(b), "grant b"}},
+		"changed hands between two looks": {{0, held(a), "seen a"}, {time.Second, held(b), "release a; grant b"}},
+		"handed over":                     {{0, held(a), "seen a"}, {time.Second, held(mine), "handover c from a"}},
+		"died and was taken over":         {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(b), "takeover b from a"}},
+		"taken over before it was seen":   {{0, held(a), "seen a"}, {lease + time.Second, held(b), "takeover b from a"}},
+		"renewed after all":               {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(a2), "back a"}},
+		"a dead holder's record is freed": {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, free(), "freed a"}},
+		"damaged, and mended":             {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
+		"a reader comes, another goes": {
+			{0, readWrite(reader("r1", "v1")), "seen r1"},
+			{time.Second, readWrite(reader("r1", "v1"), reader("r2", "v2")), "grant r2"},
+			{time.Second, readWrite(reader("r2", "v2")), "release r1"},
+		},
+		"a dead reader is swept by a writer": {
+			{0, readWrite(reader("r1", "v1")), "seen r1"},
+			{lease + time.Second, readWrite(b), "takeover b from r1"},
+		},
+		"a writer waits": {{0, readWrite(reader("r1", "v1")), "seen r1"}, {time.Second, waits, "intent w"}, {time.Second, waits, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before *Lock
+			var when time.Duration
+			for i, s := range looks {
+				when += s.after
+				now, events := observe(before, s.found, at(when), rules{}, true, nobodyBroke)
+				if got := kinds(events); got != s.want {
+					t.Errorf("look %d: %q, want %q", i, got, s.want)
+				}
+				before = &now
+			}
+		})
+	}
+}
+
+func TestAKeyThatIsFirstSeenLaterWasGrantedInBetween(t *testing.T) {
+	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), rules{}, false, nobodyBroke)
+	if got := kinds(events); got != "grant a" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestABreakThroughThePageIsSaidWithItsReason(t *testing.T) {
+	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
+	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), rules{}, true, broke)
+	if _, events := observe(&before, free(), at(time.Second), rules{}, false, broke); kinds(events) != "break a: stuck since noon" {
+		t.Errorf("%q", kinds(events))
+	}
+	if _, events := vanished(before, at(time.Second), broke); kinds(events) != "break a: stuck since noon" {
+		t.Errorf("without a record: %q", kinds(events))
+	}
+	if _, events := vanished(before, at(time.Second), nobodyBroke); kinds(events) != "deletion a" {
+		t.Errorf("deleted: %q", kinds(events))
+	}
+}
+
+func TestAHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
+	r := grant("a", "host/1", "v1", 1)
+	first := Beat{}.next(r, rules{}, at(0))
+	seen := at(0).Answered
+	for _, c := range []struct {
+		look Look
+		dead bool
+	}{
+		{Look{seen.Add(lease - 1), seen.Add(lease + time.Second)}, false}, // it may have been renewed while the answer was under way
+		{Look{seen.Add(lease), seen.Add(lease + time.Second)}, true},
+	} {
+		if b := first.next(r, rules{}, c.look); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {
+			t.Errorf("asked %v after the first sight: dead %v, until %v", c.look.Asked.Sub(seen), b.Dead, b.Until.Sub(seen))
+		}
+	}
+	r.Version = "v2"
+	if b := first.next(r, rules{}, at(9*time.Second)); b.Until != at(19*time.Second).Answered || b.Renewals != 1 {
+		t.Errorf("renewed: until %v, %d renewals", b.Until, b.Renewals)
+	}
+}
+
+func TestWhereRecordsSayWhenTheyExpireThatTimeCounts(t *testing.T) {
+	by := rules{clocked: true, late: 3 * time.Second}
+	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
+	end := start.Add(lease + by.late)
+	b := Beat{}.next(r, by, at(time.Second))
+	if b.Dead || !b.Until.Equal(end) || b.Lease != lease+by.late {
+		t.Errorf("dead %v, until %v, lease %v", b.Dead, b.Until, b.Lease)
+	}
+	if b = b.next(r, by, Look{Asked: end, Answered: end}); !b.Dead {
+		t.Error("alive after it has expired by every clock")
+	}
+}
+
+func TestHowALockStands(t *testing.T) {
+	l := func(kind Kind, beats ...Beat) Lock {
+		lock := Lock{Found: Found{Kind: kind}}
+		for _, b := range beats {
+			lock.Holders = append(lock.Holders, Holder{Beat: b})
+		}
+		return lock
+	}
+	full := Beat{Until: start.Add(lease), Lease: lease}
+	low := Beat{Until: start.Add(3 * time.Second), Lease: lease}
+	gone := Beat{Until: start, Lease: lease, Dead: true}
+	due := Beat{Until: start.Add(-time.Second), Lease: lease} // not looked at since
+	for name, c := range map[string]struct {
+		lock Lock
+		want State
+	}{
+		"just renewed":                           {l(KindLock, full), Held},
+		"less than a third left":                 {l(KindLock, low), Expiring},
+		"due, and nobody has looked since":       {l(KindLock, due), Expiring},
+		"seen dead":                              {l(KindLock, gone), Dead},
+		"one reader lives":                       {l(KindReadWrite, gone, full), Held},
+		"the last reader that lives is expiring": {l(KindReadWrite, gone, low), Expiring},
+		"free":                                   {l(KindLock), Released},
+		"damaged":                                {l(KindDamaged), Damaged},
+	} {
+		if got := stateAt(c.lock, start); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
+	beat := Beat{Version: "touch", Until: start.Add(time.Hour)}
+	row := &Lock{Holders: []Holder{{Beat: Beat{Until: start.Add(lease), Lease: lease}}}, Look: at(0)}
+	if b := beat.under(row, time.Time{}, at(0)); b.Dead || b.Lease != lease || !b.Until.Equal(start.Add(lease)) {
+		t.Errorf("the session lives: %+v", b)
+	}
+	row.Holders[0].Beat.Dead = true
+	if b := beat.under(row, time.Time{}, at(0)); !b.Dead {
+		t.Error("the session is dead, the lock is not")
+	}
+	row.Holders = nil
+	if b := beat.under(row, time.Time{}, at(0)); !b.Dead {
+		t.Error("the session has ended, the lock has not")
+	}
+	if b := beat.under(nil, start, at(missingRowLease-time.Second)); b.Dead {
+		t.Error("dead as soon as the row is missing")
+	}
+	if b := beat.under(nil, start, at(missingRowLease)); !b.Dead {
+		t.Error("alive long after the row was gone")
+	}
+}
+
+func TestAHistoryHasASpanForEachGrant(t *testing.T) {
+	var h History
+	var before *Lock
+	look := func(when time.Duration, f Found) {
+		now, events := observe(before, f, at(when), rules{}, true, nobodyBroke)
+		h.add(now, events)
+		before = &now
+	}
+	look(0, held(grant("a", "host/1", "v1", 7)))
+	look(time.Second, held(grant("a", "host/1", "v2", 7)))
+	look(lease+2*time.Second, held(grant("a", "host/1", "v2", 7)))
+	look(lease+3*time.Second, held(grant("b", "host/2", "v3", 8)))
+	look(lease+4*time.Second, free())
+	if len(h.Spans) != 2 {
+		t.Fatalf("spans: %+v", h.Spans)
+	}
+	a, b := h.Spans[0], h.Spans[1]
+	if a.Token != 7 || a.Renewals != 1 || len(a.Beats) != 1 || a.Ended != EventTakeover || a.DiedAt.IsZero() || !a.To.Equal(b.From) {
+		t.Errorf("the first grant: %+v", a)
+	}
+	if b.Token != 8 || b.Began != EventTakeover || b.Before != "a" || b.Ended != EventRelease {
+		t.Errorf("the second: %+v", b)
+	}
+}
+
+func TestAHistoryIsBounded(t *testing.T) {
+	var h History
+	var before *Lock
+	for i := range 2 * mostEvents {
+		now, events := observe(before, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))), at(0), rules{}, true, nobodyBroke)
+		h.add(now, events)
+		before = &now
+	}
+	if len(h.Spans) != mostSpans || len(h.Events) != mostEvents {
+		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
+	}
+	if last := h.Spans[mostSpans-1]; last.Token != 2*mostEvents-1 {
+		t.Errorf("the newest is %d", last.Token)
+	}
+}

@@ -1,0 +1,248 @@
+package ui
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+const (
+	mostDue      = 25               // looks at single keys between two pages
+	longestRetry = 10 * time.Second // after a request that failed
+	tick         = time.Second      // between two statuses
+)
+
+// scanner reads the table again and again, once for all pages, and tells them what has
+// changed. Its methods are safe for concurrent use.
+type scanner struct {
+	src     Source
+	every   time.Duration // between the starts of two passes
+	most    float64       // read units a second that a page may ask for
+	explain func(error) string
+	clock   clock
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	board   *board
+	pace    pace
+	pages   map[*listener]bool
+	began   time.Time // of the last pass
+	read    int       // items in the pass under way
+	under   bool      // a pass is under way
+	last    passView  // the last whole pass
+	trouble string
+	since   time.Time // of the trouble
+
+	wake chan struct{} // one place: the rate has changed, or a page shows another lock
+}
+
+// passView is a pass over the table.
+type passView struct {
+	At     int64 `json:"at,omitempty"`
+	TookMs int64 `json:"tookMs"`
+	Items  int   `json:"items"`
+}
+
+// status is what the page says of the reading.
+type status struct {
+	Now     int64    `json:"now"`
+	Rate    float64  `json:"rate"`    // read units a second at most
+	Most    float64  `json:"most"`    // that Rate may be set to
+	Reading float64  `json:"reading"` // read units a second of late
+	Pass    passView `json:"pass"`
+	Whole   bool     `json:"whole"` // the table has been read to its end once
+	Read    int      `json:"read"`  // items so far in the pass under way
+	Trouble string   `json:"trouble,omitempty"`
+	Since   int64    `json:"since,omitempty"`
+}
+
+func newScanner(cfg Config, proto protocol.Protocol, by rules, now time.Time) *scanner {
+	return &scanner{
+		src: cfg.Source, every: cfg.Every, most: cfg.Rate, explain: cfg.Explain, clock: clock{now},
+		board: newBoard(proto, by), pace: pace{rate: cfg.Rate}, pages: map[*listener]bool{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// run reads the table until ctx ends.
+func (s *scanner) run(ctx context.Context) {
+	start := time.Now()
+	go s.tell(ctx)
+	var next protocol.Item // of the pass under way
+	due := start           // the next pass
+	var retry time.Duration
+	for ctx.Err() == nil {
+		now := time.Now()
+		wait := s.blocked(now)
+		if wait != 0 {
+			s.sleep(ctx, wait)
+			continue
+		}
+		var err error
+		if keys := s.singles(now); len(keys) > 0 {
+			err = s.lookAt(ctx, keys[0])
+		} else if s.under || !now.Before(due) {
+			if !s.under {
+				s.begin(now)
+				next, due = nil, now.Add(s.every)
+			}
+			next, err = s.page(ctx, next)
+		} else {
+			s.sleep(ctx, min(due.Sub(now), s.every))
+			continue
+		}
+		s.note(err)
+		if err == nil {
+			retry = 0
+			continue
+		}
+		retry = min(max(2*retry, time.Second), longestRetry)
+		s.sleep(ctx, retry)
+	}
+}
+
+// blocked returns how long nothing may be read, by the pace.
+func (s *scanner) blocked(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pace.rate <= 0 {
+		return time.Minute // until somebody sets a rate
+	}
+	return max(s.pace.next.Sub(now), 0)
+}
+
+func (s *scanner) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.wake:
+	case <-ctx.Done():
+	}
+}
+
+func (s *scanner) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// singles returns keys that are worth a look of their own: those that a page shows, and
+// those whose holder's lease has ended as far as is known.
+func (s *scanner) singles(now time.Time) []protocol.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []protocol.Key
+	for l := range s.pages {
+		if l.focus == nil {
+			continue
+		}
+		if e := s.board.entries[*l.focus]; e != nil && now.Sub(e.lock.Look.Answered) >= s.every {
+			keys = append(keys, *l.focus)
+		}
+	}
+	return append(keys, s.board.due(now, mostDue)...)
+}
+
+// lookAt reads one key.
+func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
+	look := Look{Asked: time.Now()}
+	item, units, err := s.src.Item(ctx, key)
+	look.Answered = time.Now()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pace.spend(units, look.Answered)
+	if item == nil {
+		s.board.seeNone(key, look)
+	} else {
+		s.board.see(item, look)
+	}
+	s.flush(look.Answered)
+	return nil
+}
+
+func (s *scanner) begin(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.began, s.read, s.under = now, 0, true
+}
+
+// page reads the next page of the pass under way, and returns where the one after it
+// starts.
+func (s *scanner) page(ctx context.Context, start protocol.Item) (protocol.Item, error) {
+	look := Look{Asked: time.Now()}
+	p, err := s.src.Page(ctx, start)
+	look.Answered = time.Now()
+	if err != nil {
+		return start, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pace.spend(p.Units, look.Answered)
+	for _, item := range p.Items {
+		s.board.see(item, look)
+	}
+	s.read += len(p.Items)
+	if len(p.Next) == 0 {
+		s.board.finish(Look{Asked: s.began, Answered: look.Answered})
+		s.under = false
+		s.last = passView{At: s.clock.ms(look.Answered), TookMs: look.Answered.Sub(s.began).Milliseconds(), Items: s.read}
+	}
+	s.flush(look.Answered)
+	return p.Next, nil
+}
+
+// note remembers that requests fail, and that they do no more.
+func (s *scanner) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil && s.trouble == "":
+		return
+	case err == nil:
+		s.trouble, s.since = "", time.Time{}
+	default:
+		if s.trouble == "" {
+			s.since = time.Now()
+		}
+		s.trouble = s.explain(err)
+	}
+	s.sendStatus(time.Now())
+}
+
+// setRate changes how many read units a second are taken at most; 0: none.
+func (s *scanner) setRate(rate float64) {
+	s.mu.Lock()
+	s.pace.set(min(max(rate, 0), s.most), time.Now())
+	s.sendStatus(time.Now())
+	s.mu.Unlock()
+	s.rouse()
+}
+
+// tell sends the status now and then, so that a page knows that it is not stale.
+func (s *scanner) tell(ctx context.Context) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		s.sendStatus(time.Now())
+		s.mu.Unlock()
+	}
+}
+
+// status is as of now. s.mu is held.
+func (s *scanner) status(now time.Time) status {
+	return status{
+		Now: s.clock.ms(now), Rate: s.pace.rate, Most: s.most, Reading: s.pace.perSecond(now, s.clock.base),
+		Pass: s.last, Whole: s.board.whole, Read: s.read, Trouble: s.trouble, Since: s.clock.ms(s.since),
+	}
+}

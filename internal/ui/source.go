@@ -1,0 +1,135 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Source is the table, as far as the page needs it. Its methods are safe for
+// concurrent use.
+type Source interface {
+	// Page reads one page of the table, from the start if start is empty. Next is
+	// empty after the last one.
+	Page(ctx context.Context, start protocol.Item) (Page, error)
+
+	// Item reads one item; nil if there is none.
+	Item(ctx context.Context, key protocol.Key) (item protocol.Item, units float64, err error)
+
+	// Records reads the holders of a key, or the record of a free one.
+	Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error)
+
+	// Break frees the grant in r. With unrenewed, only if it has not been renewed.
+	Break(ctx context.Context, r leasehold.Record, unrenewed bool) error
+}
+
+// Page is one page of the table, and the read units that it took.
+type Page struct {
+	Items []protocol.Item
+	Next  protocol.Item
+	Units float64
+}
+
+// pageLimit bounds the items of a page, so that a page takes few read units and the
+// pace can be kept.
+const pageLimit = 250
+
+// Table is a Source on DynamoDB. All its reads are consistent: what is shown was in
+// the table, and no old copy makes a holder look dead.
+type Table struct {
+	db    *dynamodb.Client
+	name  string
+	locks *leasehold.Client
+	proto protocol.Protocol
+}
+
+// NewTable returns the table of that name, whose records proto reads and locks breaks.
+func NewTable(db *dynamodb.Client, name string, locks *leasehold.Client, proto protocol.Protocol) *Table {
+	return &Table{db, name, locks, proto}
+}
+
+// Page implements Source.
+func (t *Table) Page(ctx context.Context, start protocol.Item) (Page, error) {
+	out, err := t.db.Scan(ctx, &dynamodb.ScanInput{
+		TableName: aws.String(t.name), ExclusiveStartKey: start, Limit: aws.Int32(pageLimit),
+		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	return Page{Items: out.Items, Next: out.LastEvaluatedKey, Units: units(out.ConsumedCapacity)}, nil
+}
+
+// Item implements Source.
+func (t *Table) Item(ctx context.Context, key protocol.Key) (protocol.Item, float64, error) {
+	k, err := t.proto.Key(key)
+	if err != nil {
+		return nil, 0, err
+	}
+	out, err := t.db.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(t.name), Key: k,
+		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(out.Item) == 0 {
+		return nil, units(out.ConsumedCapacity), nil
+	}
+	return out.Item, units(out.ConsumedCapacity), nil
+}
+
+// Records implements Source.
+func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error) {
+	var opts []leasehold.GetOption
+	if key.Sort != "" {
+		opts = append(opts, leasehold.WithSortKey(key.Sort))
+	}
+	r, err := t.locks.Get(ctx, key.Partition, opts...)
+	if err != nil {
+		return nil, err
+	}
+	all := []leasehold.Record{r}
+	if _, ok := t.proto.(protocol.ReadWriting); !ok || r.Released {
+		return all, nil
+	}
+	// A read/write lock has a record for each holder.
+	for other, err := range t.locks.List(ctx, leasehold.ListPartition(key.Partition)) {
+		switch {
+		case errors.Is(err, leasehold.ErrBadRecord):
+		case err != nil:
+			return nil, err
+		case other.Key == r.Key && !other.Released && other.Grant != r.Grant:
+			all = append(all, other)
+		}
+	}
+	return all, nil
+}
+
+// Break implements Source.
+func (t *Table) Break(ctx context.Context, r leasehold.Record, unrenewed bool) error {
+	var opts []leasehold.BreakOption
+	if unrenewed {
+		opts = append(opts, leasehold.IfUnrenewed())
+	}
+	if err := t.locks.Break(ctx, r, opts...); err != nil {
+		return fmt.Errorf("break: %w", err)
+	}
+	return nil
+}
+
+// units is what a request has taken. An engine that does not say is taken to have
+// read something.
+func units(c *types.ConsumedCapacity) float64 {
+	if c == nil || c.CapacityUnits == nil {
+		return 1
+	}
+	return *c.CapacityUnits
+}

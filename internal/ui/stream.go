@@ -1,0 +1,159 @@
+package ui
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+const (
+	backlog    = 256              // messages that a page may be behind; then it starts again
+	rowsAtOnce = 1000             // in one message
+	writeLimit = 20 * time.Second // for one message to leave
+)
+
+// listener is a page that is told what changes.
+type listener struct {
+	id    string
+	out   chan []byte   // messages as they are sent
+	done  chan struct{} // closed when it is too far behind
+	focus *protocol.Key // the lock that it shows
+}
+
+// send never blocks. A page that does not keep up is cut off and starts again.
+func (l *listener) send(message []byte) {
+	select {
+	case l.out <- message:
+	default:
+		select {
+		case <-l.done:
+		default:
+			close(l.done)
+		}
+	}
+}
+
+// message is an event of the stream, as it is sent.
+func message(event string, v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"problem": err.Error()})
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, b)
+}
+
+// flush tells all pages what has changed. s.mu is held.
+func (s *scanner) flush(now time.Time) {
+	touched := map[protocol.Key]bool{}
+	for e := range s.board.changed {
+		touched[e.lock.Key] = true
+	}
+	c := s.board.take(s.clock, now)
+	if len(touched) == 0 {
+		return
+	}
+	var list []byte
+	if !c.empty() {
+		list = message("list", c)
+	}
+	shown := map[protocol.Key][]byte{}
+	for l := range s.pages {
+		if list != nil {
+			l.send(list)
+		}
+		if l.focus == nil || !touched[*l.focus] {
+			continue
+		}
+		if shown[*l.focus] == nil {
+			shown[*l.focus] = message("lock", s.board.lock(*l.focus, s.clock))
+		}
+		l.send(shown[*l.focus])
+	}
+}
+
+// sendStatus tells all pages how the reading goes. s.mu is held.
+func (s *scanner) sendStatus(now time.Time) {
+	if len(s.pages) == 0 {
+		return
+	}
+	m := message("status", s.status(now))
+	for l := range s.pages {
+		l.send(m)
+	}
+}
+
+// join registers a page and sends it all there is.
+func (s *scanner) join(about hello) *listener {
+	l := &listener{id: rand.Text(), out: make(chan []byte, backlog), done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	about.Page = l.id
+	l.send(message("hello", about))
+	rows := s.board.all()
+	for len(rows) > rowsAtOnce {
+		l.send(message("list", changes{Rows: rows[:rowsAtOnce]}))
+		rows = rows[rowsAtOnce:]
+	}
+	l.send(message("list", changes{Rows: rows}))
+	l.send(message("status", s.status(time.Now())))
+	s.pages[l] = true
+	return l
+}
+
+func (s *scanner) leave(l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pages, l)
+}
+
+// show sends a page the lock that it wants to show, and from then on what becomes of
+// it. The zero key: none.
+func (s *scanner) show(page string, key protocol.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.pages {
+		if l.id != page {
+			continue
+		}
+		l.focus = nil
+		if key != (protocol.Key{}) {
+			l.focus = &key
+			l.send(message("lock", s.board.lock(key, s.clock)))
+		}
+		s.rouse()
+		return true
+	}
+	return false
+}
+
+// events streams to one page until either leaves.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	l := s.scan.join(s.hello)
+	defer s.scan.leave(l)
+	for {
+		select {
+		case m := <-l.out:
+			_ = out.SetWriteDeadline(time.Now().Add(writeLimit))
+			if _, err := w.Write(m); err != nil {
+				return
+			}
+			if len(l.out) == 0 {
+				if err := out.Flush(); err != nil {
+					return
+				}
+			}
+		case <-l.done:
+			return
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			return
+		}
+	}
+}

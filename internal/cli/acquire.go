@@ -9,7 +9,7 @@ import (
 )
 
 func (a *app) newAcquire() *cobra.Command {
-	f := acquireFlags{lease: defaultLease}
+	f := acquireFlags{lease: defaultLease, detached: true}
 	var path string
 	cmd := &cobra.Command{
 		Use:   "acquire KEY [flags]",

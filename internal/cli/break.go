@@ -28,8 +28,8 @@ func (a *app) newBreak() *cobra.Command {
 
 Shows the record, observes whether its holder still renews, and asks. Breaks
 only that grant: if KEY has been granted again by then, nothing happens (exit
-code 1). A live holder may work on for some seconds: in that time only fenced
-writes are safe.`,
+code 1). Of a semaphore it breaks one permit: the one with TOKEN. A live holder
+may work on for some seconds: in that time only fenced writes are safe.`,
 		Example: `  leasehold break import/7
   leasehold break import/7 --token 1764230400000042 --yes`,
 		ValidArgsFunction: a.completeKeys(heldRecord),
@@ -65,6 +65,9 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
 	}
 	r, err := holder(ctx, locks, key, wanted)
+	if n, is := permitsIn(s.layout, err); is {
+		r, err = holderOfPermit(ctx, locks, key.Partition, n, wanted)
+	}
 	switch {
 	case err != nil:
 		return cause(ctx, err)
@@ -97,7 +100,7 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 	if r.Token != 0 {
 		token = fmt.Sprintf(" (token %d)", r.Token)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "broke the grant of %s to %s%s\n", printable(key.String()), shortOwner(r.Owner), token)
+	_, err = fmt.Fprintf(a.Stdout, "broke the grant of %s to %s%s\n", printable(r.Key.String()), shortOwner(r.Owner), token)
 	return err
 }
 

@@ -19,7 +19,8 @@ func (a *app) newGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY [flags]",
 		Short: "Show one record",
-		Long:  "Show the record of KEY. Exit code 1 if there is none.",
+		Long: `Show the record of KEY. Exit code 1 if there is none.
+Of a semaphore: how many permits there are, and who holds them.`,
 		Example: `  leasehold get deploy/prod
   leasehold get deploy/prod --data > state.json`,
 		ValidArgsFunction: a.completeKeys(anyRecord),
@@ -51,6 +52,12 @@ func (a *app) newGet() *cobra.Command {
 
 func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, check, data bool) error {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	if n, is := permitsIn(s.layout, err); is {
+		if data {
+			return usagef("%[1]s is a semaphore: each permit has its own data: use leasehold get %[1]s/N --data", printable(key.Partition))
+		}
+		return a.showSemaphore(ctx, s, locks, key.Partition, n, check)
+	}
 	if err != nil {
 		return cause(ctx, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 // checkPermits checks the value of -p.
 func checkPermits(cmd *cobra.Command, f *acquireFlags) error {
+	f.counted = cmd.Flags().Changed("permits")
 	switch {
 	case f.permits < 1 || f.permits > protocol.MostPermits:
 		return usageOf(cmd, "-p %d: use 1 to %d permits", f.permits, protocol.MostPermits)
@@ -41,12 +42,16 @@ func wantedKeys(s *store, locks *leasehold.Client, key string, f *acquireFlags) 
 
 // acquireLockOrPermit acquires what the flags say: the lock of key, one of its
 // permits, or what f.acquire acquires.
-func acquireLockOrPermit(ctx context.Context, locks *leasehold.Client, key string, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
-	switch {
-	case f.acquire != nil:
-		return f.acquire(ctx, locks, key, opts...)
-	case f.permits <= 1:
-		return locks.Acquire(ctx, key, opts...)
+func acquireLockOrPermit(ctx context.Context, s *store, locks *leasehold.Client, key string, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
+	if f.acquire != nil || f.permits <= 1 {
+		lock, err := f.acquireLock(ctx, locks, key, opts)
+		n, is := permitsIn(s.layout, err)
+		switch {
+		case !is:
+			return lock, err
+		case !f.counted:
+			return nil, notALock(key, n, f)
+		} // it may have been resized to one
 	}
 	permits, err := semaphore.New(locks, key, f.permits)
 	if err != nil {
@@ -56,11 +61,35 @@ func acquireLockOrPermit(ctx context.Context, locks *leasehold.Client, key strin
 	var differs *leasehold.PermitsError
 	switch {
 	case errors.As(err, &differs):
-		err = usagef("%s has %d permits, but -p says %d: use -p %d, as its other users do", printable(key), differs.Stored, differs.Asked, differs.Stored)
-	case errors.Is(err, leasehold.ErrHeld):
+		err = usagef("%[1]s has %[4]s, but -p says %[3]d: use -p %[2]d, as its other users do, or change it for all: leasehold semaphore resize %[1]s %[3]d",
+			printable(key), differs.Stored, differs.Asked, permitCount(differs.Stored))
+	case errors.Is(err, leasehold.ErrHeld) && holders != nil:
 		err = &allHeldError{holders.all(), err}
 	}
+	if r, is := lockIn(s.layout, err); is {
+		state := "free"
+		if !r.Released {
+			state = "held by " + shortOwner(r.Owner)
+		}
+		err = usagef("%s is a lock that is %s, not a semaphore: use another key for -p", printable(key), state)
+	}
 	return lock, err
+}
+
+func (f *acquireFlags) acquireLock(ctx context.Context, locks *leasehold.Client, key string, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
+	if f.acquire != nil {
+		return f.acquire(ctx, locks, key, opts...)
+	}
+	return locks.Acquire(ctx, key, opts...)
+}
+
+// notALock says what the key of n permits is to those who take it for a lock.
+func notALock(key string, n int, f *acquireFlags) error {
+	what := fmt.Sprintf("%s is a semaphore with %s, not a lock: ", printable(key), permitCount(n))
+	if f.detached {
+		return usagef("%sleasehold run -p %d takes one of them", what, n)
+	}
+	return usagef("%suse -p %d to take one of them, or another key", what, n)
 }
 
 // permitHolders collects the holders of a key's permits that were seen during a

@@ -33,7 +33,9 @@ type acquireFlags struct {
 	sortKey  string
 	data     dataFlag
 	owner    string
-	permits  int // how many owners may hold KEY at a time; 0 or 1: a lock
+	permits  int  // how many owners may hold KEY at a time; 0 or 1: a lock
+	counted  bool // -p was given: with 1, KEY may be a semaphore all the same
+	detached bool // the grant outlives the command
 
 	acquire acquireFunc // nil: acquire the lock of KEY, or a permit
 }
@@ -121,7 +123,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 		return err
 	}
 	defer s.close()
-	if f.permits > 1 {
+	if f.counted && f.sortKey == "" {
 		err = a.refuseNestedPermit(s, key)
 	} else {
 		err = a.refuseNested(s, key, f.sortKey)
@@ -352,7 +354,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		defer stop()
 	}
 	began := time.Now()
-	lock, err := acquireLockOrPermit(ctx, locks, key, f, holders, opts)
+	lock, err := acquireLockOrPermit(ctx, s, locks, key, f, holders, opts)
 	wait.end() // from now on failing renewals are reported instead
 	if seen != nil {
 		seen.save(locks)

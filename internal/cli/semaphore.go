@@ -1,0 +1,338 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func (a *app) newSemaphore() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "semaphore COMMAND [flags]",
+		Short: "Change how many may hold a key",
+		Long: `Change the number of permits of a semaphore: a key of run -p.
+leasehold get KEY shows how many there are, and who holds them.`,
+		Example: `  leasehold semaphore resize gpu 4`,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usageOf(cmd, "unknown command %s", printable(args[0]))
+		},
+	}
+	cmd.AddCommand(a.newSemaphoreResize())
+	return cmd
+}
+
+func (a *app) newSemaphoreResize() *cobra.Command {
+	var n int
+	return &cobra.Command{
+		Use:   "resize KEY N [flags]",
+		Short: "Let N hold KEY at a time from now on",
+		Long: `Let N hold KEY at a time from now on.
+
+Every process follows: waiters within ten seconds, and each later run -p must
+say the new N. Nobody is stopped: who holds one of the permits that are gone
+keeps it until it ends, and till then more than N may hold KEY. They are listed;
+leasehold break ends one. Exit code 1: there is no semaphore under KEY yet; the
+first leasehold run -p N KEY makes it.`,
+		Example: `  leasehold semaphore resize gpu 4
+  leasehold get gpu      # how many there are, and who holds them`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) == 1 && args[0] != "" {
+				return usageOf(cmd, "N is missing")
+			}
+			if err := oneKey(cmd, args[:min(1, len(args))]); err != nil {
+				return err
+			}
+			if len(args) > 2 {
+				return usageOf(cmd, "only KEY and N are allowed: remove %s", printable(args[2]))
+			}
+			n, err = strconv.Atoi(args[1])
+			switch {
+			case err != nil:
+				return usageOf(cmd, "%q is not a number of permits: use 1 to %d", args[1], protocol.MostPermits)
+			case n < 1 || n > protocol.MostPermits:
+				return usageOf(cmd, "%d permits: use 1 to %d", n, protocol.MostPermits)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.open(cmd, "")
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+				return a.resizeSemaphore(ctx, s, locks, args[0], n)
+			}))
+		},
+	}
+}
+
+func (a *app) resizeSemaphore(ctx context.Context, s *store, locks *leasehold.Client, key string, n int) error {
+	before, err := storedPermits(ctx, s, locks, key)
+	if err != nil {
+		return err
+	}
+	counted, err := locks.Semaphore(key, n)
+	if err != nil {
+		return err
+	}
+	if err := counted.Resize(ctx, n); err != nil {
+		return cause(ctx, err)
+	}
+	now, err := readSemaphore(ctx, locks, key, n)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	now.before = before
+	if a.flags.json {
+		return now.encode(a.Stdout, s.table)
+	}
+	said := fmt.Sprintf("%s: %s, as before; ", printable(key), permitCount(n))
+	if n != before {
+		said = fmt.Sprintf("%s: %s, before %d; ", printable(key), permitCount(n), before)
+	}
+	if len(now.holders) == 1 {
+		said += "1 is taken"
+	} else {
+		said += fmt.Sprintf("%d are taken", len(now.holders))
+	}
+	kept := now.without(counted.Keys())
+	if len(kept) > 0 {
+		said += fmt.Sprintf(", %d of them above %d, kept until their holders end: till then %d may hold it at a time", len(kept), n, n+len(kept))
+	}
+	if _, err := fmt.Fprintln(a.Stdout, said); err != nil {
+		return err
+	}
+	return a.newListing(s, locks).write(a.Stdout, kept, a.Now())
+}
+
+// without returns the holders of permits that are not among keys: those that a
+// resize has removed.
+func (sem semaphoreShown) without(keys []leasehold.Key) []row {
+	return slices.DeleteFunc(slices.Clone(sem.holders), func(r row) bool { return slices.Contains(keys, r.record.Key) })
+}
+
+// storedPermits returns how many permits are stored for a key.
+func storedPermits(ctx context.Context, s *store, locks *leasehold.Client, key string) (int, error) {
+	rows := permitRows(s.layout)
+	if rows == nil {
+		return 0, usagef("layout %s stores no number of permits: give every process the same -p", s.layout.Name())
+	}
+	at := leasehold.Key(rows.Key(key))
+	r, err := locks.Get(ctx, at.Partition, withSortKey(at)...)
+	n, is := permitsIn(s.layout, err)
+	switch {
+	case is:
+		return n, nil
+	case err == nil:
+		return 0, usagef("%s is a lock, not a semaphore: %s", printable(key), heldNow(r))
+	case errors.Is(err, leasehold.ErrNotFound):
+		return 0, &noSemaphoreError{key, s.table}
+	}
+	return 0, cause(ctx, err)
+}
+
+// permitRows knows the rows that store numbers of permits. nil: the layout has
+// none.
+func permitRows(l layout.Layout) protocol.PermitRows {
+	proto, err := records.Of(l)
+	if err != nil {
+		return nil
+	}
+	if counting, ok := proto.(protocol.Counting); ok {
+		return counting.PermitRows()
+	}
+	return nil
+}
+
+// permitsIn returns the number of permits if err says of a key that its record
+// is no lock, because it is a semaphore's.
+func permitsIn(l layout.Layout, err error) (n int, is bool) {
+	var bad *leasehold.RecordError
+	rows := permitRows(l)
+	if rows == nil || !errors.As(err, &bad) {
+		return 0, false
+	}
+	p, err := rows.Decode(bad.Item)
+	return p.N, err == nil
+}
+
+// lockIn returns the lock's record if err says of a key that its record is no
+// semaphore's, because it is a lock's.
+func lockIn(l layout.Layout, err error) (leasehold.Record, bool) {
+	var bad *leasehold.RecordError
+	proto, unknown := records.Of(l)
+	if unknown != nil || !errors.As(err, &bad) {
+		return leasehold.Record{}, false
+	}
+	r, err := proto.Decode(bad.Item)
+	return leasehold.Record{Key: bad.Key, Owner: r.Owner, Released: r.Released, Token: r.Token}, err == nil
+}
+
+func heldNow(r leasehold.Record) string {
+	if r.Released {
+		return "it is free"
+	}
+	return "it is held by " + shortOwner(r.Owner)
+}
+
+func permitCount(n int) string {
+	if n == 1 {
+		return "1 permit"
+	}
+	return fmt.Sprintf("%d permits", n)
+}
+
+// semaphoreShown is a semaphore as it is shown.
+type semaphoreShown struct {
+	key     string
+	permits int
+	before  int // 0: not changed
+	holders []row
+}
+
+// readSemaphore reads who holds permits, dead holders included.
+func readSemaphore(ctx context.Context, locks *leasehold.Client, key string, n int) (semaphoreShown, error) {
+	counted, err := locks.Semaphore(key, n)
+	if err != nil {
+		return semaphoreShown{}, err
+	}
+	held, err := counted.Holders(ctx)
+	sem := semaphoreShown{key: key, permits: n}
+	for _, r := range held {
+		sem.holders = append(sem.holders, row{record: r})
+	}
+	return sem, err
+}
+
+func (sem semaphoreShown) encode(w io.Writer, table string) error {
+	out := struct {
+		Table   string       `json:"table"`
+		Key     string       `json:"key"`
+		Kind    string       `json:"kind"`
+		Permits int          `json:"permits"`
+		Before  int          `json:"before,omitempty"`
+		Taken   int          `json:"taken"`
+		Holders []recordJSON `json:"holders"`
+	}{table, sem.key, protocol.KindSemaphore, sem.permits, sem.before, len(sem.holders), []recordJSON{}}
+	for _, r := range sem.holders {
+		out.Holders = append(out.Holders, recordJSON{Table: table, Record: r.record, Holder: r.liveness})
+	}
+	return json.NewEncoder(w).Encode(out)
+}
+
+// showSemaphore writes how many permits there are, and their holders as ls lists
+// them.
+func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Client, key string, n int, check bool) error {
+	sem, err := readSemaphore(ctx, locks, key, n)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	if check && len(sem.holders) > 0 {
+		if sem.holders, err = a.checkHolders(ctx, s, locks, sem.holders); err != nil {
+			return err
+		}
+	}
+	if a.flags.json {
+		return sem.encode(a.Stdout, s.table)
+	}
+	out := a.newListing(s, locks)
+	out.checked = check
+	gap := "\t"
+	if out.terminal {
+		gap = "  "
+	}
+	for _, field := range [][2]string{
+		{"key    ", printable(key)}, {"kind   ", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken  ", strconv.Itoa(len(sem.holders))},
+	} {
+		name := field[0]
+		if !out.terminal {
+			name = strings.TrimRight(name, " ")
+		}
+		if _, err := fmt.Fprintln(a.Stdout, name+gap+field[1]); err != nil {
+			return err
+		}
+	}
+	return out.write(a.Stdout, sem.holders, a.Now())
+}
+
+// checkHolders observes holders, and leaves out who has ended meanwhile.
+func (a *app) checkHolders(ctx context.Context, s *store, locks *leasehold.Client, holders []row) ([]row, error) {
+	by, err := newObserver(s, locks)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]leasehold.Record, len(holders))
+	for i, r := range holders {
+		records[i] = r.record
+	}
+	return a.checkRows(ctx, by, listFlags{}, records)
+}
+
+// holderOfPermit returns the one wanted holder of a permit of a semaphore.
+func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n int, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
+	sem, err := readSemaphore(ctx, locks, key, n)
+	if err != nil {
+		return leasehold.Record{}, err
+	}
+	var found []leasehold.Record
+	for _, r := range sem.holders {
+		if wanted(r.record) {
+			found = append(found, r.record)
+		}
+	}
+	what := fmt.Sprintf("%s is a semaphore with %s", printable(key), permitCount(n))
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(sem.holders) == 0:
+		return leasehold.Record{}, exit(codeNo, usagef("%s, and nobody holds one: nothing to break", what))
+	case len(found) == 0:
+		return leasehold.Record{}, exit(codeNo, usagef("%s, and none of its %d holders has that grant: %s", what, len(sem.holders), sem.named()))
+	}
+	return leasehold.Record{}, usagef("%s, held by %d: name one by its --token or its own key: %s", what, len(sem.holders), sem.named())
+}
+
+// named names the holders in one line.
+func (sem semaphoreShown) named() string {
+	var names []string
+	for _, r := range sem.holders {
+		if len(names) == maxNamed {
+			names = append(names, fmt.Sprintf("and %d more: see leasehold get %s", len(sem.holders)-maxNamed, printable(sem.key)))
+			break
+		}
+		name := printable(r.record.Key.String()) + " (" + shortOwner(r.record.Owner)
+		if r.record.Token != 0 {
+			name += fmt.Sprintf(", token %d", r.record.Token)
+		}
+		names = append(names, name+")")
+	}
+	return strings.Join(names, ", ")
+}
+
+// noSemaphoreError says that a key has no permits yet.
+type noSemaphoreError struct{ key, table string }
+
+func (e *noSemaphoreError) Error() string {
+	return fmt.Sprintf("no semaphore: %s in table %s: the first leasehold run -p N of a key makes it one", printable(e.key), e.table)
+}
+
+// Is makes it match leasehold.ErrNotFound.
+func (e *noSemaphoreError) Is(target error) bool { return target == leasehold.ErrNotFound }

@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 
 func (a *app) newGet() *cobra.Command {
 	var check, data bool
+	var checkFor time.Duration
 	var sortKey string
 	cmd := &cobra.Command{
 		Use:   "get KEY [flags]",
@@ -26,8 +29,11 @@ Of a semaphore: how many permits there are, and who holds them.`,
 		ValidArgsFunction: a.completeKeys(anyRecord),
 		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if check && data {
+			switch {
+			case check && data:
 				return usageOf(cmd, "--check and --data: use one of them")
+			case !check && cmd.Flags().Changed("for"):
+				return usageOf(cmd, "--for is for --check: add --check, or leave out --for")
 			}
 			s, err := a.open(cmd, "")
 			if err != nil {
@@ -39,18 +45,19 @@ Of a semaphore: how many permits there are, and who holds them.`,
 			}
 			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: sortKey})
 			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
-				return a.getRecord(ctx, s, locks, key, check, data)
+				return a.getRecord(ctx, s, locks, key, check, data, checkFor)
 			}))
 		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&check, "check", false, "observe the record and show whether its holder is live or dead")
+	checkForFlag(fl, &checkFor)
 	fl.BoolVar(&data, "data", false, "print only the data, byte for byte")
 	fl.StringVar(&sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
 
-func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, check, data bool) error {
+func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, check, data bool, checkFor time.Duration) error {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
 	if n, is := permitsIn(s.layout, err); is {
 		if data {
@@ -71,10 +78,13 @@ func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, 
 		if err != nil {
 			return err
 		}
+		by.limit = checkFor
 		o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
-		case o.err != nil:
+		case o.err != nil && o.liveness != unknown:
 			return o.err
+		case o.err != nil: // it ended early: with what is known
+			return errors.Join(a.showRecord(a.Stdout, s, row{o.record, o.liveness}), o.err)
 		case o.gone:
 			return fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(key.String()), s.table)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
 )
@@ -19,9 +20,20 @@ import (
 // the whole table.
 const watchEvery = 2 * time.Second
 
+// defaultCheckFor is how long ls and get --check observe at most: three default
+// leases, so that a holder with a lease of hours keeps nobody waiting.
+const defaultCheckFor = time.Minute
+
 type listFlags struct {
 	all, check, watch bool
+	checkFor          time.Duration
 	partition, prefix string
+}
+
+// checkForFlag is --for, of commands that have --check.
+func checkForFlag(fl *pflag.FlagSet, d *time.Duration) {
+	*d = defaultCheckFor
+	fl.Var(durationFlag{d: d}, "for", "with --check, observe at most `DURATION`; a holder not known by then is unknown; 0: until all are known")
 }
 
 // onePrefix accepts at most one argument, the PREFIX.
@@ -40,7 +52,11 @@ func (a *app) newList() *cobra.Command {
 		Long: `List held locks whose key begins with PREFIX.
 
 Reads the whole table, unless --partition is given. A record alone does not
-show whether its holder is alive: --check observes each record for one lease.`,
+show whether its holder is alive: --check reads the records again, for one lease
+at most. It writes each row as soon as its holder is known: live once it has
+renewed, dead once it has not for its lease, unknown if --for or Ctrl-C ends
+that before. It says first what this may cost. Records are read again by key
+(BatchGetItem) or with the whole listing, whichever uses fewer read units.`,
 		Example: `  leasehold ls import/
   leasehold ls --check
   leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
@@ -55,26 +71,31 @@ show whether its holder is alive: --check observes each record for one lease.`,
 				return usageOf(cmd, "PREFIX and --partition: use one of them")
 			case f.watch && f.check:
 				return usageOf(cmd, "--watch and --check: use one of them")
+			case !f.check && cmd.Flags().Changed("for"):
+				return usageOf(cmd, "--for is for --check: add --check, or leave out --for")
 			}
 			s, err := a.open(cmd, "")
 			if err != nil {
 				return err
 			}
 			defer s.close()
+			var reads *meter
+			s.db, reads = metered(s.db)
 			return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
-				return a.list(ctx, s, locks, f)
+				return a.list(ctx, s, locks, reads, f)
 			})
 		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.all, "all", "a", false, "list released records too")
 	fl.BoolVar(&f.check, "check", false, "observe the records and show which holders are live or dead")
+	checkForFlag(fl, &f.checkFor)
 	fl.StringVar(&f.partition, "partition", "", "list only the partition `KEY`, with all its sort keys")
 	fl.BoolVar(&f.watch, "watch", false, "keep the list up to date")
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, f listFlags) error {
+func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
 	if f.watch {
@@ -84,26 +105,27 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, f lis
 	if err != nil {
 		return answer(cause(ctx, err))
 	}
-	rows := make([]row, len(records))
-	for i, r := range records {
-		rows[i].record = r
-	}
 	if f.check {
 		o, err := newObserver(s, locks)
 		if err != nil {
 			return err
 		}
-		if rows, err = a.checkRows(ctx, o, f, records); err != nil {
+		o.limit = f.checkFor
+		o.reader.listing = scope{f.partition, f.prefix}
+		o.reader.requests, o.reader.units = reads.total()
+		o.reader.units *= 2 // a consistent reading
+		bad, err := a.checkRows(ctx, o, f, out, records)
+		if err != nil {
 			return answer(err)
 		}
-	}
-	if err := out.write(a.Stdout, rows, a.Now()); err != nil {
+		damaged = damaged || bad
+	} else if err := out.write(a.Stdout, rowsOf(records), a.Now()); err != nil {
 		return err
 	}
 	if damaged {
 		return exit(codeTrouble, nil)
 	}
-	if len(rows) == 0 && out.terminal && !out.json {
+	if len(records) == 0 && out.terminal && !out.json {
 		a.say.text("no locks are held in %s", s.table)
 	}
 	return nil
@@ -145,9 +167,17 @@ func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags)
 	return found, damaged, nil
 }
 
-// checkRows observes the records and returns them with the liveness of their
-// holders.
-func (a *app) checkRows(ctx context.Context, by observer, f listFlags, records []leasehold.Record) ([]row, error) {
+func rowsOf(records []leasehold.Record) []row {
+	rows := make([]row, len(records))
+	for i, r := range records {
+		rows[i].record = r
+	}
+	return rows
+}
+
+// checkRows observes the records and writes each as soon as its holder is known. A
+// record that has been damaged meanwhile is reported on stderr.
+func (a *app) checkRows(ctx context.Context, by observer, f listFlags, out listing, records []leasehold.Record) (damaged bool, err error) {
 	held := 0
 	for _, r := range records {
 		if !r.Released {
@@ -158,19 +188,25 @@ func (a *app) checkRows(ctx context.Context, by observer, f listFlags, records [
 	if held == 1 {
 		what = "1 holder"
 	}
-	var rows []row
-	for _, o := range a.observeWithProgress(ctx, by, records, what) {
+	to := out.stream(a.Stdout, rowsOf(records), a.Now())
+	var ended error
+	err = a.watchWithProgress(ctx, by, records, what, func(i int, found observation) error {
 		switch {
-		case o.err != nil && ctx.Err() == nil && errors.Is(o.err, leasehold.ErrBadRecord):
-			a.say.fail(o.err)
-		case o.err != nil:
-			return nil, o.err
-		case o.gone, o.record.Released && !f.all:
-		default:
-			rows = append(rows, row{o.record, o.liveness})
+		case errors.Is(found.err, leasehold.ErrBadRecord):
+			a.say.fail(found.err)
+			damaged = true
+			return nil
+		case found.gone, found.record.Released && !f.all:
+			return nil
+		case found.err != nil:
+			ended = found.err // the others have it too
 		}
+		return to.write(row{found.record, found.liveness}, a.Now())
+	})
+	if err == nil {
+		err = ended
 	}
-	return rows, nil
+	return damaged, err
 }
 
 // watchList lists again and again until a signal ends it. On a terminal it

@@ -16,18 +16,12 @@ import (
 
 func TestAHolderIsDeadAfterItsLeaseOrOnceEveryClockHasPassedItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := leasehold.Record{Lease: 20 * time.Second}
-		if d := (observer{expiry: layout.Observed}).deadIn(r, 5*time.Second); d != 15*time.Second {
+		if d := (observer{expiry: layout.Observed}).deadIn(20*time.Second, time.Time{}, 5*time.Second); d != 15*time.Second {
 			t.Errorf("seen for 5 s: dead in %v", d)
 		}
-		r = leasehold.Record{ExpiresAt: time.Now().Add(10 * time.Second)}
 		by := observer{expiry: layout.WallClock, late: 3 * time.Second}
-		if d := by.deadIn(r, time.Hour); d != 13*time.Second {
+		if d := by.deadIn(0, time.Now().Add(10*time.Second), time.Hour); d != 13*time.Second {
 			t.Errorf("expires in 10 s: dead in %v", d)
-		}
-		released := leasehold.Record{ExpiresAt: time.Now().Add(time.Hour), Released: true}
-		if d := by.longest(t.Context(), []leasehold.Record{r, released}); d != 13*time.Second {
-			t.Errorf("observed for up to %v", d)
 		}
 	})
 }
@@ -85,9 +79,11 @@ func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		records := []leasehold.Record{lock.Record()}
-		if d := o.longest(ctx, records); d != 20*time.Second {
-			t.Errorf("observed for up to %v", d)
-		}
+		o.watch(ctx, records, func(p plan) {
+			if p.holders != 1 || p.longest != 20*time.Second {
+				t.Errorf("the plan: %+v", p)
+			}
+		}, func(int, observation) {})
 		began := time.Now()
 		if found := o.observe(ctx, records)[0].liveness; found != live || time.Since(began) > 20*time.Second {
 			t.Errorf("a holder whose session is renewed: %q after %v", found, time.Since(began))

@@ -44,8 +44,9 @@ func (r recordJSON) MarshalJSON() ([]byte, error) {
 type liveness string
 
 const (
-	live liveness = "live"
-	dead liveness = "dead"
+	live    liveness = "live"
+	dead    liveness = "dead"
+	unknown liveness = "unknown" // it was not observed for long enough
 )
 
 // state returns a record's state as in its JSON.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
@@ -111,6 +112,60 @@ func (l listing) write(w io.Writer, rows []row, now time.Time) error {
 		fmt.Fprintln(tw, strings.Join(l.cells(r, now), "\t"))
 	}
 	return tw.Flush()
+}
+
+// stream writes rows one by one. On a terminal its columns are as wide as rows that
+// are known beforehand need them.
+type stream struct {
+	listing
+	w      io.Writer
+	widths []int
+	begun  bool
+}
+
+func (l listing) stream(w io.Writer, likely []row, now time.Time) *stream {
+	s := &stream{listing: l, w: w}
+	if !l.terminal || l.json {
+		return s
+	}
+	s.widen(l.columns())
+	for _, r := range likely {
+		s.widen(l.cells(r, now))
+	}
+	return s
+}
+
+func (s *stream) widen(cells []string) {
+	for i, c := range cells {
+		if i == len(s.widths) {
+			s.widths = append(s.widths, 0)
+		}
+		s.widths[i] = max(s.widths[i], utf8.RuneCountInString(c))
+	}
+}
+
+func (s *stream) write(r row, now time.Time) error {
+	if !s.terminal || s.json {
+		return s.listing.write(s.w, []row{r}, now)
+	}
+	text := ""
+	if !s.begun {
+		s.begun, text = true, s.line(s.columns())
+	}
+	_, err := io.WriteString(s.w, text+s.line(s.cells(r, now)))
+	return err
+}
+
+// line aligns cells. The last is not padded: it may have a colour.
+func (s *stream) line(cells []string) string {
+	var b strings.Builder
+	for i, c := range cells {
+		b.WriteString(c)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", max(s.widths[i]-utf8.RuneCountInString(c), 0)+2))
+		}
+	}
+	return b.String() + "\n"
 }
 
 func printableOrEmpty(s string) string {

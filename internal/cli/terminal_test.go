@@ -180,6 +180,18 @@ func TestTableOnATerminalAListingIsAligned(t *testing.T) {
 	s.shows(`key        a/much/longer/key\r\nstate      held\r\n`)
 }
 
+func TestTableCtrlCEndsACheckWithWhatIsKnown(t *testing.T) {
+	dir, env := tableEnv(t)
+	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
+	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "other").ends(0)
+	s := onTerminal(t, dir, env, "ls", "--check")
+	s.shows(`observing 2 holders for up to 1m0s: at most \d+ requests`)
+	s.shows(`KEY    OWNER[^\n]*\r\nshort  [^\n]*dead`)
+	s.types(ctrlC)
+	s.ends(130)
+	s.shows(`later  [^\n]* unknown\r\n`)
+}
+
 func TestTableBreakAsks(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {

@@ -63,7 +63,7 @@ func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, 
 		if data {
 			return usagef("%[1]s is a semaphore: each permit has its own data: use leasehold get %[1]s/N --data", printable(key.Partition))
 		}
-		return a.showSemaphore(ctx, s, locks, key.Partition, n, check)
+		return a.showSemaphore(ctx, s, locks, key.Partition, n, check, checkFor)
 	}
 	if err != nil {
 		return cause(ctx, err)

@@ -114,11 +114,14 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 		o.reader.listing = scope{f.partition, f.prefix}
 		o.reader.requests, o.reader.units = reads.total()
 		o.reader.units *= 2 // a consistent reading
-		bad, err := a.checkRows(ctx, o, f, out, records)
-		if err != nil {
+		to := out.stream(a.Stdout, rowsOf(records), a.Now())
+		err = a.checkRows(ctx, o, f.all, records, func(r row) error { return to.write(r, a.Now()) })
+		switch {
+		case errors.Is(err, leasehold.ErrBadRecord): // it was reported
+			damaged = true
+		case err != nil:
 			return answer(err)
 		}
-		damaged = damaged || bad
 	} else if err := out.write(a.Stdout, rowsOf(records), a.Now()); err != nil {
 		return err
 	}
@@ -161,10 +164,12 @@ func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags)
 			found = append(found, r)
 		}
 	}
-	slices.SortFunc(found, func(x, y leasehold.Record) int {
-		return cmp.Or(cmp.Compare(x.Key.Partition, y.Key.Partition), cmp.Compare(x.Key.Sort, y.Key.Sort))
-	})
+	slices.SortFunc(found, func(x, y leasehold.Record) int { return compareKeys(x.Key, y.Key) })
 	return found, damaged, nil
+}
+
+func compareKeys(x, y leasehold.Key) int {
+	return cmp.Or(cmp.Compare(x.Partition, y.Partition), cmp.Compare(x.Sort, y.Sort))
 }
 
 func rowsOf(records []leasehold.Record) []row {
@@ -175,9 +180,11 @@ func rowsOf(records []leasehold.Record) []row {
 	return rows
 }
 
-// checkRows observes the records and writes each as soon as its holder is known. A
-// record that has been damaged meanwhile is reported on stderr.
-func (a *app) checkRows(ctx context.Context, by observer, f listFlags, out listing, records []leasehold.Record) (damaged bool, err error) {
+// checkRows observes the records and calls settled with each as soon as its holder is
+// known, or once it is clear that it will not be. Records that are no longer held are
+// left out, unless all are wanted. A record that has been damaged meanwhile is
+// reported on stderr, and its error returned in the end.
+func (a *app) checkRows(ctx context.Context, by observer, all bool, records []leasehold.Record, settled func(row) error) error {
 	held := 0
 	for _, r := range records {
 		if !r.Released {
@@ -188,25 +195,21 @@ func (a *app) checkRows(ctx context.Context, by observer, f listFlags, out listi
 	if held == 1 {
 		what = "1 holder"
 	}
-	to := out.stream(a.Stdout, rowsOf(records), a.Now())
-	var ended error
-	err = a.watchWithProgress(ctx, by, records, what, func(i int, found observation) error {
+	var bad, ended error
+	err := a.watchWithProgress(ctx, by, records, what, func(i int, found observation) error {
 		switch {
 		case errors.Is(found.err, leasehold.ErrBadRecord):
 			a.say.fail(found.err)
-			damaged = true
+			bad = found.err
 			return nil
-		case found.gone, found.record.Released && !f.all:
+		case found.gone, found.record.Released && !all:
 			return nil
 		case found.err != nil:
 			ended = found.err // the others have it too
 		}
-		return to.write(row{found.record, found.liveness}, a.Now())
+		return settled(row{found.record, found.liveness})
 	})
-	if err == nil {
-		err = ended
-	}
-	return damaged, err
+	return cmp.Or(err, ended, bad)
 }
 
 // watchList lists again and again until a signal ends it. On a terminal it

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -240,13 +241,13 @@ func (sem semaphoreShown) encode(w io.Writer, table string) error {
 
 // showSemaphore writes how many permits there are, and their holders as ls lists
 // them.
-func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Client, key string, n int, check bool) error {
+func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Client, key string, n int, check bool, checkFor time.Duration) error {
 	sem, err := readSemaphore(ctx, locks, key, n)
 	if err != nil {
 		return cause(ctx, err)
 	}
 	if check && len(sem.holders) > 0 {
-		if sem.holders, err = a.checkHolders(ctx, s, locks, sem.holders); err != nil {
+		if sem.holders, err = a.checkHolders(ctx, s, locks, sem.holders, checkFor); err != nil {
 			return err
 		}
 	}
@@ -274,7 +275,7 @@ func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Clie
 }
 
 // checkHolders observes holders, and leaves out who has ended meanwhile.
-func (a *app) checkHolders(ctx context.Context, s *store, locks *leasehold.Client, holders []row) ([]row, error) {
+func (a *app) checkHolders(ctx context.Context, s *store, locks *leasehold.Client, holders []row, checkFor time.Duration) ([]row, error) {
 	by, err := newObserver(s, locks)
 	if err != nil {
 		return nil, err
@@ -283,7 +284,14 @@ func (a *app) checkHolders(ctx context.Context, s *store, locks *leasehold.Clien
 	for i, r := range holders {
 		records[i] = r.record
 	}
-	return a.checkRows(ctx, by, listFlags{}, records)
+	by.limit = checkFor
+	var found []row
+	err = a.checkRows(ctx, by, false, records, func(r row) error {
+		found = append(found, r)
+		return nil
+	})
+	slices.SortFunc(found, func(x, y row) int { return compareKeys(x.record.Key, y.record.Key) })
+	return found, err
 }
 
 // holderOfPermit returns the one wanted holder of a permit of a semaphore.

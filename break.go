@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -18,6 +20,9 @@ import (
 // *ChangedError or ErrNotFound, if a reply was lost: then Break itself may have
 // freed the grant before the record changed. With a ctx that has ended before,
 // nothing is sent.
+//
+// The record keeps who broke it, when and why (Record.Broken), and the holder is told
+// it in its LostError; in layouts whose free keys have no record, nobody can be told.
 func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
 	var b breaking
 	for _, o := range opts {
@@ -30,6 +35,9 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	r.Key = key
 	if r.Version == "" {
 		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
+	}
+	if err := c.checkReason(key, b.reason); err != nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		return c.errorf("break", key, "%w", context.Cause(ctx))
@@ -50,17 +58,38 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	}
 }
 
+// maxReason is the most bytes of a reason: it stays in the record, and is one line of
+// what its holder is told.
+const maxReason = 1000
+
+func (c *Client) checkReason(key Key, reason string) error {
+	switch {
+	case reason == "":
+		return nil
+	case !c.caps.KeepOnRelease:
+		return c.unsupported("reason of Break: a free key has no record")
+	case len(reason) > maxReason:
+		return c.errorf("break", key, "the reason has %d bytes: use at most %d", len(reason), maxReason)
+	case !utf8.ValidString(reason):
+		return c.errorf("break", key, "the reason is not UTF-8")
+	}
+	return nil
+}
+
 // breakGrant sends the break of the grant in r until it is answered. If that grant has
 // been renewed since, it breaks what the record shows now.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 	proto := c.protoOfRecord(r)
+	at := time.Now()
 	for {
 		var tried attempts.Sequence[attempt]
 		res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
 			Key: protocol.Key(r.Key),
 			Next: func() (attempt, *protocol.Write) {
 				a := c.newAttempt(0)
-				return a, proto.Break(r.protocol(), a.version, c.expires(changes{}.leave(r)))
+				return a, proto.Break(r.protocol(), protocol.Break{
+					Version: a.version, Expires: c.expires(changes{}.leave(r)), By: c.owner, At: at, Reason: b.reason,
+				})
 			},
 			Shows:     func(item protocol.Item, sent []attempt) (attempt, bool) { return c.showsBreak(proto, item, sent) },
 			Throttled: c.throttled(ctx, r.Key, 0),

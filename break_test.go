@@ -3,6 +3,8 @@ package leasehold_test
 import (
 	"errors"
 	"net/http"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,4 +205,93 @@ func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheHolderIsToldWhoBrokeItsGrantAndWhy(t *testing.T) {
+	says := regexp.MustCompile(`^leasehold: lost job in table locks \(token \d+\) at [0-9:.]+: broken by operator/[a-z2-7]{4} at 0\d:\d\d:\d\d: "the disk\\nis full"(; the record shows a later grant, of test/[a-z2-7]{4})?$`)
+	for name, tc := range map[string]struct {
+		after  func(*lab.World, *leasehold.Client)
+		reason leasehold.LostReason
+	}{
+		"free since":         {func(*lab.World, *leasehold.Client) {}, leasehold.LostBroken},
+		"granted to another": {func(w *lab.World, c *leasehold.Client) { w.Acquire(c, "job") }, leasehold.LostReplaced},
+		"granted to another, which has released it": {func(w *lab.World, c *leasehold.Client) {
+			w.Release(w.Acquire(c, "job"))
+		}, leasehold.LostReplaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				holder, _ := w.Client(lab.Config())
+				next, _ := w.Client(lab.Config())
+				cfg := lab.Config()
+				cfg.Owner = "operator"
+				op, _ := w.Client(cfg)
+				renewing, releasing, detached := w.Acquire(holder, "job"), w.Acquire(holder, "other"), w.Acquire(holder, "third")
+				grant, err := detached.Detach()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, key := range []string{"job", "other", "third"} {
+					r, err := op.Get(t.Context(), key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := op.Break(t.Context(), r, leasehold.WithReason("the disk\nis full")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				tc.after(w, next)
+				lab.Elapse(6 * time.Second)
+				var lost *leasehold.LostError
+				if !errors.As(renewing.Err(), &lost) || lost.Reason != tc.reason || !says.MatchString(lost.Error()) {
+					t.Errorf("the holder: %v", renewing.Err())
+				}
+				if b := lost.By; b == nil || b.Broken == nil || b.Broken.Reason != "the disk\nis full" || b.Broken.Token != renewing.Token() {
+					t.Errorf("the record that showed it: %+v", lost.By)
+				}
+				told := func(what string, err error) {
+					t.Helper()
+					if !errors.Is(err, leasehold.ErrLost) || !strings.Contains(err.Error(), ": broken by operator/") {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				told("a release", releasing.Release(t.Context()))
+				_, err = holder.Resume(t.Context(), grant)
+				told("a resume", err)
+				_ = next.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestABreakIsToldToTheHolderOfThatGrantAlone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		op, _ := w.Client(lab.Config())
+		first := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		if err := op.Break(t.Context(), first.Record()); err != nil {
+			t.Fatal(err)
+		}
+		second := w.Acquire(a, "job", leasehold.WithoutRenewal())
+		w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("another")})
+		if err := second.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) || strings.Contains(err.Error(), "broken") {
+			t.Errorf("the next holder: %v", err)
+		}
+	})
+}
+
+func TestAReasonOfABreakIsShortText(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		for _, reason := range []string{strings.Repeat("x", 1001), "\xff"} {
+			if err := c.Break(t.Context(), lock.Record(), leasehold.WithReason(reason)); err == nil || len(wire.Sent()) != 0 {
+				t.Errorf("%.9q: %v", reason, err)
+			}
+		}
+		if err := c.Break(t.Context(), lock.Record(), leasehold.WithReason(strings.Repeat("x", 1000))); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -58,11 +58,7 @@ func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, holderName(e.Holder))
 	if at := e.Holder.GrantedAt; !at.IsZero() {
-		format := "15:04:05"
-		if time.Since(at) > 12*time.Hour {
-			format = time.DateTime
-		}
-		fmt.Fprintf(&b, " since %s", at.Local().Format(format))
+		fmt.Fprintf(&b, " since %s", clockText(at))
 	}
 	b.WriteString(inTable(e.Table))
 	if e.Holder.Token != 0 {
@@ -120,13 +116,17 @@ type LostError struct {
 	Token  int64
 	Reason LostReason
 	At     time.Time // when trust ended, by the wall clock
-	By     *Record   // what the record showed; nil if it was not seen
+	By     *Record   // what the record showed; nil if it was not seen. By.Broken may say who broke it, and why
 	Err    error     // of the last renewal, or of the transaction; nil: none failed
 }
 
 func (e *LostError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: lost %v%s (token %d) at %s: ", e.Key, inTable(e.Table), e.Token, e.At.Local().Format("15:04:05.000"))
+	broken := e.By != nil && e.By.Broken.of(e.Token)
+	if broken {
+		b.WriteString(e.By.Broken.String())
+	}
 	switch e.Reason {
 	case LostPaused:
 		b.WriteString("the process stood still past the lease")
@@ -135,12 +135,17 @@ func (e *LostError) Error() string {
 			b.WriteString("it was renewed since, by another process that took up the grant")
 			break
 		}
+		if broken {
+			b.WriteString("; ")
+		}
 		b.WriteString("the record shows a later grant")
 		if e.By != nil {
 			fmt.Fprintf(&b, ", of %s", holderName(*e.By))
 		}
 	case LostBroken:
-		b.WriteString("somebody broke or deleted it")
+		if !broken {
+			b.WriteString("somebody broke or deleted it")
+		}
 	default:
 		b.WriteString("no renewal got through in time")
 	}

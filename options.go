@@ -243,11 +243,19 @@ func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.pref
 type BreakOption interface{ toBreak(*breaking) }
 
 // breaking is what a caller of Break asks for.
-type breaking struct{ unrenewed bool }
+type breaking struct {
+	unrenewed bool
+	reason    string
+}
 
 type breakFunc func(*breaking)
 
 func (f breakFunc) toBreak(b *breaking) { f(b) }
+
+// WithReason says why the grant is broken, in at most 1000 bytes: the record keeps it,
+// and the holder is told. An *UnsupportedError in layouts whose free keys have no
+// record.
+func WithReason(text string) BreakOption { return breakFunc(func(b *breaking) { b.reason = text }) }
 
 // IfUnrenewed breaks only if the holder has not renewed since the record was
 // read, for a holder that was found dead. If it has, a *ChangedError.

@@ -131,9 +131,10 @@ func (r *ownRow) gone(item protocol.Item) (reason LostReason, by *Record, damage
 	if err != nil {
 		return LostBroken, nil, err
 	}
-	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records name nobody
+	freed := shown.Released && shown.Grant == ""  // by a peer, or in a layout whose free records name nobody
+	named := !shown.Released || shown.Owner != "" // the row of a read/write lock names no writer that has left
 	switch {
-	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
+	case !freed && (shown.Grant != r.grant || named && shown.Owner != r.owner):
 		return LostReplaced, &shown, nil
 	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late duplicate of its request
 		return LostBroken, &shown, nil

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -68,6 +69,8 @@ type Record struct {
 	Data       []byte                          // from WithData or WithInitialData; nil: none
 	Attributes map[string]types.AttributeValue // from WithAttributes; nil: none
 
+	Broken *Broken // the last break of one of this key's grants, even if others were made since; nil: none is known
+
 	session string        // id of the session that is renewed in the record's place
 	mode    protocol.Mode // of a holder of a read/write lock
 }
@@ -76,14 +79,58 @@ func recordOf(r protocol.Record) Record {
 	return Record{
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, session: r.Session, mode: r.Mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), session: r.Session, mode: r.Mode,
 	}
+}
+
+// Broken says who broke a grant, and why.
+type Broken struct {
+	By     string    // owner of the client that broke it
+	At     time.Time // by that client's clock
+	Reason string    // from WithReason
+	Token  int64     // of the grant; 0: it had none
+}
+
+func (b *Broken) clone() *Broken {
+	if b == nil {
+		return nil
+	}
+	c := *b
+	return &c
+}
+
+// of reports whether b is the break of the grant with this token.
+func (b *Broken) of(token int64) bool { return b != nil && b.Token == token && token != 0 }
+
+// String says it in one line, for people.
+func (b *Broken) String() string {
+	s := "broken by " + cmp.Or(protocol.ShortOwner(b.By), "somebody") + " at " + clockText(b.At)
+	if b.Reason != "" {
+		s += ": " + printable(b.Reason)
+	}
+	return s
+}
+
+// clockText is a time for people: with its date unless it is of the last hours.
+func clockText(t time.Time) string {
+	if time.Since(t) > 12*time.Hour {
+		return t.Local().Format(time.DateTime)
+	}
+	return t.Local().Format("15:04:05")
+}
+
+// printable is s, in quotes if a line of text or a terminal would not show it as it is.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // clone returns a copy that shares nothing with r: what a caller does to its data
 // and attributes, it does to its own.
 func (r Record) clone() Record {
-	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
+	r.Data, r.Attributes, r.Broken = bytes.Clone(r.Data), cloneAttributes(r.Attributes), r.Broken.clone()
 	return r
 }
 
@@ -91,8 +138,22 @@ func (r Record) protocol() protocol.Record {
 	return protocol.Record{
 		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Session: r.session, Mode: r.mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), Session: r.session, Mode: r.mode,
 	}
+}
+
+// WrittenAt is when the record was written last, by the clock of who did: its grant,
+// its last renewal or its release. It is part of Version, so it costs nothing. Zero:
+// another library wrote it, or the layout keeps no version of a released record.
+// Under a shared lease the session is renewed instead, and the record rarely.
+func (r Record) WrittenAt() time.Time { return protocol.VersionTime(r.Version) }
+
+// brokenJSON is a Broken in a record's JSON.
+type brokenJSON struct {
+	By     string `json:"by"`
+	At     string `json:"at"`
+	Reason string `json:"reason,omitempty"`
+	Token  int64  `json:"token,omitempty"`
 }
 
 // jsonTime is how every time is written: RFC 3339 in UTC with milliseconds.
@@ -118,18 +179,28 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		LeaseMs    int64          `json:"leaseMs"`
 		GrantedAt  string         `json:"grantedAt,omitempty"`
 		HeldMs     int64          `json:"heldMs,omitempty"`
+		RenewedAt  string         `json:"renewedAt,omitempty"`
+		ReleasedAt string         `json:"releasedAt,omitempty"`
 		ExpiresAt  string         `json:"expiresAt,omitempty"`
 		Data       []byte         `json:"data,omitempty"`
 		Attributes map[string]any `json:"attributes,omitempty"`
+		Broken     *brokenJSON    `json:"broken,omitempty"`
 	}{
 		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Mode: r.mode, Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), GrantedAt: formatTime(r.GrantedAt),
 		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data,
 	}
+	if b := r.Broken; b != nil {
+		out.Broken = &brokenJSON{By: b.By, At: formatTime(b.At), Reason: b.Reason, Token: b.Token}
+	}
 	switch {
 	case r.Released:
 		out.State = "released"
-	case !r.GrantedAt.IsZero():
+		out.ReleasedAt = formatTime(r.WrittenAt())
+	case r.Version != r.Grant:
+		out.RenewedAt = formatTime(r.WrittenAt())
+	}
+	if !r.Released && !r.GrantedAt.IsZero() {
 		out.HeldMs = max(time.Since(r.GrantedAt), 0).Milliseconds()
 	}
 	for name, v := range r.Attributes {

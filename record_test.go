@@ -3,9 +3,11 @@ package leasehold_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -102,6 +104,43 @@ func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
 			}
 			is("the dead holder's record", dead)
 			spoil(dead)
+		}
+	})
+}
+
+func TestARecordTellsWhenItWasWrittenLast(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		is := func(what string, r leasehold.Record, renewed, released bool) {
+			t.Helper()
+			if at := r.WrittenAt(); !at.Equal(time.Now().Truncate(time.Millisecond)) {
+				t.Errorf("%s: written at %v, and now it is %v", what, at, time.Now())
+			}
+			b, err := json.Marshal(r)
+			if err != nil || bytes.Contains(b, []byte(`"renewedAt":"`)) != renewed || bytes.Contains(b, []byte(`"releasedAt":"`)) != released {
+				t.Errorf("%s: %s, %v", what, b, err)
+			}
+		}
+		get := func() leasehold.Record {
+			r, err := c.Get(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		is("granted", get(), false, false)
+		lab.Elapse(3 * time.Second)
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		is("renewed", get(), true, false)
+		lab.Elapse(3 * time.Second)
+		w.Release(lock)
+		is("released", get(), false, true)
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
+		if at := get().WrittenAt(); !at.IsZero() {
+			t.Errorf("of a peer: %v", at)
 		}
 	})
 }

@@ -159,7 +159,7 @@ func (w *sessionWatch) markDead(ctx context.Context) (bool, error) {
 		Key: protocol.Key(w.key),
 		Next: func() (attempt, *protocol.Write) {
 			a := w.c.newAttempt(0)
-			return a, w.proto.Session().Break(w.record.protocol(), a.version, w.c.expires(false))
+			return a, w.proto.Session().Break(w.record.protocol(), protocol.Break{Version: a.version, Expires: w.c.expires(false)})
 		},
 	})
 	switch r.Outcome {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -187,6 +188,14 @@ func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 			return "CLOCK"
 		case kind == "S":
 			return p.of(s)
+		case kind == "M":
+			var m map[string]map[string]json.RawMessage
+			_ = json.Unmarshal(raw, &m)
+			var entries []string
+			for _, name := range slices.Sorted(maps.Keys(m)) {
+				entries = append(entries, name+": "+p.value(m[name]))
+			}
+			return "{" + strings.Join(entries, ", ") + "}"
 		default:
 			return kind + ":" + string(raw)
 		}

@@ -268,10 +268,10 @@ func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
 		if b, err := json.Marshal(held[0]); err != nil || !bytes.Contains(b, []byte(`"state":"held","mode":"read"`)) {
 			t.Errorf("%s, %v", b, err)
 		}
-		if err := a.c.Break(t.Context(), held[0]); err != nil {
+		if err := a.c.Break(t.Context(), held[0], leasehold.WithReason("stuck")); err != nil {
 			t.Fatal(err)
 		}
-		if err := r1.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+		if err := r1.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) || !strings.HasSuffix(err.Error(), ": stuck") {
 			t.Errorf("a broken reader renews: %v", err)
 		}
 		if err := r2.Renew(t.Context()); err != nil {
@@ -284,10 +284,10 @@ func TestListAndBreakOneHolderOfAReadWriteLock(t *testing.T) {
 		w.Release(r2)
 		wr := a.write()
 		held = entriesOf(w, "set")
-		if err := b.c.Break(t.Context(), held[0]); err != nil {
+		if err := b.c.Break(t.Context(), held[0], leasehold.WithReason("it hangs")); err != nil {
 			t.Fatal(err)
 		}
-		if err := wr.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+		if err := wr.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) || !strings.Contains(err.Error(), ": it hangs: operation error") {
 			t.Errorf("a broken writer commits: %v", err)
 		}
 		if r, err := a.c.Get(t.Context(), "set"); err != nil || !r.Released {

@@ -2,6 +2,7 @@ package layouttest
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/leasehold-go/leasehold"
 )
@@ -11,6 +12,7 @@ func breakChecks() []check {
 		{claim: "a break frees the grant that was read, renewed or not", hold: breakOurs},
 		{claim: "a break leaves the next grant alone", hold: breakStale},
 		{claim: "a break of an unrenewed grant leaves a renewed one alone", hold: breakUnrenewed},
+		{claim: "a free key that has a record says who broke it, when and why", hold: breakTold},
 		{claim: "a break frees a peer's grant", hold: breakPeer},
 		{claim: "a break of a peer's grant leaves a grant of ours alone", hold: breakOursForPeer},
 		{claim: "a break of a peer's grant leaves another peer's alone", hold: breakOtherPeer},
@@ -35,6 +37,38 @@ func breakOurs(e *env) {
 	err := op.Break(e.within(patience), r)
 	if !errors.Is(err, leasehold.ErrChanged) && !errors.Is(err, leasehold.ErrNotFound) {
 		e.Errorf("broken twice: %v", err)
+	}
+}
+
+func breakTold(e *env) {
+	a, _ := e.client()
+	op, _ := e.client()
+	lock := e.acquire(a, leasehold.WithoutRenewal())
+	keeps := op.Capabilities().KeepOnRelease
+	before := e.item()
+	switch err := op.Break(e.within(patience), e.get(op), leasehold.WithReason("stuck")); {
+	case !keeps:
+		if !errors.Is(err, errors.ErrUnsupported) {
+			e.Errorf("a reason that nobody can be told: %v", err)
+		}
+		e.unchanged(before, "a break with a reason that nobody can be told")
+		e.release(lock)
+		return
+	case err != nil:
+		e.Fatal(err)
+	}
+	next := e.acquire(op)
+	b := e.get(a).Broken
+	if b == nil || b.By == "" || b.At.IsZero() || b.Reason != "stuck" || b.Token != lock.Token() {
+		e.Errorf("the record of the next grant: %+v", b)
+	}
+	if err := lock.Renew(e.within(patience)); !errors.Is(err, leasehold.ErrLost) || !strings.Contains(err.Error(), ": stuck") {
+		e.Errorf("the holder: %v", err)
+	}
+	e.release(next)
+	e.release(e.acquire(op))
+	if b := e.get(a).Broken; b == nil || b.Reason != "stuck" {
+		e.Errorf("after two more grants: %+v", b)
 	}
 }
 

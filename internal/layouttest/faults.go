@@ -30,7 +30,7 @@ func reservedNames(e *env) {
 	lock := e.acquire(c)
 	w.sent()
 	names := []string{
-		e.partition, "grantId", "fencingToken", "grantedAt", "kind", "session", "waiters", "permits", "most", "readers", "writer", "intent",
+		e.partition, "grantId", "fencingToken", "grantedAt", "kind", "session", "waiters", "lastBreak", "permits", "most", "readers", "writer", "intent",
 		"ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data", "expiresAt",
 	}
 	if e.Layout.Name() == "python-dynamodb-lock" {

@@ -2,8 +2,11 @@ package protocol
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // clientIDLen is the length of crypto/rand.Text: 130 random bits in base 32.
@@ -46,14 +49,31 @@ func clientID(owner string) (string, bool) {
 	return owner[i+1:], true
 }
 
-// NewVersion returns a random UUID (RFC 9562, version 4). Every attempt to write
-// uses a new one, so that no version is ever used twice.
+// NewVersion returns a UUID of this time and 74 random bits (RFC 9562, version 7).
+// Every attempt to write uses a new one, so that no version is ever used twice.
+// The time is for people alone: see VersionTime.
 func NewVersion() string {
 	var b [16]byte
-	rand.Read(b[:]) // never fails, crypto/rand since Go 1.24
-	b[6] = b[6]&0x0f | 0x40
+	rand.Read(b[6:]) // never fails, crypto/rand since Go 1.24
+	ms := time.Now().UnixMilli()
+	binary.BigEndian.PutUint32(b[:4], uint32(ms>>16))
+	binary.BigEndian.PutUint16(b[4:6], uint16(ms))
+	b[6] = b[6]&0x0f | 0x70
 	b[8] = b[8]&0x3f | 0x80
 	return VersionOfHex(hex.EncodeToString(b[:]))
+}
+
+// VersionTime returns when a version was made, by the clock of who made it. Zero: a
+// peer made it, or an earlier leasehold, whose versions were random alone.
+func VersionTime(v string) time.Time {
+	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
+		return time.Time{}
+	}
+	ms, err := strconv.ParseInt(v[:8]+v[9:13], 16, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
 }
 
 // IsVersion reports whether v has the form of a version from NewVersion.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -28,8 +29,8 @@ func TestAnOwnerIsKnownByItsClientID(t *testing.T) {
 	}
 }
 
-func TestVersionsAreRandomUUIDs(t *testing.T) {
-	shape := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+func TestVersionsAreUUIDsThatNeverComeBack(t *testing.T) {
+	shape := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
 	for range 1000 {
 		v := NewVersion()
@@ -37,6 +38,24 @@ func TestVersionsAreRandomUUIDs(t *testing.T) {
 			t.Fatalf("version %q, seen before: %v", v, seen[v])
 		}
 		seen[v] = true
+	}
+}
+
+func TestAVersionTellsWhenItWasMade(t *testing.T) {
+	before := time.Now().Truncate(time.Millisecond)
+	v := NewVersion()
+	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
+		t.Errorf("%q was made at %v, which is not from %v until now", v, at, before)
+	}
+	if at := VersionTime("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"); at.UTC().Format(time.RFC3339Nano) != "2022-02-22T19:22:22Z" { // RFC 9562, A.6
+		t.Errorf("that of the RFC was made at %v", at.UTC())
+	}
+	for _, unknown := range []string{
+		"", "3f9c1d2e-0b1a-4c5d-8e9f-001122334455", "017f22e2-79b0-7cc3-c8c4-dc0c0c07398f", VersionHex(v), v[:35] + "x",
+	} {
+		if at := VersionTime(unknown); !at.IsZero() {
+			t.Errorf("%q is said to be of %v", unknown, at)
+		}
 	}
 }
 

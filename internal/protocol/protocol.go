@@ -28,9 +28,27 @@ type Record struct {
 	Released   bool
 	ExpiresAt  time.Time
 	Data       []byte
-	Attributes Item   // the caller's own
-	Session    string // id of the session that is renewed instead of the record
-	Mode       Mode   // of one entry of a read/write lock
+	Attributes Item    // the caller's own
+	Session    string  // id of the session that is renewed instead of the record
+	Mode       Mode    // of one entry of a read/write lock
+	Broken     *Broken // the grant of this record that was broken last; nil: none
+}
+
+// Broken says who broke a grant, for people.
+type Broken struct {
+	By     string
+	At     time.Time // by the clock of the one who broke it
+	Reason string
+	Token  int64 // of the grant; 0: it had none
+}
+
+// Break is the write that frees a key, whoever holds it.
+type Break struct {
+	Version string    // new in each attempt
+	Expires time.Time // when TTL may delete the record; zero: never
+	By      string    // who breaks it, which a record that is kept says; empty: it says nothing
+	At      time.Time
+	Reason  string
 }
 
 // KindSession is the kind of a row that is renewed for all locks of a client.
@@ -166,7 +184,7 @@ type Protocol interface {
 
 	// Break frees the key, whoever holds it, if the record still shows the grant
 	// and the version of r.
-	Break(r Record, version string, expires time.Time) *Write
+	Break(r Record, b Break) *Write
 }
 
 // Sharing is a protocol whose records may belong to a session.

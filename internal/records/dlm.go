@@ -93,7 +93,7 @@ func (p dlm) Guard(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-func (p dlm) Break(r protocol.Record, _ string, _ time.Time) *protocol.Write {
+func (p dlm) Break(r protocol.Record, _ protocol.Break) *protocol.Write {
 	w := protocol.NewDelete(p.mustKey(r.Key))
 	w.Where(p.isRecord(w, r))
 	return w

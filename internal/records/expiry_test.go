@@ -80,7 +80,7 @@ func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 			if b.lands(take()) {
 				t.Errorf("%s: taken over", name)
 			}
-			if b.lands(b.Break(r, v3, granted)) && name != "not dead" {
+			if b.lands(b.Break(r, protocol.Break{Version: v3, Expires: granted})) && name != "not dead" {
 				t.Errorf("%s: broken", name)
 			}
 		}

@@ -32,7 +32,7 @@ const (
 // ours are leasehold's own attributes in every layout.
 var ours = []string{
 	attrGrant, attrToken, attrGrantedAt, attrKind, attrSession, attrWaiters,
-	"dead", attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
+	attrLastBreak, "dead", attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
 }
 
 // reserved are the attribute names that callers may not use in any layout: if a

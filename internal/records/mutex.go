@@ -121,9 +121,10 @@ func (p mutex) Guard(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-func (p mutex) Break(r protocol.Record, _ string, expires time.Time) *protocol.Write {
+func (p mutex) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(r.Key))
-	p.setReleased(w, expires)
+	p.setReleased(w, b.Expires)
+	setBroken(w, r, b)
 	w.Where(p.isRecord(w, r))
 	return w
 }
@@ -171,6 +172,7 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
 	d.kind("")
+	r.Broken = brokenOf(item)
 	holder := d.name(mutexHolder)
 	token := d.token()
 	if holder == mutexFree {

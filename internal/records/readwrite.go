@@ -274,14 +274,15 @@ func (p readWrite) Guard(h protocol.Hold) *protocol.Write {
 }
 
 // Break removes the entry that r shows.
-func (p readWrite) Break(r protocol.Record, version string, expires time.Time) *protocol.Write {
+func (p readWrite) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(r.Key))
 	p.mode = r.Mode
 	if p.mode == protocol.ModeRead {
 		p.removeReader(w, r.Grant)
 	} else {
-		p.endWriter(w, r.Grant, protocol.Release{Version: version, Expires: expires})
+		p.endWriter(w, r.Grant, protocol.Release{Version: b.Version, Expires: b.Expires})
 	}
+	setBroken(w, r, b)
 	w.Where(p.stands(w, r.Grant, protocol.Hold{Owner: r.Owner, Token: r.Token}) +
 		" AND " + w.PathIn(w.Path(append(p.place(r.Grant), p.version)...), []string{r.Version}))
 	return w
@@ -480,13 +481,18 @@ func (p native) Entries(item protocol.Item) ([]protocol.Record, error) {
 
 func (p readWrite) entriesOf(item protocol.Item) ([]protocol.Record, error) {
 	r, key, err := p.decodeRow(item)
+	broken := brokenOf(item)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.writer != nil:
+		r.writer.Broken = broken
 		return []protocol.Record{*r.writer}, nil
 	case len(r.readers) == 0:
-		return []protocol.Record{{Key: key, Released: true, Token: r.token, Version: r.version, Grant: r.last, Mode: protocol.ModeWrite}}, nil
+		return []protocol.Record{{Key: key, Released: true, Token: r.token, Version: r.version, Grant: r.last, Mode: protocol.ModeWrite, Broken: broken}}, nil
+	}
+	for i := range r.readers {
+		r.readers[i].Broken = broken
 	}
 	slices.SortStableFunc(r.readers, func(a, b protocol.Record) int { return a.GrantedAt.Compare(b.GrantedAt) })
 	return r.readers, nil
@@ -503,7 +509,7 @@ func (p readWrite) Decode(item protocol.Item) (protocol.Record, error) {
 		return all[i], nil
 	}
 	if p.mode == protocol.ModeRead && (all[0].Released || all[0].Mode == protocol.ModeRead) { // another reader has not replaced this one
-		return protocol.Record{Key: all[0].Key, Released: true, Mode: protocol.ModeRead}, nil
+		return protocol.Record{Key: all[0].Key, Released: true, Mode: protocol.ModeRead, Broken: all[0].Broken}, nil
 	}
 	return all[0], nil
 }

@@ -127,7 +127,7 @@ func TestABreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
 		_, held := b.hold()
 		r := b.record()
 		whatever := []string{same, token, kind, spent, expired}
-		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, v3, granted) }, append(whatever, grant)...)
+		b.landsIn("break", held, func() *protocol.Write { return b.Break(r, protocol.Break{Version: v3, Expires: granted}) }, append(whatever, grant)...)
 	})
 }
 

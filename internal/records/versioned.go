@@ -147,11 +147,12 @@ func (p versioned) Guard(h protocol.Hold) *protocol.Write {
 	return w
 }
 
-func (p versioned) Break(r protocol.Record, version string, expires time.Time) *protocol.Write {
+func (p versioned) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	w := protocol.NewDelete(p.mustKey(r.Key))
 	if p.released != "" {
 		w = protocol.NewUpdate(p.mustKey(r.Key))
-		p.setReleased(w, version, expires)
+		p.setReleased(w, b.Version, b.Expires)
+		setBroken(w, r, b)
 	}
 	w.Where(strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(r.Owner), w.In(p.version, []string{r.Version})), " AND "))
 	return w
@@ -218,6 +219,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		}
 		d.lenient = true
 	}
+	r.Broken = brokenOf(item)
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)

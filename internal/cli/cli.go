@@ -8,6 +8,7 @@
 //	connect.go    connects to the table or store, and makes lock clients
 //	messages.go   messages on stderr, in text or JSON
 //	errors.go     an error's exit code, kind and text
+//	doctor*.go    what doctor checks; probe.go: what it sees of each request
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
 //	grantfile.go  writes a grant to a file without overwriting anything of
@@ -41,6 +42,8 @@ type Env struct {
 	Executable     func() (string, error) // path of this program, to start it again
 	MachineDir     string                 // the machine's store is used if this directory exists
 	OnEC2          func() bool            // whether this machine is an EC2 instance
+
+	FileSystem func(path string) (kind string, free uint64, err error) // that path is on, and its free bytes
 }
 
 // FromOS returns the environment of this process.
@@ -49,6 +52,7 @@ func FromOS() Env {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Environ: os.Environ(), LookupEnv: os.LookupEnv, Now: time.Now, Executable: thisProgram,
 		MachineDir: machineDir(), OnEC2: func() bool { return onEC2("/sys") },
+		FileSystem: fileSystemOf,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 // Bounds of the completion of a key, which reads the table while somebody waits at
@@ -64,6 +65,7 @@ func completeFlags(cmd *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"layout": layout.Names(),
 		"attr":   {"key=", "sort=", "ttl="},
+		"access": {string(table.Use), string(table.Operate), string(table.Read)},
 		"signal": {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"},
 	}
 	for name, all := range values {

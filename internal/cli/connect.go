@@ -42,10 +42,11 @@ type store struct {
 	db       *dynamodb.Client
 	table    string
 	layout   layout.Layout
-	location string // region, URL or file, as shown in messages
-	file     string // of a local store; empty: DynamoDB
-	created  bool   // this command has created the local store's table
-	misfit   error  // the local store's table has another layout
+	location string     // region, URL or file, as shown in messages
+	file     string     // of a local store; empty: DynamoDB
+	aws      aws.Config // of DynamoDB
+	created  bool       // this command has created the local store's table
+	misfit   error      // the local store's table has another layout
 	health   health
 	wait     *waitReporter
 	requests sync.RWMutex // held for reading during a request; lock it to keep requests back
@@ -179,6 +180,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 	if id, err := arn.Parse(s.table); err == nil && cfg.Region == "" {
 		cfg.Region = id.Region
 	}
+	s.aws = cfg
 	s.db = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		if a.flags.endpoint != "" {
 			o.BaseEndpoint = aws.String(a.flags.endpoint)

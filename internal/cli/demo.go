@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -89,7 +87,7 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 	ctx, done := a.untilSignal(cmd.Context())
 	defer done()
 
-	key := "leasehold-demo/" + strings.ToLower(rand.Text()[:8])
+	key := randomKey("leasehold-demo/")
 	d := &demo{app: a, lease: f.lease, events: make(chan demoEvent)}
 	defer d.end()
 	for i := range f.clients {

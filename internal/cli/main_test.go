@@ -50,10 +50,14 @@ func main(env cli.Env) {
 }
 
 // fromOS is cli.FromOS on a machine that is not an EC2 instance, and that has a
-// machine's store only if the test has created one.
+// machine's store only if the test has created one, and the file system that the
+// test says.
 func fromOS() cli.Env {
 	env := cli.FromOS()
 	env.MachineDir, env.OnEC2 = os.Getenv("TEST_MACHINE_DIR"), nil
+	if kind := os.Getenv("TEST_FILE_SYSTEM"); kind != "" {
+		env.FileSystem = func(string) (string, uint64, error) { return kind, 10 << 20, nil }
+	}
 	return env
 }
 

@@ -105,15 +105,6 @@ func isDenied(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied")
 }
 
-// testKey returns a key that no lock has, with a sort key if the table needs one.
-func (s *store) testKey(partition, sort string) leasehold.Key {
-	key := completeKey(s.layout, leasehold.Key{Partition: partition})
-	if proto, err := records.Of(s.layout); err == nil && proto.Schema().Sort != "" && key.Sort == "" {
-		key.Sort = sort
-	}
-	return key
-}
-
 // checkPermissions tries every permission, and changes nothing.
 func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
 	const nobody = "leasehold-table-check" // never written

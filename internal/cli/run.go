@@ -193,12 +193,11 @@ func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := refuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
+		return err
+	}
 	usable, half := f.lease-proto.Skew(), "half the lease"
-	switch {
-	case usable < time.Second:
-		return usageOf(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s", shortDuration(f.lease),
-			l.Name(), shortDuration(proto.Skew()), shortDuration(time.Second+proto.Skew()))
-	case proto.Skew() > 0:
+	if proto.Skew() > 0 {
 		half = fmt.Sprintf("half the lease, less %s for clocks that differ", shortDuration(proto.Skew()))
 	}
 	if !cmd.Flags().Changed("grace") {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -249,4 +251,17 @@ func chooseLease(flag time.Duration, given bool, env Env) (time.Duration, error)
 		return 0, usagef("LEASEHOLD_LEASE: %v", err)
 	}
 	return d, nil
+}
+
+// refuseShortLease refuses a lease that leaves no time to trust it, in a layout
+// that allows for clocks that differ by skew.
+func refuseShortLease(cmd *cobra.Command, lease time.Duration, l layout.Layout, skew time.Duration) error {
+	switch {
+	case lease-skew >= time.Second:
+		return nil
+	case skew == 0:
+		return usageOf(cmd, "a lease of %s is too short: use at least 1s", shortDuration(lease))
+	}
+	return usageOf(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s",
+		shortDuration(lease), l.Name(), shortDuration(skew), shortDuration(time.Second+skew))
 }

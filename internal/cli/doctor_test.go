@@ -1,0 +1,383 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.etcd.io/bbolt"
+
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// faulty is a server in front of an engine that has the table locks.
+type faulty struct {
+	t   *testing.T
+	db  *dynamodb.Client
+	env []string
+	url string
+}
+
+// newFaulty starts a server whose requests go through fault, which may call next.
+func newFaulty(t *testing.T, spec table.Spec, fault func(op string, w http.ResponseWriter, r *http.Request, next http.Handler)) *faulty {
+	t.Helper()
+	engine := localdynamo.New()
+	spec.Name = "locks"
+	f := &faulty{t: t, db: engine.Client()}
+	if err := table.Create(t.Context(), f.db, spec); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		fault(op, w, r, engine)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		_ = engine.Close()
+	})
+	f.url = server.URL
+	f.env = append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1", "AWS_ENDPOINT_URL_DYNAMODB="+f.url)
+	return f
+}
+
+func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	next.ServeHTTP(w, r)
+}
+
+// refuse answers with an error of DynamoDB.
+func refuse(w http.ResponseWriter, code, message string) {
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)
+}
+
+// line is a line of doctor's output.
+type line struct {
+	Check, State, What, Do string
+	Values                 map[string]any
+}
+
+// doctor runs leasehold doctor, expects that exit code, and that nothing is left in
+// the table. It returns the lines by their checks.
+func (f *faulty) doctor(code int, args ...string) map[string]line {
+	f.t.Helper()
+	lines := doctor(f.t, f.env, code, args...)
+	out, err := f.db.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
+	if err != nil || out.Count > 0 {
+		f.t.Errorf("left in the table: %v, %v", out.Items, err)
+	}
+	return lines
+}
+
+func doctor(t *testing.T, env []string, code int, args ...string) map[string]line {
+	t.Helper()
+	stdout, stderr, got := said(t, env, append([]string{"doctor", "--json"}, args...)...)
+	lines := map[string]line{}
+	for dec := json.NewDecoder(strings.NewReader(stdout)); dec.More(); {
+		var l line
+		if err := dec.Decode(&l); err != nil {
+			t.Fatalf("%v: %s", err, stdout)
+		}
+		if l.What == "" || lines[l.Check].What != "" || strings.Contains(l.What+l.Do, "\n") {
+			t.Errorf("line: %+v", l)
+		}
+		if (l.State == "warning" || l.State == "fatal") && l.Do == "" && code != 2 && !strings.Contains(l.What, ": ") {
+			t.Errorf("it does not say what to do: %+v", l)
+		}
+		lines[l.Check] = l
+	}
+	if got != code {
+		t.Fatalf("exit code %d, not %d: %s%s", got, code, stdout, stderr)
+	}
+	return lines
+}
+
+// is checks one line.
+func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
+	t.Helper()
+	l := lines[check]
+	for _, text := range says {
+		if !strings.Contains(l.What+": "+l.Do, text) {
+			t.Errorf("%s does not say %q: %+v", check, text, l)
+		}
+	}
+	if l.State != state {
+		t.Errorf("%s is not %s: %+v", check, state, l)
+	}
+}
+
+func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
+	for _, name := range layout.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := layout.Parse(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := newFaulty(t, table.Spec{Layout: l}, healthy)
+			lines := f.doctor(0, "--layout", name)
+			for _, check := range strings.Fields("store region DescribeTable DescribeTimeToLive table keys ttl billing replicas " +
+				"GetItem BatchGetItem UpdateItem DeleteItem ConditionCheckItem Query Scan lock throttling connections clock") {
+				is(t, lines, check, "ok")
+			}
+			is(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 20s is renewed every ")
+			is(t, lines, "store", "ok", "table locks in http://127.0.0.1:", "named by LEASEHOLD_TABLE")
+			is(t, lines, "region", "ok", "eu-west-1, from AWS_REGION; requests go to "+f.url)
+			is(t, lines, "identity", "unknown", "not asked")
+			is(t, lines, "connections", "ok", "without TLS")
+			if len(lines) != 22 {
+				t.Errorf("%d lines", len(lines))
+			}
+
+			// The same of a local store, which knows no permissions.
+			env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(t.TempDir(), "locks.db"))
+			if _, stderr, code := said(t, env, "table", "create", "--layout", name); code != 0 {
+				t.Fatal(stderr)
+			}
+			lines = doctor(t, env, 0, "--layout", name)
+			for _, check := range []string{"store", "file", "file system", "free space", "file lock", "table", "keys", "ttl", "lock", "round trip"} {
+				is(t, lines, check, "ok")
+			}
+			if text := fmt.Sprint(lines); len(lines) != 10 || strings.Contains(text, "dynamodb:") || strings.Contains(text, "DynamoDB") {
+				t.Errorf("lines: %v", lines)
+			}
+			if stdout, _, _ := said(t, env, "ls", "-a", "--layout", name); stdout != "" {
+				t.Errorf("left: %s", stdout)
+			}
+		})
+	}
+}
+
+func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
+	dlm := table.Spec{Layout: layout.DynamoDLM{}}
+	dated := func(by time.Duration) func(string, http.ResponseWriter, *http.Request, http.Handler) {
+		return func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+			w.Header().Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
+			next.ServeHTTP(w, r)
+		}
+	}
+	denies := func(denied ...string) func(string, http.ResponseWriter, *http.Request, http.Handler) {
+		return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+			for _, d := range denied {
+				if op == d {
+					refuse(w, "AccessDeniedException", "not authorized")
+					return
+				}
+			}
+			next.ServeHTTP(w, r)
+		}
+	}
+	describes := func(from, to string) func(string, http.ResponseWriter, *http.Request, http.Handler) {
+		return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if op != "DescribeTable" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			recorded := httptest.NewRecorder()
+			next.ServeHTTP(recorded, r)
+			_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), from, to, 1))
+		}
+	}
+	type says struct{ check, state, text string }
+	for _, c := range []struct {
+		name  string
+		spec  table.Spec
+		fault func(string, http.ResponseWriter, *http.Request, http.Handler)
+		args  []string
+		code  int
+		says  []says
+	}{
+		{name: "a clock that is an hour behind", fault: dated(time.Hour), code: 1,
+			says: []says{{"clock", "warning", "behind the server's"}, {"clock", "warning", "synchronise this machine's clock"}}},
+		{name: "a clock that is an hour ahead", fault: dated(-time.Hour), code: 1, says: []says{{"clock", "warning", "ahead of the server's"}}},
+		{name: "a clock in a layout by the clock", spec: dlm, fault: dated(5 * time.Second), args: []string{"--layout", "dynamo-dlm"}, code: 1,
+			says: []says{{"clock", "fatal", "no two clocks differ by more than 2s"}}},
+		{name: "a few seconds elsewhere", fault: dated(5 * time.Second), code: 0, says: []says{{"clock", "ok", "behind"}}},
+		{name: "writes denied", fault: denies("UpdateItem"), code: 1, says: []says{
+			{"UpdateItem", "fatal", "denied: run, elect, acquire"}, {"UpdateItem", "fatal", "allow dynamodb:UpdateItem in the caller's IAM policy"},
+			{"lock", "unknown", "dynamodb:UpdateItem is not possible"}, {"round trip", "ok", "reads"}}},
+		{name: "deletes denied", fault: denies("DeleteItem"), code: 1, says: []says{
+			{"DeleteItem", "warning", "denied"}, {"lock", "unknown", "could not be deleted again"}, {"round trip", "ok", "reads"}}},
+		{name: "listing denied", fault: denies("Scan", "Query"), code: 1, says: []says{{"Scan", "warning", "denied: ls"}, {"lock", "ok", ""}}},
+		{name: "listing denied to a service", fault: denies("Scan", "Query", "DescribeTable"), args: []string{"--access", "use"}, code: 0,
+			says: []says{{"Scan", "ok", "access use does not need it"}, {"DescribeTable", "unknown", "locks do not need it"}, {"lock", "ok", ""}}},
+		{name: "TTL hidden", fault: denies("DescribeTimeToLive"), code: 0, says: []says{{"DescribeTimeToLive", "unknown", "TTL is not known"}, {"keys", "ok", ""}}},
+		{name: "reading alone", fault: denies("UpdateItem", "DeleteItem", "BatchGetItem", "TransactWriteItems"), args: []string{"--access", "read"}, code: 0,
+			says: []says{{"lock", "unknown", "nothing is written"}, {"UpdateItem", "ok", "denied, and access read does not need it"}}},
+		{name: "no TTL", spec: table.Spec{Layout: layout.Native{TTL: "-"}}, fault: healthy, code: 1, says: []says{{"ttl", "warning", `turn it on for the attribute "expiresAt"`}}},
+		{name: "another layout's keys", spec: dlm, fault: healthy, code: 1, says: []says{{"keys", "fatal", "this is a table of layout dynamo-dlm"}}},
+		{name: "provisioned", spec: table.Spec{ReadUnits: 5, WriteUnits: 10}, fault: healthy, code: 0,
+			says: []says{{"billing", "ok", "5 read and 10 write units a second, enough to renew 50 locks every 5s"}}},
+		{name: "two Regions", fault: describes(`"TableStatus"`, `"Replicas":[{"RegionName":"us-east-2"}],"TableStatus"`), code: 1,
+			says: []says{{"replicas", "warning", "two regions can grant the same key"}}},
+		{name: "two Regions as one", fault: describes(`"TableStatus"`, `"MultiRegionConsistency":"STRONG","Replicas":[{"RegionName":"us-east-2"}],"TableStatus"`), code: 0,
+			says: []says{{"replicas", "ok", "strong consistency with us-east-2"}}},
+		{name: "no such table", fault: healthy, args: []string{"-t", "other"}, code: 2, says: []says{{"table", "fatal", "leasehold table create"}}},
+		{name: "refused credentials", code: 2, says: []says{{"table", "fatal", "the credentials were refused"}},
+			fault: func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+				refuse(w, "UnrecognizedClientException", "The security token included in the request is invalid.")
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFaulty(t, c.spec, c.fault)
+			lines := f.doctor(c.code, c.args...)
+			for _, s := range c.says {
+				is(t, lines, s.check, s.state, s.text)
+			}
+		})
+	}
+}
+
+func TestDoctorCountsWhatIsThrottled(t *testing.T) {
+	var n atomic.Int32
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if op == "UpdateItem" && n.Add(1)%10 == 0 {
+			refuse(w, "ProvisionedThroughputExceededException", "too much")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	is(t, f.doctor(1), "throttling", "warning", "requests were throttled", "raise the table's capacity")
+}
+
+func TestDoctorSaysThatConnectionsAreNotReused(t *testing.T) {
+	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		w.Header().Set("Connection", "close")
+		next.ServeHTTP(w, r)
+	})
+	is(t, f.doctor(1), "connections", "warning", " 0 reused", "each renewal pays for a new one")
+}
+
+func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
+	lines := doctor(t, env, 2)
+	is(t, lines, "table", "fatal", "no connection to "+closed.URL)
+	if len(lines) != 4 {
+		t.Errorf("lines: %v", lines)
+	}
+}
+
+func TestDoctorAsksWhoTheCallerIs(t *testing.T) {
+	answer := `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>` +
+		`<Arn>arn:aws:sts::123456789012:assumed-role/deploy/ci</Arn><UserId>A:ci</UserId><Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
+	status := http.StatusOK
+	identity := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(identity.Close)
+	f := newFaulty(t, table.Spec{}, healthy)
+	f.env = append(f.env, "AWS_ENDPOINT_URL_STS="+identity.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+	is(t, f.doctor(0), "identity", "ok", "arn:aws:sts::123456789012:assumed-role/deploy/ci, credentials from EnvConfigCredentials")
+	status, answer = http.StatusInternalServerError, "down"
+	is(t, f.doctor(0), "identity", "unknown", "STS has not said who the caller is")
+}
+
+func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows cannot send a signal to one process")
+	}
+	var held atomic.Bool
+	renewing, stopped := make(chan struct{}), make(chan struct{})
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+		if op == "UpdateItem" && bytes.Contains(body, []byte("leasehold-doctor/")) && !bytes.Contains(body, []byte("if_not_exists")) && held.CompareAndSwap(false, true) {
+			close(renewing)
+			<-stopped
+		}
+	})
+	cmd := exec.Command("leasehold", "doctor")
+	var out bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), f.env, &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-renewing
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	close(stopped)
+	if code := exitCode(cmd.Wait()); code != 130 || strings.Contains(out.String(), "fatal") || strings.Contains(out.String(), "leasehold:") {
+		t.Errorf("exit code %d: %s", code, out.String())
+	}
+	left, err := f.db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
+	if err != nil || left.Count > 0 {
+		t.Errorf("left: %v, %v", left.Items, err)
+	}
+}
+
+func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
+	store := func(t *testing.T) (path string, env []string) {
+		path = filepath.Join(t.TempDir(), "locks.db")
+		env = append(bare(t.TempDir()), "LEASEHOLD_FILE="+path)
+		if _, stderr, code := said(t, env, "table", "create"); code != 0 {
+			t.Fatal(stderr)
+		}
+		return path, env
+	}
+	t.Run("on NFS, and nearly full", func(t *testing.T) {
+		t.Parallel()
+		_, env := store(t)
+		lines := doctor(t, append(env, "TEST_FILE_SYSTEM=nfs"), 1)
+		is(t, lines, "file system", "fatal", "move the store to a local disk")
+		is(t, lines, "free space", "warning", "10.0 MB")
+	})
+	t.Run("which all may write to", func(t *testing.T) {
+		t.Parallel()
+		path, env := store(t)
+		if err := os.Chmod(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		is(t, doctor(t, env, 1), "file", "warning", "every user of this machine can break every lock")
+	})
+	t.Run("that somebody keeps locked", func(t *testing.T) {
+		t.Parallel()
+		path, env := store(t)
+		db, err := bbolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		lines := doctor(t, env, 2)
+		is(t, lines, "file lock", "fatal", "has kept the file locked for 3s")
+		if _, err := os.Stat("/proc/locks"); err == nil {
+			is(t, lines, "file lock", "fatal", "process "+strconv.Itoa(os.Getpid())+" (")
+		}
+	})
+	t.Run("that is none", func(t *testing.T) {
+		t.Parallel()
+		path, env := store(t)
+		if err := os.WriteFile(path, []byte(strings.Repeat("not a store\n", 10000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		is(t, doctor(t, env, 2), "file lock", "fatal", "the file is not a store")
+		is(t, doctor(t, append(bare(t.TempDir()), "LEASEHOLD_FILE="+t.TempDir()), 2), "store", "fatal", "is not a regular file")
+	})
+	t.Run("with another layout", func(t *testing.T) {
+		t.Parallel()
+		_, env := store(t)
+		is(t, doctor(t, env, 1, "--layout", "dynamo-dlm"), "keys", "fatal", "this is a table of layout native")
+	})
+}

@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// clockTolerance is how much the clocks may differ where only times that people
+// read depend on it.
+const clockTolerance = 30 * time.Second
+
+// leastTries is how many tries to renew a lease should leave time for. The default
+// lease leaves it for four after the first.
+const leastTries = 4
+
+func (d *doctor) lockConfig() leasehold.Config {
+	return leasehold.Config{Lease: d.flags.lease}
+}
+
+// timingOf is the timing of a lease with the defaults of leasehold.Config.
+func timingOf(length, skew time.Duration) lease.Timing {
+	t := lease.Timing{Lease: length, Margin: length / 10, Skew: skew}
+	t.Every = min(length/4, t.Trust()/3)
+	return t
+}
+
+// checkLock acquires a lock, renews it as often as is measured, releases it and
+// deletes its record. If the caller may not write, it measures reads.
+func (d *doctor) checkLock(ctx context.Context) {
+	if why := d.noLock(); why != "" {
+		d.say(finding{Check: "lock", State: notKnown, What: "not tried: " + why})
+		d.measure(ctx, "reads", d.read)
+		return
+	}
+	d.progress("acquiring a lock")
+	key := d.key()
+	locks, err := d.store.locks(d.lockConfig())
+	if err != nil {
+		d.trouble("lock", err.Error())
+		return
+	}
+	defer closeLocks(locks)
+	// The record must go whatever happens, Ctrl-C and a lost reply included.
+	defer func() {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), doctorClean)
+		defer cancel()
+		err := d.ask(within, func(ctx context.Context) error { return d.store.deleteTestKeys(ctx, key) })
+		if err != nil {
+			d.say(finding{
+				Check: cleanUp, State: warning, What: fmt.Sprintf("the record of %s may be left: %s", printable(key.String()), reason(err)),
+				Do: "it locks nothing else; delete it, or leave it to TTL",
+			})
+		}
+	}()
+	within, cancel := context.WithTimeout(ctx, doctorClean)
+	defer cancel()
+	lock, err := acquireTestKey(within, locks, key, leasehold.WithoutRenewal())
+	if err != nil {
+		d.say(finding{Check: "lock", State: fatal, What: "not acquired: " + errorText(err, d.store.table+" in "+d.store.location)})
+		d.measure(ctx, "reads", d.read)
+		return
+	}
+	measured := d.time(ctx, func(ctx context.Context) error { return lock.Renew(ctx) })
+	released := lock.Release(ctx)
+	switch err := errors.Join(measured.err, released); {
+	case ctx.Err() != nil:
+	case err != nil:
+		d.say(finding{Check: "lock", State: fatal, What: "acquired, but then: " + errorText(err, d.store.table+" in "+d.store.location)})
+	default:
+		d.say(finding{
+			Check: "lock", State: fine, What: fmt.Sprintf("acquired %s, renewed it and released it", printable(key.String())),
+			Values: map[string]any{"key": key.Partition, "token": lock.Token()},
+		})
+	}
+	d.sayRoundTrip("renewals", measured.took)
+}
+
+// doctorClean bounds the acquiring of the lock, and the deletion of its record.
+const doctorClean = 10 * time.Second
+
+// noLock says why no lock can be tried. Empty: it can.
+func (d *doctor) noLock() string {
+	if table.Access(d.flags.access) == table.Read {
+		return "with access read nothing is written"
+	}
+	for _, action := range []string{"dynamodb:GetItem", "dynamodb:UpdateItem"} {
+		if slices.Contains(d.cannot, action) {
+			return action + " is not possible"
+		}
+	}
+	if slices.Contains(d.cannot, "dynamodb:DeleteItem") {
+		return "its record could not be deleted again"
+	}
+	return ""
+}
+
+func (d *doctor) read(ctx context.Context) error {
+	item, err := d.proto.Key(protocol.Key(d.key()))
+	if err != nil {
+		return err
+	}
+	_, err = d.store.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.store.table), Key: item, ConsistentRead: aws.Bool(true)})
+	return err
+}
+
+// measurement is the time of each request that was answered.
+type measurement struct {
+	took []time.Duration // sorted
+	err  error           // that ended it early
+}
+
+// time sends requests one after another, for some seconds at most.
+func (d *doctor) time(ctx context.Context, send func(context.Context) error) measurement {
+	d.probe.time(true)
+	defer d.probe.time(false)
+	var err error
+	for n, began := 0, time.Now(); err == nil && n < measureCount && time.Since(began) < measureTime; n++ {
+		if n%10 == 0 {
+			d.progress(fmt.Sprintf("measuring: %d of %d requests", n, measureCount))
+		}
+		err = send(ctx)
+	}
+	took := d.probe.seen().took
+	slices.Sort(took)
+	return measurement{took, err}
+}
+
+// measure says the round trip of requests.
+func (d *doctor) measure(ctx context.Context, what string, send func(context.Context) error) {
+	m := d.time(ctx, func(ctx context.Context) error {
+		return d.ask(ctx, send)
+	})
+	if m.err != nil && ctx.Err() == nil && !isDenied(m.err) {
+		d.trouble("round trip", reason(m.err))
+		return
+	}
+	d.sayRoundTrip(what, m.took)
+}
+
+// sayRoundTrip compares the round trip with the lease: how often a renewal can be
+// tried between the time it is due and the end of trust.
+func (d *doctor) sayRoundTrip(what string, took []time.Duration) {
+	if len(took) == 0 {
+		return
+	}
+	timing := timingOf(d.flags.lease, d.proto.Skew())
+	p50, p99 := percentile(took, 0.5), percentile(took, 0.99)
+	n := tries(timing, p99)
+	f := finding{
+		Check: "round trip", State: fine,
+		What: fmt.Sprintf("p50 %s, p99 %s of %d %s; a lease of %s is renewed every %s and trusted for %s: time for %s tries",
+			roundTripText(p50), roundTripText(p99), len(took), what, shortDuration(timing.Lease), shortDuration(timing.Every), shortDuration(timing.Trust()), count(n)),
+		Values: map[string]any{
+			"p50Ms": float64(p50.Microseconds()) / 1000, "p99Ms": float64(p99.Microseconds()) / 1000, "requests": len(took),
+			"leaseMs": timing.Lease.Milliseconds(), "renewEveryMs": timing.Every.Milliseconds(), "trustMs": timing.Trust().Milliseconds(), "tries": n,
+		},
+	}
+	if n < leastTries {
+		f.State = warning
+		if n < 2 {
+			f.State = fatal
+		}
+		f.Do = fmt.Sprintf("use a lease of at least %s (-l, or Config.Lease), or a table that is nearer", shortDuration(leaseFor(p99, timing.Skew)))
+	}
+	d.say(f)
+}
+
+// tries is how many requests of that time, one after another, fit between the time
+// a renewal is due and the end of trust.
+func tries(t lease.Timing, took time.Duration) int {
+	return int(min((t.Trust()-t.Every)/max(took, time.Microsecond), math.MaxInt32))
+}
+
+// leaseFor is the shortest lease, in whole seconds, that leaves time for enough tries.
+func leaseFor(took, skew time.Duration) time.Duration {
+	length := max(time.Second, skew+time.Second)
+	for tries(timingOf(length, skew), took) < leastTries {
+		length += time.Second
+	}
+	return length
+}
+
+func (d *doctor) checkThrottling() {
+	saw := d.probe.seen()
+	f := finding{
+		Check: "throttling", State: fine, What: fmt.Sprintf("none in %d requests", saw.answered),
+		Values: map[string]any{"throttled": saw.throttled, "requests": saw.answered},
+	}
+	if saw.throttled > 0 {
+		f.State, f.What = warning, fmt.Sprintf("%d of %d requests were throttled", saw.throttled, saw.answered)
+		f.Do = "raise the table's capacity, or make it pay per request"
+	}
+	d.say(f)
+}
+
+func (d *doctor) checkConnections() {
+	saw := d.probe.seen()
+	f := finding{
+		Check: "connections", State: fine,
+		What:   fmt.Sprintf("%d new, %d reused, to %s, %s", saw.opened, saw.reused, saw.server, tlsName(saw.tls)),
+		Values: map[string]any{"new": saw.opened, "reused": saw.reused, "server": saw.server, "tls": tlsName(saw.tls)},
+	}
+	var do []string
+	if saw.opened > saw.reused {
+		do = append(do, "something closes connections after use, and each renewal pays for a new one: look for a proxy that does not keep them alive")
+	}
+	if endpoint := aws.ToString(d.store.db.Options().BaseEndpoint); saw.tls == 0 && strings.HasPrefix(endpoint, "http://") && !isLoopback(endpoint) {
+		do = append(do, "others on the network can read and change requests: use an https:// endpoint")
+	}
+	if len(do) > 0 {
+		f.State, f.Do = warning, strings.Join(do, "; ")
+	}
+	d.say(f)
+}
+
+func (d *doctor) checkClock() {
+	clock := d.probe.seen().clock
+	if !clock.known {
+		d.say(finding{Check: "clock", State: notKnown, What: "the server does not say its time"})
+		return
+	}
+	f := finding{
+		Check: "clock", State: fine, What: clockText(clock),
+		Values: map[string]any{"serverAheadMinMs": clock.from.Milliseconds(), "serverAheadMaxMs": clock.to.Milliseconds()},
+	}
+	const set = "synchronise this machine's clock (chrony, or the time service of its cloud)"
+	switch skew := d.proto.Skew(); {
+	case d.store.layout.Capabilities().Expiry == layout.WallClock && clock.least() > skew/2:
+		f.State, f.Do = warning, set
+		if clock.least() > skew {
+			f.State = fatal
+		}
+		f.What += fmt.Sprintf("; layout %s compares times, and is safe only while no two clocks differ by more than %s", d.store.layout.Name(), shortDuration(skew))
+	case clock.least() > clockTolerance:
+		f.State, f.Do = warning, set
+		f.What += "; ages and times are wrong, tokens may fall once a record was deleted, and AWS refuses requests from five minutes on"
+	}
+	d.say(f)
+}
+
+func clockText(c clockRange) string {
+	middle, off := (c.from+c.to)/2, (c.to-c.from)/2
+	switch {
+	case c.least() == 0:
+		return "within " + shortDuration(c.most().Round(time.Millisecond)) + " of the server's"
+	case middle > 0:
+		return fmt.Sprintf("%s behind the server's (give or take %s)", shortDuration(middle.Round(time.Millisecond)), shortDuration(off.Round(time.Millisecond)))
+	}
+	return fmt.Sprintf("%s ahead of the server's (give or take %s)", shortDuration((-middle).Round(time.Millisecond)), shortDuration(off.Round(time.Millisecond)))
+}
+
+// roundTripText formats a round trip: 0.41ms, 3.2ms, 152ms.
+func roundTripText(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case ms < 1:
+		return fmt.Sprintf("%.2fms", ms)
+	case ms < 100:
+		return fmt.Sprintf("%.1fms", ms)
+	}
+	return fmt.Sprintf("%.0fms", ms)
+}
+
+// count formats a number of tries: beyond some it does not matter.
+func count(n int) string {
+	if n > 100 {
+		return "more than 100"
+	}
+	return fmt.Sprint(n)
+}

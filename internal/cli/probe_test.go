@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestRepliesBoundTheDifferenceOfTheClocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
+		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
+		var c clockRange
+		for range rapid.IntRange(1, 20).Draw(t, "replies") {
+			out := time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "out"))
+			back := time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "back"))
+			date := now.Add(out).Add(ahead).Truncate(time.Second)
+			c.add(date, now, now.Add(out).Add(back))
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "pause")))
+		}
+		if ahead < c.from || ahead > c.to || c.to-c.from > time.Second+200*time.Millisecond {
+			t.Errorf("%v is not between %v and %v", ahead, c.from, c.to)
+		}
+		if d := ahead.Abs(); d < c.least() || d > c.most() {
+			t.Errorf("%v is not between %v and %v", d, c.least(), c.most())
+		}
+	})
+}
+
+func TestAPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
+	var values []time.Duration
+	if percentile(values, 0.5) != 0 {
+		t.Error("of nothing")
+	}
+	for i := range 100 {
+		values = append(values, time.Duration(i+1))
+	}
+	if p50, p99, most := percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
+		t.Errorf("%d, %d, %d", p50, p99, most)
+	}
+	if only := percentile(values[:1], 0.5); only != 1 {
+		t.Errorf("%d", only)
+	}
+}
+
+func TestTheLeaseThatDoctorAdvisesLeavesTimeForFourTries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
+		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
+		least := leaseFor(took, skew)
+		if tries(timingOf(least, skew), took) < leastTries {
+			t.Errorf("%v is too short", least)
+		}
+		if shorter := least - time.Second; shorter >= time.Second+skew && tries(timingOf(shorter, skew), took) >= leastTries {
+			t.Errorf("%v would do, not only %v", shorter, least)
+		}
+	})
+}
+
+func TestASlowTableLeavesTooFewTries(t *testing.T) {
+	for _, c := range []struct {
+		took time.Duration
+		want verdict
+	}{{time.Millisecond, fine}, {3 * time.Second, fine}, {4 * time.Second, warning}, {10 * time.Second, fatal}} {
+		var out linesWriter
+		d := &doctor{app: &app{Env: Env{Stdout: &out, Stderr: &out}, flags: globalFlags{json: true}}, flags: doctorFlags{lease: defaultLease}, worst: fine, interrupted: func() bool { return false }}
+		d.app.say = newMessages(d.app.Env)
+		var err error
+		if d.proto, err = records.Of(layout.Native{}); err != nil {
+			t.Fatal(err)
+		}
+		d.sayRoundTrip("renewals", []time.Duration{c.took})
+		var f finding
+		if err := json.Unmarshal(out, &f); err != nil || f.State != c.want || (f.Do == "") != (c.want == fine) {
+			t.Errorf("%v: %s", c.took, out)
+		}
+	}
+}
+
+type linesWriter []byte
+
+func (w *linesWriter) Write(b []byte) (int, error) {
+	*w = append(*w, b...)
+	return len(b), nil
+}
+
+func TestDoctorAsksASilentServerThreeTimesAndNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, n := time.Now(), 0
+		err := (&doctor{}).ask(t.Context(), func(ctx context.Context) error {
+			n++
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if took := time.Since(began); err == nil || n != doctorTries || took > 10*time.Second {
+			t.Errorf("%d requests in %v: %v", n, took, err)
+		}
+	})
+}
+
+func TestDoctorTriesWhatThePoliciesAllow(t *testing.T) {
+	permissions, err := (&store{layout: layout.Native{}}).permissions((&store{layout: layout.Native{}}).testKey("k", "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy struct{ Statement []struct{ Action []string } }
+	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
+		if err := json.Unmarshal([]byte(table.Spec{}.Policy("", access)), &policy); err != nil {
+			t.Fatal(err)
+		}
+		tried := map[string]bool{}
+		for _, p := range permissions {
+			if p.neededFor(access) {
+				tried[p.action] = true
+			}
+		}
+		if want := policy.Statement[0].Action; !slices.Equal(slices.Sorted(maps.Keys(tried)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: tried %v, allowed %v", access, tried, want)
+		}
+	}
+	for _, p := range permissions {
+		if !p.neededFor(table.Operate) {
+			t.Errorf("no policy allows %s", p.action)
+		}
+	}
+}

@@ -70,7 +70,13 @@ followed. If the grant cannot be written, KEY is released again.`,
 func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags, to *grantFile) error {
 	signals := catchSignals()
 	defer signals.release()
-	g, err := a.acquireFor(ctx, s, key, f, signals, func(leasehold.Event) {}, leasehold.WithoutRenewal())
+	wait := s.wait
+	sayWait := func(e leasehold.Event) {
+		if e.Kind == leasehold.EventWaiting {
+			a.clientEvent(s, e, wait.holdersSeen())
+		}
+	}
+	g, err := a.acquireFor(ctx, s, key, f, signals, sayWait, leasehold.WithoutRenewal())
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@
 //	doctor*.go    what doctor checks; probe.go: what it sees of each request
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
+//	trouble.go    knows since when requests are not answered; trace.go tells it
 //	grantfile.go  writes a grant to a file without overwriting anything of
 //	              value; grantstore.go: the table or store a grant belongs to
 //	supervise.go  runs CMD under the lock; child*.go: its process group;

@@ -33,6 +33,10 @@ import (
 // package leasehold sends renewals at the same time.
 const idleConnections = 128
 
+// replyTimeout bounds the wait for a reply where the library has no shorter
+// bound. The SDK tries three times.
+const replyTimeout = 10 * time.Second
+
 // placeholder is the region and the credentials for a server on loopback, which
 // accepts any.
 const placeholder = "local"
@@ -89,7 +93,7 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{table: p.table, layout: l, close: func() {}}
+	s := &store{table: p.table, layout: l}
 	if p.file != "" {
 		err = a.openFile(cmd.Context(), s, p)
 	} else {
@@ -98,14 +102,18 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// ready starts to report trouble with s, whose place is known. closeStore is
+// called after that when s is closed.
+func (a *app) ready(s *store, closeStore func()) {
 	a.say.setTable(s.table, s.location)
 	s.wait = a.startWaitReporter(s)
-	closeStore := s.close
 	s.close = func() {
 		s.wait.end()
 		closeStore()
 	}
-	return s, nil
 }
 
 func (a *app) openFile(ctx context.Context, s *store, p place) error {
@@ -116,15 +124,22 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	if p.machine {
 		open = openMachineStore
 	}
+	s.file, s.location = p.file, tilde(a.Env, p.file)
+	var engine *localdynamo.Engine
+	a.ready(s, func() {
+		if engine != nil {
+			_ = engine.Close()
+		}
+	})
+	opened := s.health.begin(&call{}) // it may have to wait for another process
 	bolt, err := open(p.file)
+	opened()
 	if err != nil {
+		s.close()
 		return err
 	}
-	engine := localdynamo.New(localdynamo.WithStore(bolt))
+	engine = localdynamo.New(localdynamo.WithStore(bolt))
 	s.db = engine.Client(a.trace(s))
-	s.file, s.location = p.file, tilde(a.Env, p.file)
-	s.close = func() { _ = engine.Close() }
-	a.say.setTable(s.table, s.location)
 	if a.completing {
 		return nil
 	}
@@ -159,6 +174,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 	}
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
+		t.ResponseHeaderTimeout = replyTimeout
 	})
 	opts := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
@@ -194,6 +210,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 	if s.db.Options().Region == "" {
 		return usagef("no region: set AWS_REGION or use --region")
 	}
+	a.ready(s, func() {})
 	return nil
 }
 

@@ -252,12 +252,18 @@ func reason(err error) string {
 	switch {
 	case errors.As(err, &address) && errors.As(err, &link):
 		return oneLine(fmt.Sprintf("no connection to %s: %v", link.URL, address.Err))
-	case errors.Is(err, context.DeadlineExceeded):
+	case isTimeout(err):
 		return "no answer in time"
 	case strings.Contains(text, "Missing Region"), strings.Contains(text, "not a valid host label"), strings.Contains(text, "Invalid Configuration"):
 		return "no region: set AWS_REGION or use --region"
 	}
 	return oneLine(text)
+}
+
+// isTimeout reports whether a request got no reply in time.
+func isTimeout(err error) bool {
+	var timed net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timed) && timed.Timeout()
 }
 
 // providerError is the text of the credential provider's own error.
@@ -273,6 +279,9 @@ func providerError(err error) string {
 
 // advice says what to do about a DynamoDB error code.
 func advice(api smithy.APIError) string {
+	if isThrottling(api.ErrorCode()) {
+		return "throttled: " + adviceThrottled + ": "
+	}
 	switch api.ErrorCode() {
 	case "AccessDeniedException", "AccessDenied":
 		return "access denied: allow it in the caller's IAM policy: "

@@ -10,13 +10,16 @@ import (
 type eventJSON struct {
 	Time        string      `json:"time"`
 	Event       string      `json:"event"`
-	Key         string      `json:"key"`
+	Key         string      `json:"key,omitempty"`
 	SortKey     string      `json:"sortKey,omitempty"`
 	Token       int64       `json:"token,omitempty"`
 	TookMs      *int64      `json:"tookMs,omitempty"`
 	RemainingMs *int64      `json:"remainingMs,omitempty"`
 	Holder      *recordJSON `json:"holder,omitempty"`
+	HoldersSeen int         `json:"holdersSeen,omitempty"`
+	LastsMs     *int64      `json:"lastsMs,omitempty"`
 	Error       string      `json:"error,omitempty"`
+	Advice      string      `json:"advice,omitempty"`
 	ExitCode    *int        `json:"exitCode,omitempty"`
 }
 
@@ -26,9 +29,15 @@ const (
 	eventExited   = "exited"   // CMD has ended
 )
 
+func newEvent(kind string, at time.Time) eventJSON {
+	return eventJSON{Time: timeJSON(at), Event: kind}
+}
+
 // event returns an event with its time, kind and lock.
 func (a *app) event(kind string, key leasehold.Key, token int64) eventJSON {
-	return eventJSON{Time: timeJSON(a.Now()), Event: kind, Key: key.Partition, SortKey: key.Sort, Token: token}
+	e := newEvent(kind, a.Now())
+	e.Key, e.SortKey, e.Token = key.Partition, key.Sort, token
+	return e
 }
 
 func millis(d time.Duration) *int64 {
@@ -36,17 +45,22 @@ func millis(d time.Duration) *int64 {
 	return &ms
 }
 
-// libraryEvent writes an event of the library, if it is one that users see.
-func (a *app) libraryEvent(s *store, e leasehold.Event) {
+// clientEvent writes an event of the lock client, if it is one that users see.
+// holdersSeen is for those about a wait.
+func (a *app) clientEvent(s *store, e leasehold.Event, holdersSeen int) {
 	out := a.event(string(e.Kind), e.Key, e.Token)
 	switch e.Kind {
 	case leasehold.EventWaiting:
 		out.Holder = &recordJSON{Table: s.table, Record: *e.Holder}
-	case leasehold.EventGranted, leasehold.EventReleased:
+		out.HoldersSeen = holdersSeen
+	case leasehold.EventGranted:
+		out.TookMs = millis(e.Took)
+		out.HoldersSeen = holdersSeen
+	case leasehold.EventReleased:
 		out.TookMs = millis(e.Took)
 	case leasehold.EventRenewError:
 		out.RemainingMs = millis(e.Remaining)
-	case leasehold.EventLost, leasehold.EventWaitError:
+	case leasehold.EventLost:
 	default:
 		return
 	}

@@ -88,6 +88,13 @@ func (m *messages) text(format string, args ...any) {
 	}
 }
 
+// tell writes a message that is not an error: text, or an event under --json. -q
+// silences it.
+func (m *messages) tell(e eventJSON, format string, args ...any) {
+	m.event(e)
+	m.text(format, args...)
+}
+
 // rewrite writes a line to the terminal that the next message overwrites.
 func (m *messages) rewrite(text string) {
 	m.mu.Lock()

@@ -7,18 +7,19 @@ import "github.com/leasehold-go/leasehold"
 type renewals struct {
 	app     *app
 	store   *store
+	wait    *waitReporter // of the wait for this lock
 	renewed chan struct{} // sent to after each successful renewal
 	failed  bool          // the last renewal failed; needs no mutex, as the library calls event from one goroutine at a time
 }
 
 func (a *app) newRenewals(s *store) *renewals {
-	return &renewals{app: a, store: s, renewed: make(chan struct{}, 1)}
+	return &renewals{app: a, store: s, wait: s.wait, renewed: make(chan struct{}, 1)}
 }
 
 // event must be called for every event of the lock.
 func (r *renewals) event(e leasehold.Event) {
 	say := r.app.say
-	r.app.libraryEvent(r.store, e)
+	r.app.clientEvent(r.store, e, r.wait.holdersSeen())
 	switch e.Kind {
 	case leasehold.EventRenewed:
 		if r.failed {

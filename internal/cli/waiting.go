@@ -17,12 +17,13 @@ const (
 // the wait begins and then one a minute, however often the holder changes; events
 // are as rare.
 //
-// It also reports that DynamoDB does not answer or throttles: the library retries
-// for a long time, and otherwise the command would be silent meanwhile.
+// It also reports that DynamoDB does not answer or throttles, at most once a
+// minute, and when that is over: requests are retried for a long time, and
+// otherwise the command would be silent meanwhile.
 type waitReporter struct {
 	say    *messages
 	health *health
-	server string // name of what does not answer
+	server server
 	now    func() time.Time
 
 	mu          sync.Mutex
@@ -33,7 +34,8 @@ type waitReporter struct {
 	holders     int       // seen so far
 	lastLine    time.Time // when holder was last reported; zero: not yet
 	lastEvent   time.Time // when the last event was written; zero: none yet
-	lastTrouble time.Time // when trouble with requests was last reported
+	trouble     trouble   // as last reported; zero: none, or it is over
+	lastTrouble time.Time // when trouble was last reported; zero: not yet
 
 	once sync.Once
 	stop chan struct{}
@@ -43,9 +45,7 @@ type waitReporter struct {
 // startWaitReporter starts to report the wait, until end is called.
 func (a *app) startWaitReporter(s *store) *waitReporter {
 	w := newWaitReporter(a.say, &s.health, a.Now)
-	if s.file != "" {
-		w.server = s.location
-	}
+	w.server = server{s.location, s.file != ""}
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(time.Second)
@@ -66,7 +66,7 @@ func (a *app) startWaitReporter(s *store) *waitReporter {
 
 func newWaitReporter(say *messages, h *health, now func() time.Time) *waitReporter {
 	return &waitReporter{
-		say: say, health: h, server: "DynamoDB", now: now, grants: map[leasehold.Key]string{},
+		say: say, health: h, now: now, grants: map[leasehold.Key]string{},
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -116,14 +116,7 @@ func (w *waitReporter) holdersSeen() int {
 // report writes the lines that are due. w.mu is held.
 func (w *waitReporter) report() {
 	now := w.now()
-	if t := w.health.trouble(); t.lasts >= troubleAfter {
-		if w.lastTrouble.IsZero() || now.Sub(w.lastTrouble) >= repeatAfter {
-			w.say.note("%s", t.line(w.server))
-			w.lastTrouble = now
-		}
-	} else if t.lasts == 0 {
-		w.lastTrouble = time.Time{}
-	}
+	w.reportTrouble(now)
 	if w.holder == nil {
 		return
 	}
@@ -144,4 +137,24 @@ func (w *waitReporter) line(now time.Time) string {
 		line += " for " + age(now.Sub(w.holder.GrantedAt))
 	}
 	return line
+}
+
+// reportTrouble says that requests fail, or that they no longer do. w.mu is held.
+func (w *waitReporter) reportTrouble(now time.Time) {
+	t := w.health.trouble()
+	said := w.trouble.lasts > 0
+	switch {
+	case said && t.answers != w.trouble.answers:
+		lasted := w.trouble.lasts + now.Sub(w.lastTrouble)
+		e := newEvent(eventAnswered, now)
+		e.LastsMs = millis(lasted)
+		w.say.tell(e, "%s answers again, after %s", w.server.name(), age(lasted))
+		w.trouble = trouble{}
+	case t.lasts < troubleAfter, !w.lastTrouble.IsZero() && now.Sub(w.lastTrouble) < repeatAfter:
+	default:
+		e := newEvent(t.kind(), now)
+		e.LastsMs, e.Error, e.Advice = millis(t.lasts), t.reason(w.server), t.advice(w.server)
+		w.say.tell(e, "%s", t.line(w.server))
+		w.trouble, w.lastTrouble = t, now
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -51,15 +52,59 @@ func TestTroubleSaysWhatToDo(t *testing.T) {
 		t.Errorf("at first: %v", got)
 	}
 	h.throttled("ThrottlingException", time.Now().Add(-time.Minute))
-	if got := h.trouble().line("DynamoDB"); got != "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException" {
+	if got := h.trouble().line(server{location: "eu-west-1"}); got != "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException" {
 		t.Error(got)
 	}
 	h.failed("connection refused", time.Now())
-	if got := h.trouble().line("~/locks.db"); got != "no answer from ~/locks.db for 1m0s: still trying: connection refused: check the network, the region and the endpoint" {
+	if got := h.trouble().line(server{"~/locks.db", true}); got != "no answer from ~/locks.db for 1m0s: still trying: connection refused: find the process that keeps the file locked, such as with fuser(1)" {
 		t.Error(got)
 	}
 	h.answered()
-	if got := h.trouble(); got != (trouble{}) {
+	if got := h.trouble(); got != (trouble{answers: 1}) {
 		t.Errorf("at last: %v", got)
 	}
+}
+
+func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		h := &health{}
+		w := newWaitReporter(newMessages(Env{Stderr: &stderr}), h, time.Now)
+		const minutes = 5
+		for range minutes * 6 { // ten seconds each: throttled, then answered
+			h.throttled("ThrottlingException", time.Now())
+			for range 8 {
+				time.Sleep(time.Second)
+				w.report()
+			}
+			h.answered()
+			time.Sleep(2 * time.Second)
+			w.report()
+		}
+		bad := strings.Count(stderr.String(), "has throttled every request for 3s")
+		good := strings.Count(stderr.String(), "DynamoDB answers again, after 10s")
+		if bad != minutes || good != minutes || strings.Count(stderr.String(), "\n") != bad+good {
+			t.Errorf("in %d minutes: %s", minutes, &stderr)
+		}
+	})
+}
+
+func TestARequestWithoutAReplyIsTroubleBeforeItFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &health{}
+		c := &call{}
+		end := h.begin(c)
+		time.Sleep(3 * time.Second)
+		if got := h.trouble().line(server{location: "eu-west-1"}); !strings.HasPrefix(got, "no credentials for 3s: still trying: no request was sent yet: check what provides them: ") {
+			t.Error(got)
+		}
+		h.sending(c)
+		if got := h.trouble().line(server{location: "eu-west-1"}); got != "no answer from DynamoDB for 3s: still trying: no reply from eu-west-1: check the network, the region and the endpoint" {
+			t.Error(got)
+		}
+		end()
+		if got := h.trouble(); got.lasts != 0 {
+			t.Errorf("after the call: %v", got)
+		}
+	})
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 // StandAtGate starts CMD as run does, but hangs before it tells a watchdog of CMD's
@@ -29,3 +31,25 @@ func (stuck) Write(order []byte) (int, error) {
 }
 
 func (stuck) Close() error { return nil }
+
+// CheckArgs finds a command line wrong that names a command or flag that is not
+// there. It runs nothing, and does not ask whether the line is complete.
+func CheckArgs(args []string) error {
+	a := &app{Env: Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}}
+	a.say = newMessages(a.Env)
+	root := a.newRoot()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if left := cmd.Flags().Args(); cmd == root && len(left) > 0 && left[0] != strings.ToUpper(left[0]) && left[0] != "…" {
+		return fmt.Errorf("no command %q", left[0])
+	}
+	return nil
+}

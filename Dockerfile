@@ -1,0 +1,20 @@
+# The command alone: static, without a shell, as a user without rights.
+#
+#	docker build -t leasehold .
+#	docker run --rm -e AWS_REGION -e AWS_ACCESS_KEY_ID -e AWS_SECRET_ACCESS_KEY leasehold ls -t locks
+#
+# To run a CMD of yours under a lock, copy the command into your image:
+#
+#	COPY --from=leasehold /usr/local/bin/leasehold /usr/local/bin/
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -o /leasehold ./cmd/leasehold
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /leasehold /usr/local/bin/leasehold
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/leasehold"]

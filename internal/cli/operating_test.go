@@ -1,0 +1,134 @@
+package cli_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	formatVerb = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*[\d.*]*[a-zA-Z]`)
+	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+)
+
+// saysWhatToDo are the files of commands whose lines say themselves what to do, or
+// whose errors nobody can meet.
+var saysWhatToDo = regexp.MustCompile(`^(doctor|bench|demo|gate|watchdog)`)
+
+// messagesOf are the formats of what the command can say, and where it says them:
+// values in them are spelled "…".
+func messagesOf(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") || saysWhatToDo.MatchString(path) {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			switch f := call.Fun.(type) {
+			case *ast.Ident:
+				if f.Name != "usagef" {
+					return true
+				}
+			case *ast.SelectorExpr:
+				switch f.Sel.Name {
+				case "note", "always", "text":
+				case "New":
+					if pkg, ok := f.X.(*ast.Ident); !ok || pkg.Name != "errors" {
+						return true
+					}
+				case "Errorf", "Sprintf":
+				default:
+					return true
+				}
+			default:
+				return true
+			}
+			if len(call.Args) == 0 {
+				return true
+			}
+			message := strings.ReplaceAll(formatVerb.ReplaceAllString(literal(call.Args[0]), "…"), "%%", "%")
+			found[message] = files.Position(call.Pos()).String()
+			return true
+		})
+	}
+	return found
+}
+
+// partOfAnother is a message that continues one.
+var partOfAnother = regexp.MustCompile(`^…\pL`)
+
+// explainsItself is true of what is wrong with a flag, which names the flag and says
+// what to give, and of parts of other messages.
+func explainsItself(message string) bool {
+	words := 0
+	for _, word := range strings.Fields(message) {
+		if strings.ContainsFunc(word, unicode.IsLetter) {
+			words++
+		}
+	}
+	return strings.HasPrefix(message, "--") || partOfAnother.MatchString(message) || words < 5
+}
+
+// literal is the text of a constant string, "" if it is none.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	case *ast.BinaryExpr:
+		return literal(e.X) + literal(e.Y)
+	}
+	return ""
+}
+
+func TestThePageForOperatorsListsEveryMessageAndNoOther(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(page), "\n## What the command says\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if !ok {
+		t.Fatal("the page has no section of messages")
+	}
+	listed := map[string]bool{}
+	for _, m := range firstCell.FindAllStringSubmatch(section, -1) {
+		if listed[m[1]] {
+			t.Errorf("listed twice: %s", m[1])
+		}
+		listed[m[1]] = true
+	}
+	said := messagesOf(t)
+	for message, where := range said {
+		if !listed[message] && !explainsItself(message) {
+			t.Errorf("%s: docs/operating.md does not list this message, its meaning and what to type:\n| `%s` | |", where, message)
+		}
+	}
+	for message := range listed {
+		if _, ok := said[message]; !ok {
+			t.Errorf("docs/operating.md lists what is never said: %s", message)
+		}
+	}
+}

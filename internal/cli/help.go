@@ -3,21 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// version is the module's version, as go install and go build -buildvcs record it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
 
 // printHelp prints the help of a command.
 func printHelp(cmd *cobra.Command, _ []string) {

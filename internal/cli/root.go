@@ -28,7 +28,7 @@ func (a *app) newRoot() *cobra.Command {
 New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold ls`,
-		Version:           version(),
+		Version:           thisBuild().String(),
 		Args:              cobra.ArbitraryArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -79,7 +79,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	}
 	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease(), a.newElect())
 	add("look", a.newList(), a.newGet(), a.newBreak(), a.newSemaphore(), a.newDoctor())
-	add("setup", a.newTable(), a.newLocal(), a.newDemo(), a.newCompletion())
+	add("setup", a.newTable(), a.newLocal(), a.newDemo(), a.newCompletion(), a.newVersion())
 	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
 	completeFlags(root)
 	return root

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -120,7 +118,7 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	if p.unnamed {
 		a.say.always("no table: using %s, %s (see --table)", tilde(a.Env, p.file), p.scope())
 	}
-	open := boltstore.Open
+	open := openStoreFile
 	if p.machine {
 		open = openMachineStore
 	}
@@ -168,9 +166,14 @@ func (s *store) createTable(ctx context.Context) error {
 }
 
 func (a *app) openAWS(ctx context.Context, s *store) error {
-	endpoint := cmp.Or(a.flags.endpoint, a.get("AWS_ENDPOINT_URL_DYNAMODB"), a.get("AWS_ENDPOINT_URL"))
-	if endpoint != "" && !strings.Contains(endpoint, "://") {
-		return usagef("--endpoint-url %s must begin with http:// or https://", endpoint)
+	if err := checkTable(s.table); err != nil {
+		return err
+	}
+	endpoint, by := a.endpoint()
+	if endpoint != "" {
+		if err := checkEndpoint(endpoint, by); err != nil {
+			return err
+		}
 	}
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
@@ -190,8 +193,12 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 		opts = append(opts, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
+	var none config.SharedConfigProfileNotExistError
+	if errors.As(err, &none) {
+		return usagef("no profile %q in the AWS configuration: check --profile or AWS_PROFILE", none.Profile)
+	}
 	if err != nil {
-		return usagef("AWS settings: %s", oneLine(err.Error()))
+		return usagef("AWS settings: %s", plain(oneLine(err.Error())))
 	}
 	if id, err := arn.Parse(s.table); err == nil && cfg.Region == "" {
 		cfg.Region = id.Region
@@ -206,11 +213,32 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 			o.Credentials = aws.NewCredentialsCache(orPlaceholder{o.Credentials})
 		}
 	}, a.trace(s))
-	s.location = cmp.Or(aws.ToString(s.db.Options().BaseEndpoint), s.db.Options().Region)
-	if s.db.Options().Region == "" {
-		return usagef("no region: set AWS_REGION or use --region")
+	if err := a.checkAWS(s); err != nil {
+		return err
 	}
 	a.ready(s, func() {})
+	return nil
+}
+
+// checkAWS refuses what the SDK has put together from flags, variables and profile if
+// no request with it can succeed.
+func (a *app) checkAWS(s *store) error {
+	server, region := aws.ToString(s.db.Options().BaseEndpoint), s.db.Options().Region
+	s.location = cmp.Or(server, region)
+	if region == "" {
+		return usagef("no region: set AWS_REGION or use --region")
+	}
+	if server != "" {
+		if err := checkEndpoint(server, "the profile's endpoint_url"); err != nil {
+			return err
+		}
+	}
+	if err := checkRegion(region, a.regionBy(), server != ""); err != nil {
+		return err
+	}
+	if id, err := arn.Parse(s.table); err == nil && server == "" && id.Region != region {
+		return usagef("table %s is in the Region %s, not %s (%s)", s.table, id.Region, region, a.regionBy())
+	}
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"runtime"
 
 	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
 // storeName is the file name of a default store.
@@ -48,7 +47,7 @@ func openMachineStore(file string) (localdynamo.Store, error) {
 	err := makeShared(file)
 	var store localdynamo.Store
 	if err == nil {
-		store, err = boltstore.Open(file)
+		store, err = openStoreFile(file)
 	}
 	if err != nil {
 		return nil, usagef("user %s cannot use this machine's store: %v: ask an administrator to create %s as leasehold help environment says, "+

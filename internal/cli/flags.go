@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/layout"
@@ -51,7 +54,7 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is not a duration such as 90s, 10m or 2h", s)
+		return 0, fmt.Errorf("use a duration, such as 30, 90s, 10m or 1h30m")
 	}
 	return d, nil
 }
@@ -87,7 +90,10 @@ func (n *attributeNames) Set(s string) error {
 	for _, pair := range strings.Split(s, ",") {
 		role, name, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return fmt.Errorf("%q is not ROLE=NAME", pair)
+			return errors.New("use ROLE=NAME, such as key=id")
+		}
+		if len(name) > 255 {
+			return errors.New("names of attributes have at most 255 bytes")
 		}
 		switch role {
 		case "key":
@@ -157,7 +163,26 @@ func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
 		b, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, usagef("--data: %v", err)
+		return nil, usagef("--data: cannot read %s: %v", path, withoutPath(err))
 	}
 	return leasehold.WithData(b), nil
+}
+
+// flagError says in plain words why a flag has a bad value, or is none.
+func flagError(err error) string {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err.Error()
+	}
+	flag, value := "--"+bad.GetFlag().Name, printable(bad.GetValue())
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return fmt.Sprintf("%s %s: %v", flag, value, bad.Unwrap())
+	case bad.GetFlag().Value.Type() == "bool":
+		return fmt.Sprintf("%s=%s: use true or false, or %s alone", flag, value, flag)
+	case errors.Is(number.Err, strconv.ErrRange):
+		return fmt.Sprintf("%s %s: the number is too large", flag, value)
+	}
+	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }

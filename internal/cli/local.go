@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
 func (a *app) newLocal() *cobra.Command {
@@ -65,7 +65,7 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 		return err
 	}
 	if file != "" {
-		store, err := boltstore.Open(file)
+		store, err := openStoreFile(file)
 		if err != nil {
 			_ = listener.Close()
 			return err
@@ -129,6 +129,9 @@ func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, usagef("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
+		return nil, usagef("--addr %s: the port must be a number from 0 to 65535", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, usagef("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)

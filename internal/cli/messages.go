@@ -151,7 +151,7 @@ type errorJSON struct {
 func (m *messages) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := errorText(err, m.table+" in "+m.location)
+	text := plain(errorText(err, m.table+" in "+m.location))
 	if !m.json {
 		m.print("leasehold: " + text + "\n")
 		return

@@ -248,7 +248,7 @@ func chooseLease(flag time.Duration, given bool, env Env) (time.Duration, error)
 	}
 	d, err := parseDuration(v)
 	if err != nil {
-		return 0, usagef("LEASEHOLD_LEASE: %v", err)
+		return 0, usagef("LEASEHOLD_LEASE %s: %v", printable(v), err)
 	}
 	return d, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold/table"
@@ -122,14 +121,11 @@ func (a *app) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err 
 		return spec, "", usagef("no table: name the lock table with --table or LEASEHOLD_TABLE")
 	}
 	spec = table.Spec{Name: named, Layout: l}
-	if !strings.HasPrefix(named, "arn:") {
-		return spec, named, nil
+	if err := checkTable(named); err != nil {
+		return spec, "", err
 	}
-	id, err := arn.Parse(named)
-	name, ok := strings.CutPrefix(id.Resource, "table/")
-	if err != nil || id.Service != "dynamodb" || !ok || name == "" || strings.Contains(name, "/") {
-		return spec, "", usagef("--table %s is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME", printable(named))
+	if strings.HasPrefix(named, "arn:") {
+		spec.Name, err = tableOfARN(named)
 	}
-	spec.Name = name
-	return spec, named, nil
+	return spec, named, err
 }

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"regexp"
+)
+
+// What libraries say of themselves in their errors, and what it means.
+var insides = []struct {
+	pattern *regexp.Regexp
+	plain   string
+}{
+	{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},
+	{regexp.MustCompile(`https response error StatusCode: \d+, RequestID: [^,]*, `), ""},
+	{regexp.MustCompile(`exceeded maximum number of attempts, \d+, `), ""},
+	{regexp.MustCompile(`request send failed, `), ""},
+	{regexp.MustCompile(`canceled, context canceled|context canceled`), "it was ended"},
+	{regexp.MustCompile(`(?:Post|Get|Put) "([^"]+)": `), "no connection to $1: "},
+	{regexp.MustCompile(`dial tcp(?: [^ ]+)?: `), ""},
+	{regexp.MustCompile(`context deadline exceeded(?: \(Client\.Timeout exceeded while awaiting headers\))?`), "no answer in time"},
+	{regexp.MustCompile(`strconv\.\w+: parsing ("[^"]*"): [a-z ]+`), "$1 is not a number"},
+	{regexp.MustCompile(`\b(?:boltstore|localdynamo|leasehold): `), ""},
+}
+
+// plain returns an error's text without what means nothing to a person: the parts of
+// the libraries that it has gone through.
+func plain(text string) string {
+	for _, in := range insides {
+		text = in.pattern.ReplaceAllString(text, in.plain)
+	}
+	return text
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// internals are words of the source, which mean nothing to a person.
+var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
+
+// typed runs the command in this process.
+func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := envOf(vars)
+	for k, v := range vars {
+		env.Environ = append(env.Environ, k+"="+v)
+	}
+	env.Args, env.Stdin, env.Stdout, env.Stderr, env.Now = args, strings.NewReader(""), &out, &errs, time.Now
+	code = Main(env)
+	return out.String(), errs.String(), code
+}
+
+func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	noStore := write("notes.txt", strings.Repeat("these are notes\n", 1000))
+	file := "--file=" + filepath.Join(dir, "locks.db")
+	// AWS settings of a real account must not matter here.
+	for name, v := range map[string]string{
+		"HOME": dir, "AWS_CONFIG_FILE": write("config", "[profile here]\nregion = eu-west-1\n"), "AWS_SHARED_CREDENTIALS_FILE": write("credentials", ""),
+		"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_DYNAMODB": "",
+	} {
+		t.Setenv(name, v)
+	}
+	aws := []string{"ls", "-t", "locks", "--region"}
+	server := []string{"ls", "-t", "locks", "--region", "eu-west-1", "--endpoint-url"}
+	run := []string{file, "run", "k"}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{append(aws, "moon-1"), `the Region "moon-1" (--region) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url`},
+		{append(aws, "EU-WEST-1"), `the Region "EU-WEST-1" (--region) is not one of AWS: use eu-west-1`},
+		{append(aws, "eu-west-1a"), `"eu-west-1a" (--region) is an Availability Zone: use its Region, eu-west-1`},
+		{append(aws, "eu west"), `the Region "eu west" (--region) is not one of AWS`},
+		{append(server, "ftp://host"), `--endpoint-url ftp://host: unknown scheme ftp: use http:// or https://, such as http://127.0.0.1:8000`},
+		{append(server, "127.0.0.1:8000"), `--endpoint-url 127.0.0.1:8000 must begin with http:// or https://`},
+		{append(server, "http://"), `--endpoint-url http:// names no host: use http:// or https://, such as http://127.0.0.1:8000`},
+		{append(server, "http://127.0.0.1:99999"), `--endpoint-url http://127.0.0.1:99999: the port must be a number from 1 to 65535`},
+		{append(server, "http://a b"), `--endpoint-url "http://a b" is not a URL: use http:// or https://, such as http://127.0.0.1:8000`},
+		{append(server, "http://127.0.0.1:1/?x"), `--endpoint-url http://127.0.0.1:1/?x: leave out what follows ?`},
+		{[]string{"ls", "-t", "my locks", "--region", "eu-west-1"}, `--table "my locks" is not the name of a table: those have letters, digits, _, - and ., 3 to 255 of them`},
+		{[]string{"ls", "-t", "arn:aws:s3:::x", "--region", "eu-west-1"}, `--table arn:aws:s3:::x is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME`},
+		{[]string{"ls", "-t", "arn:aws:dynamodb:eu-west-1:123456789012:table/locks", "--region", "us-east-1"}, `is in the Region eu-west-1, not us-east-1 (--region)`},
+		{[]string{"ls", "-t", "locks", "--profile", "nobody"}, `no profile "nobody" in the AWS configuration: check --profile or AWS_PROFILE`},
+		{append(run, "-w", "abc", "--", "true"), `--wait abc: use a duration, such as 30, 90s, 10m or 1h30m: see leasehold run --help`},
+		{append(run, "-p", "x", "--", "true"), `--permits x: use a whole number: see leasehold run --help`},
+		{append(run, "-p", "99999999999999999999", "--", "true"), `--permits 99999999999999999999: the number is too large`},
+		{append(run, "-E", "1.5", "--", "true"), `--conflict-exit-code 1.5: use a whole number`},
+		{append(run, "-s", "NONSENSE", "--", "true"), `unknown signal "NONSENSE"`},
+		{append(run, "--data", "@/proc/none", "--", "true"), `--data: cannot read /proc/none: no such file`},
+		{append(run, "--data", "@"+dir, "--", "true"), `is a directory`},
+		{[]string{"break", "k", "--token", "x", "-y", file}, `--token x: use a whole number`},
+		{[]string{"ls", "--check=maybe", file}, `--check=maybe: use true or false, or --check alone`},
+		{[]string{"ls", "--attr", "key", file}, `--attr key: use ROLE=NAME, such as key=id`},
+		{[]string{"ls", "--attr", "key=" + strings.Repeat("a", 256), file}, `names of attributes have at most 255 bytes`},
+		{[]string{"ls", "--file", dir}, dir + ` is a directory: name a file, which need not exist`},
+		{[]string{"ls", "--file", "/dev/null"}, `/dev/null is not a regular file: name another file, which need not exist`},
+		{[]string{"ls", "--file", "/proc/none/locks.db"}, `cannot create the directory of /proc/none/locks.db: no such file or directory`},
+		{[]string{"ls", "--file", noStore}, noStore + ` is not a leasehold store: name another file, which need not exist`},
+		{[]string{"ls", "--file", noStore + "/locks.db"}, `not a directory`},
+		{[]string{"local", "--addr", "127.0.0.1:99999"}, `--addr 127.0.0.1:99999: the port must be a number from 0 to 65535`},
+		{[]string{"local", "--addr", "127.0.0.1:http-alt-x"}, `the port must be a number from 0 to 65535`},
+		{[]string{"local", "--file", dir}, dir + ` is a directory: name a file, which need not exist`},
+	} {
+		began := time.Now()
+		_, errs, code := typed(t, map[string]string{"HOME": dir}, c.args...)
+		if !strings.Contains(errs, c.want) || code != 2 && code != 125 {
+			t.Errorf("%q: exit code %d: %s", c.args, code, errs)
+		}
+		if word := internals.FindString(strings.TrimPrefix(errs, "leasehold: ")); word != "" {
+			t.Errorf("%q: a person gets to see %q: %s", c.args, word, errs)
+		}
+		if strings.HasPrefix(c.args[0], "--file") && strings.Contains(errs, "DynamoDB") {
+			t.Errorf("%q: there is no DynamoDB here: %s", c.args, errs)
+		}
+		if strings.Contains(errs, "still trying") || time.Since(began) > 2*time.Second {
+			t.Errorf("%q: something was sent: %v: %s", c.args, time.Since(began), errs)
+		}
+		for _, line := range strings.Split(strings.TrimSpace(errs), "\n") {
+			if !strings.HasPrefix(line, "leasehold: ") {
+				t.Errorf("%q: %s", c.args, line)
+			}
+		}
+	}
+}

@@ -51,7 +51,7 @@ followed. If the grant cannot be written, KEY is released again.`,
 				return err
 			}
 			defer s.close()
-			if err := a.refuseNested(s, args[0], f.sortKey); err != nil {
+			if err := a.refuseNested(cmd.Context(), s, args[0], f.sortKey); err != nil {
 				return err
 			}
 			return answer(a.acquire(cmd.Context(), s, args[0], &f, to))

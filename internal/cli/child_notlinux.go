@@ -40,3 +40,9 @@ func (c *child) await() (stopped bool, sig syscall.Signal) {
 }
 
 func thisProgram() (string, error) { return os.Executable() }
+
+// groupRuns reports whether there is a process of a group.
+func groupRuns(group int) bool {
+	err := unix.Kill(-group, 0)
+	return err == nil || err == unix.EPERM
+}

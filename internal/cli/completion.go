@@ -63,10 +63,11 @@ most. If that fails, nothing is completed and nothing is said.`,
 // complete to.
 func completeFlags(cmd *cobra.Command) {
 	values := map[string][]cobra.Completion{
-		"layout": layout.Names(),
-		"attr":   {"key=", "sort=", "ttl="},
-		"access": {string(table.Use), string(table.Operate), string(table.Read)},
-		"signal": {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"},
+		"layout":     layout.Names(),
+		"attr":       {"key=", "sort=", "ttl="},
+		"access":     {string(table.Use), string(table.Operate), string(table.Read)},
+		"signal":     {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"},
+		"background": backgroundModes,
 	}
 	for name, all := range values {
 		if cmd.LocalFlags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {

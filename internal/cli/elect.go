@@ -49,6 +49,7 @@ With --watch, runs nothing and prints every change of leader.`,
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
+	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	return cmd
 }
@@ -59,7 +60,7 @@ func onlyWatch(cmd *cobra.Command, args []string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return usageOf(cmd, "--watch and CMD: use one of them")
 	}
-	for _, name := range []string{"value", "lease", "signal", "grace", "owner"} {
+	for _, name := range []string{"value", "lease", "signal", "grace", "background", "owner"} {
 		if cmd.Flags().Changed(name) {
 			return usageOf(cmd, "--watch and --%s: use one of them", name)
 		}
@@ -78,7 +79,7 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		return err
 	}
 	defer s.close()
-	if err := a.refuseNested(s, key, ""); err != nil {
+	if err := a.refuseNested(cmd.Context(), s, key, ""); err != nil {
 		return err
 	}
 	f.acquire = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {

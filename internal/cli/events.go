@@ -21,12 +21,15 @@ type eventJSON struct {
 	Error       string      `json:"error,omitempty"`
 	Advice      string      `json:"advice,omitempty"`
 	ExitCode    *int        `json:"exitCode,omitempty"`
+	Processes   []process   `json:"processes,omitempty"`
 }
 
 // Events that the command adds to those of the library.
 const (
 	eventStopping = "stopping" // the stop signal was sent to CMD
-	eventExited   = "exited"   // CMD has ended
+	eventExited   = "exited"   // CMD has ended, and what it left running if that is waited for
+
+	eventBackground = "background" // CMD has ended, and processes that it started still run
 )
 
 func newEvent(kind string, at time.Time) eventJSON {

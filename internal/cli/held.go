@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/leasehold-go/leasehold"
 )
@@ -17,6 +19,7 @@ type heldKey struct {
 	SortKey string `json:"sortKey,omitempty"`
 	Table   string `json:"table"`
 	Store   string `json:"store"` // as in store.place
+	Token   int64  `json:"token,omitempty"`
 }
 
 // heldByOuterRuns returns the keys of the runs that this process runs under, the
@@ -43,28 +46,49 @@ func setByRun(env Env, table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// outerRunHolds reports whether an outer run holds a key in s that matches.
-func (a *app) outerRunHolds(s *store, matches func(leasehold.Key) bool) bool {
-	return slices.ContainsFunc(heldByOuterRuns(a.Env), func(h heldKey) bool {
+// outerRun returns the outer run that holds a key in s that matches.
+func (a *app) outerRun(s *store, matches func(leasehold.Key) bool) (heldKey, bool) {
+	held := heldByOuterRuns(a.Env)
+	i := slices.IndexFunc(held, func(h heldKey) bool {
 		return h.Table == s.table && h.Store == s.place() && matches(leasehold.Key{Partition: h.Key, Sort: h.SortKey})
 	})
+	if i < 0 {
+		return heldKey{}, false
+	}
+	return held[i], true
 }
 
 // refuseNested refuses to wait for a lock that an outer run holds: the outer run
-// waits for this process to end.
-func (a *app) refuseNested(s *store, key, sortKey string) error {
+// waits for this process to end. It may have ended itself, though, and have left
+// this process running.
+func (a *app) refuseNested(ctx context.Context, s *store, key, sortKey string) error {
 	wanted := completeKey(s.layout, leasehold.Key{Partition: key, Sort: sortKey})
-	if a.outerRunHolds(s, func(held leasehold.Key) bool { return held == wanted }) {
+	outer, is := a.outerRun(s, func(held leasehold.Key) bool { return held == wanted })
+	if is && a.stillHolds(ctx, s, wanted, outer.Token) {
 		return nestedError(key)
 	}
 	return nil
+}
+
+// stillHolds reports whether key is held with a token, as far as is known.
+func (a *app) stillHolds(ctx context.Context, s *store, key leasehold.Key, token int64) bool {
+	if token == 0 {
+		return true
+	}
+	holds := true
+	_ = s.withLocks(ctx, func(ctx context.Context, locks *leasehold.Client) error {
+		r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+		holds = err != nil || r.Token == token && !r.Released
+		return nil
+	})
+	return holds
 }
 
 // refuseNestedPermit is refuseNested for permits. A process that runs under one
 // permit must not wait for another: if all holders did that, none would ever
 // get one.
 func (a *app) refuseNestedPermit(s *store, key string) error {
-	if a.outerRunHolds(s, func(held leasehold.Key) bool { return held.Partition == key }) {
+	if _, is := a.outerRun(s, func(held leasehold.Key) bool { return held.Partition == key }); is {
 		return nestedError(key)
 	}
 	return nil
@@ -74,9 +98,20 @@ func nestedError(key string) error {
 	return usagef("%s is held by the leasehold run that started this command: waiting for it would never end", printable(key))
 }
 
+// heldBegins returns how LEASEHOLD_HELD begins for CMD, and for every CMD of runs
+// below it. Nothing else begins so: it has the token.
+func heldBegins(env []string) string {
+	for _, kv := range env {
+		if value, is := strings.CutPrefix(kv, heldVariable+"="); is && strings.HasSuffix(value, "}]") {
+			return strings.TrimSuffix(value, "]")
+		}
+	}
+	return ""
+}
+
 // heldValue returns the value of LEASEHOLD_HELD for a CMD that runs under key.
-func (a *app) heldValue(s *store, key, sortKey string) string {
-	held := append(heldByOuterRuns(a.Env), heldKey{Key: key, SortKey: sortKey, Table: s.table, Store: s.place()})
+func (a *app) heldValue(s *store, key string, lock *leasehold.Lock) string {
+	held := append(heldByOuterRuns(a.Env), heldKey{Key: key, SortKey: lock.Key().Sort, Table: s.table, Store: s.place(), Token: lock.Token()})
 	b, err := json.Marshal(held)
 	if err != nil {
 		panic(err) // cannot happen: only strings

@@ -163,11 +163,14 @@ Set for the CMD of run and elect:
   LEASEHOLD_HELD                       every key held by this and outer runs, as
                                        JSON: waiting for one of them is an error
 
-CMD runs in its own process group. A watchdog process stops that group before
-trust in the lock ends, even if leasehold itself has been stopped (SIGSTOP) or
-killed. If the whole container or machine was frozen, the watchdog was frozen
-too: CMD may then run for some milliseconds before it is killed. In that time
-only writes fenced by the token are safe.
+CMD runs in its own process group. A watchdog process stops that group, and on
+Linux every other process that CMD started, before trust in the lock ends, even
+if leasehold itself has been stopped (SIGSTOP) or killed. With --background keep
+it stops the group alone. On other systems a process that leaves the group, as
+by setsid, is neither waited for nor stopped; on Windows CMD alone is. If the
+whole container or machine was frozen, the watchdog was frozen too: CMD may then
+run for some milliseconds before it is killed. In that time only writes fenced
+by the token are safe.
 
 Set for the CMD of local: AWS_ENDPOINT_URL_DYNAMODB, and a placeholder region
 and credentials if none are set.`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,6 +49,7 @@ type runFlags struct {
 	conflictCode int
 	signal       string
 	grace        time.Duration
+	background   string
 }
 
 func (a *app) newRun() *cobra.Command {
@@ -58,10 +60,14 @@ func (a *app) newRun() *cobra.Command {
 		Long: `Hold KEY while CMD runs.
 
 Waits for KEY and shows who holds it, then runs CMD and renews the lease until
-CMD ends. If the lease cannot be renewed in time, CMD and its process group are
-stopped before anybody else can be granted KEY. Signals are passed on to CMD.
+CMD ends. If the lease cannot be renewed in time, CMD and all that it started
+are stopped before anybody else can be granted KEY. Signals are passed on to CMD.
 The exit code is that of CMD. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
-LEASEHOLD_TOKEN, the fencing token.`,
+LEASEHOLD_TOKEN, the fencing token.
+
+KEY stays held while processes that CMD started still run, and leasehold says
+so. --background stop stops them when CMD ends; --background keep releases KEY
+though they run, for a CMD that starts a daemon.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold run -n nightly-report -- ./report.sh      # skip it if held
   leasehold run -w 30s deploy/prod -- make deploy
@@ -81,6 +87,7 @@ LEASEHOLD_TOKEN, the fencing token.`,
 	fl.StringVar(&f.data.text, "data", "", dataUsage)
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
+	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	return cmd
 }
@@ -126,7 +133,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	if f.counted && f.sortKey == "" {
 		err = a.refuseNestedPermit(s, key)
 	} else {
-		err = a.refuseNested(s, key, f.sortKey)
+		err = a.refuseNested(cmd.Context(), s, key, f.sortKey)
 	}
 	if err != nil {
 		return err
@@ -152,6 +159,7 @@ type job struct {
 	args  []string
 	stop  syscall.Signal
 	grace time.Duration
+	left  string // what to do with processes that outlive CMD
 }
 
 // newJob checks the flags that say how CMD runs, and finds CMD.
@@ -166,14 +174,17 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, er
 	if err != nil {
 		return job{}, usageOf(cmd, "--signal: %v", err)
 	}
+	if !slices.Contains(backgroundModes, f.background) {
+		return job{}, usageOf(cmd, "--background %s: use %s", printable(f.background), strings.Join(backgroundModes, ", "))
+	}
 	path, err := findCommand(command[0])
-	return job{path, command, stop, f.grace}, err
+	return job{path, command, stop, f.grace, f.background}, err
 }
 
 // supervision prepares to run a job under a lock.
 func (a *app) supervision(s *store, key string, lock *leasehold.Lock, signals *signals, renewals *renewals, j job) *supervision {
 	return &supervision{
-		app: a, store: s, lock: lock, signals: signals, renewed: renewals.renewed, stop: j.stop, grace: j.grace,
+		app: a, store: s, lock: lock, signals: signals, renewed: renewals.renewed, stop: j.stop, grace: j.grace, onLeft: j.left,
 		cmd: &exec.Cmd{
 			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 			Env: a.commandEnv(s, key, lock),
@@ -285,7 +296,7 @@ func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	if s.file == "" || s.table != defaultTable {
 		set("LEASEHOLD_TABLE", s.table)
 	}
-	set(heldVariable, a.heldValue(s, key, lock.Key().Sort))
+	set(heldVariable, a.heldValue(s, key, lock))
 	if name := s.layout.Name(); name != (layout.Native{}).Name() {
 		set("LEASEHOLD_LAYOUT", name)
 	}

@@ -32,23 +32,34 @@ type supervision struct {
 
 	watchdog *watchdogHandle
 	gate     *gate
-	stopping bool // the lock is lost, or is about to be: CMD was told to stop
 
+	descent    descent
+	background *background
+	stopping   bool // the lock is lost, or is about to be: CMD was told to stop
+
+	onLeft    string         // what to do with processes that outlive CMD: backgroundWait, ...
 	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
 }
 
 // run runs CMD. The error it returns carries the exit code.
 func (s *supervision) run() error {
 	name := s.cmd.Args[0]
+	s.descent = descent{supervisor: os.Getpid(), groupOnly: s.onLeft == backgroundKeep}
+	if s.lock.Token() != 0 { // otherwise it would be that of other runs too
+		s.descent.held = heldBegins(s.cmd.Env)
+	}
+	s.background = newBackground(s.onLeft, s.stop, s.grace)
+	defer s.background.end()
 	self, err := s.app.Executable()
 	if err == nil {
-		s.watchdog, err = startWatchdog(self, s.stop, s.grace)
+		s.watchdog, err = startWatchdog(self, s.stop, s.grace, s.descent)
 	}
 	if err != nil {
 		s.app.say.note("cannot start the watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
-		s.watchdog = startWatchdogInProcess(s.stop, s.grace)
+		s.watchdog = startWatchdogInProcess(s.stop, s.grace, s.descent)
 		self = ""
 	}
+	s.descent.watchdog = s.watchdog.pid
 	s.sendTrust()
 	c, err := s.start(self)
 	if err != nil {
@@ -62,7 +73,7 @@ func (s *supervision) run() error {
 	if s.stopping {
 		// Other processes of the group may still run: they must not continue
 		// without the lock. The group's id cannot be reused before CMD is reaped.
-		c.signal(syscall.SIGKILL)
+		s.descent.signal(c.group(), syscall.SIGKILL)
 	}
 	code := c.reap()
 	if err := s.gate.execError(code); err != nil {
@@ -86,9 +97,15 @@ func (s *supervision) start(self string) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.watchdog.order(orderGroup, int64(c.group()))
+	s.orderStop(c)
 	s.gate.open()
 	return c, nil
+}
+
+// orderStop tells the watchdog what to stop.
+func (s *supervision) orderStop(c *child) {
+	s.watchdog.order(orderGroup, int64(c.group()))
+	s.watchdog.orderText(orderHeld, s.descent.held)
 }
 
 // notStarted releases the key and returns the reason why CMD did not run.
@@ -97,16 +114,27 @@ func (s *supervision) notStarted(name string, err error) error {
 	return startError(name, err)
 }
 
-// supervise passes signals on and watches the lock until CMD has ended.
+// supervise passes signals on and watches the lock until CMD has ended, and what
+// it has left running.
 func (s *supervision) supervise(c *child) {
 	lost := s.lock.Context().Done()
 	reports := s.watchdog.reports
-	passed := s.gate.passed
+	passed, exited := s.gate.passed, c.exited
 	var signals <-chan os.Signal // nil until CMD runs and can receive them
 	for {
 		select {
-		case <-c.exited:
-			return
+		case <-exited:
+			exited = nil
+			s.background.began(c, s.endSignal != 0)
+			if s.outlived(c) {
+				return
+			}
+		case <-s.background.deaths:
+			s.background.heardOfDeath()
+		case <-s.background.look.C:
+			if s.outlived(c) {
+				return
+			}
 		case <-passed:
 			passed, signals = nil, s.signals.c
 		case sig := <-signals:
@@ -115,7 +143,11 @@ func (s *supervision) supervise(c *child) {
 			}
 			// This process may have been stopped and continued. If the lock was
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
-			if s.lock.Err() == nil {
+			switch {
+			case s.lock.Err() != nil:
+			case exited == nil:
+				s.stopBackground(c, sig)
+			default:
 				c.passOn(sig)
 			}
 		case sig := <-c.stops:
@@ -132,9 +164,9 @@ func (s *supervision) supervise(c *child) {
 			case !ok:
 				s.app.say.note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
 				s.watchdog.end()
-				s.watchdog = startWatchdogInProcess(s.stop, s.grace)
+				s.watchdog = startWatchdogInProcess(s.stop, s.grace, s.descent)
 				s.sendTrust()
-				s.watchdog.order(orderGroup, int64(c.group()))
+				s.orderStop(c)
 				if lost == nil {
 					s.watchdog.order(orderLost, 0)
 				}

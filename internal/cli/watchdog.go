@@ -20,6 +20,7 @@ import (
 // The supervisor writes orders to it, one per line, and reads its reports:
 //
 //	group PGID     the process group to stop
+//	held TEXT      how LEASEHOLD_HELD begins in the environment of CMD
 //	trust NS       trust ends at NS on the clock of bootClock
 //	lost           the lock is lost: stop the group now
 //	done           CMD has ended: exit
@@ -32,9 +33,10 @@ type watchdog struct {
 	signal syscall.Signal
 	grace  time.Duration
 	clock  func() time.Duration
-	kill   func(group int, sig syscall.Signal) error
+	kill   func(d descent, group int, sig syscall.Signal)
 	report func(string)
 
+	descent   descent
 	group     int
 	until     time.Duration // end of trust, by clock; 0: not yet known
 	signalled bool
@@ -45,6 +47,7 @@ type watchdog struct {
 // The orders and reports.
 const (
 	orderGroup = "group"
+	orderHeld  = "held"
 	orderTrust = "trust"
 	orderLost  = "lost"
 	orderDone  = "done"
@@ -57,12 +60,17 @@ const (
 // bootClock goes on: it must be read often.
 const longestSleep = 250 * time.Millisecond
 
+// longestOrder is more than an environment variable can have.
+const longestOrder = 1 << 20
+
 // run follows orders until one says done, or until the input ends.
 func (w *watchdog) run(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
-		for in := bufio.NewScanner(orders); in.Scan(); {
+		in := bufio.NewScanner(orders)
+		in.Buffer(nil, longestOrder)
+		for in.Scan() {
 			lines <- in.Text()
 		}
 	}()
@@ -94,6 +102,8 @@ func (w *watchdog) obey(line string) {
 	switch order {
 	case orderGroup:
 		w.group = int(n)
+	case orderHeld:
+		w.descent.held = value
 	case orderTrust:
 		w.until = time.Duration(n)
 	case orderLost:
@@ -119,7 +129,7 @@ func (w *watchdog) stop(killAt time.Duration) {
 		return
 	}
 	w.signalled, w.killAt = true, killAt
-	_ = w.kill(w.group, w.signal) // a group that has ended needs no signal
+	w.kill(w.descent, w.group, w.signal)
 	w.report(reportSignalled)
 }
 
@@ -128,7 +138,7 @@ func (w *watchdog) killNow() {
 		return
 	}
 	w.killed = true
-	_ = w.kill(w.group, syscall.SIGKILL) // a group that has ended needs no signal
+	w.kill(w.descent, w.group, syscall.SIGKILL)
 	w.report(reportKilled)
 }
 
@@ -147,7 +157,7 @@ func (w *watchdog) sleep() time.Duration {
 // newWatchdog is the command that the supervisor starts.
 func (a *app) newWatchdog() *cobra.Command {
 	return &cobra.Command{
-		Use: "watchdog SIGNAL GRACE", Hidden: true, Args: cobra.ExactArgs(2),
+		Use: "watchdog SIGNAL GRACE SUPERVISOR GROUPONLY", Hidden: true, Args: cobra.ExactArgs(4),
 		RunE: func(_ *cobra.Command, args []string) error {
 			sig, err := strconv.Atoi(args[0])
 			if err != nil {
@@ -157,10 +167,15 @@ func (a *app) newWatchdog() *cobra.Command {
 			if err != nil {
 				return usagef("watchdog: grace: %v", err)
 			}
+			supervisor, err := strconv.Atoi(args[2])
+			if err != nil {
+				return usagef("watchdog: supervisor: %v", err)
+			}
 			ignoreSignals()
 			w := &watchdog{
-				signal: syscall.Signal(sig), grace: grace, clock: bootClock, kill: killGroup,
-				report: func(what string) { fmt.Fprintln(a.Stdout, what) },
+				signal: syscall.Signal(sig), grace: grace, clock: bootClock, kill: descent.signal,
+				descent: descent{supervisor: supervisor, watchdog: os.Getpid(), groupOnly: args[3] == "true"},
+				report:  func(what string) { fmt.Fprintln(a.Stdout, what) },
 			}
 			w.run(a.Stdin)
 			return nil
@@ -172,11 +187,12 @@ func (a *app) newWatchdog() *cobra.Command {
 type watchdogHandle struct {
 	orders  io.WriteCloser
 	reports <-chan string // closed when the watchdog has ended
+	pid     int           // 0: it runs in this process
 	wait    func()        // waits until it has ended
 }
 
 // startWatchdog starts self, the path of this program, as a watchdog process.
-func startWatchdog(self string, sig syscall.Signal, grace time.Duration) (*watchdogHandle, error) {
+func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d descent) (*watchdogHandle, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -188,7 +204,9 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration) (*watch
 	attr := &os.ProcAttr{
 		Files: []*os.File{in, out, nil}, Env: []string{}, Sys: ownSession(),
 	}
-	process, err := os.StartProcess(self, []string{"leasehold", "watchdog", strconv.Itoa(int(sig)), grace.String()}, attr)
+	process, err := os.StartProcess(self, []string{
+		"leasehold", "watchdog", strconv.Itoa(int(sig)), grace.String(), strconv.Itoa(d.supervisor), strconv.FormatBool(d.groupOnly),
+	}, attr)
 	_ = in.Close()
 	_ = out.Close()
 	if err != nil {
@@ -197,18 +215,18 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration) (*watch
 		return nil, err
 	}
 	return &watchdogHandle{
-		orders: orders, reports: readReports(reports),
+		orders: orders, reports: readReports(reports), pid: process.Pid,
 		wait: func() { _, _ = process.Wait() },
 	}, nil
 }
 
 // startWatchdogInProcess runs the watchdog in this process, if a second process
 // cannot be started. It does the same, except while this process is stopped.
-func startWatchdogInProcess(sig syscall.Signal, grace time.Duration) *watchdogHandle {
+func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
 	w := &watchdog{
-		signal: sig, grace: grace, clock: bootClock, kill: killGroup,
+		signal: sig, grace: grace, clock: bootClock, kill: descent.signal, descent: d,
 		report: func(what string) { fmt.Fprintln(out, what) },
 	}
 	done := make(chan struct{})
@@ -236,6 +254,11 @@ func readReports(r io.ReadCloser) <-chan string {
 // order sends one order. It has no effect if the watchdog has ended.
 func (g *watchdogHandle) order(what string, value int64) {
 	_, _ = fmt.Fprintf(g.orders, "%s %d\n", what, value)
+}
+
+// orderText is order with a text of one line.
+func (g *watchdogHandle) orderText(what, value string) {
+	_, _ = fmt.Fprintf(g.orders, "%s %s\n", what, value)
 }
 
 // end ends the watchdog and waits for that: afterwards it sends no signal. It

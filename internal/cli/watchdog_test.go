@@ -27,12 +27,11 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	clock := func() time.Duration { return time.Hour + time.Since(k.began) }
 	w := &watchdog{
 		signal: syscall.SIGTERM, grace: grace, clock: clock, report: func(string) {},
-		kill: func(group int, sig syscall.Signal) error {
+		kill: func(_ descent, group int, sig syscall.Signal) {
 			if group != dogGroup {
 				panic(fmt.Sprintf("group %d", group))
 			}
 			k.did = append(k.did, fmt.Sprintf("%v %v", time.Since(k.began), map[syscall.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGKILL: "KILL"}[sig]))
-			return nil
 		},
 	}
 	go func() {

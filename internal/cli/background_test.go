@@ -1,0 +1,175 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A CMD that ends with 3 and leaves a process behind, in a session of its own,
+// which works until something is written to go.
+const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
+
+// startLeaving starts CMD leaves under k and returns once CMD has ended. What the
+// command says goes to the file said.
+func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *process, left int) {
+	t.Helper()
+	said, err := os.Create(filepath.Join(dir, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	p = &process{t: t, cmd: exec.Command("leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, said
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left = fileNumber(t, filepath.Join(dir, "left"))
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = syscall.Kill(left, syscall.SIGKILL)
+	})
+	cmd := fileNumber(t, filepath.Join(dir, "pid"))
+	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
+	return p, left
+}
+
+// says waits until the command has said something.
+func says(t *testing.T, dir, what string) {
+	t.Helper()
+	eventually(t, "it says "+what, func() bool {
+		b, err := os.ReadFile(filepath.Join(dir, "said"))
+		return err == nil && strings.Contains(string(b), what)
+	})
+}
+
+func TestTableTheLockIsHeldUntilWhatCMDLeftRunningEnds(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p, left := startLeaving(t, dir, env)
+	start(t, dir, env, "run", "-n", "k", "--", "true").ends(124)
+	says(t, dir, fmt.Sprintf("leasehold: CMD has ended, but k stays held: 1 process that it started still runs: sh (pid %d) (see --background)\n", left))
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(3)
+	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
+}
+
+func TestTableASignalReachesWhatCMDLeftRunning(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p, left := startLeaving(t, dir, env, "--json")
+	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
+	p.signal(syscall.SIGTERM)
+	p.ends(3)
+	if !isDead(left) {
+		t.Error("it lives")
+	}
+}
+
+// As docker stop does: CMD ends, and what it started elsewhere has not heard of it.
+func TestTableWhatCMDLeftRunningIsStoppedAfterASignalHasEndedCMD(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
+	left := fileNumber(t, filepath.Join(dir, "left"))
+	p.signal(syscall.SIGTERM)
+	p.ends(128 + int(syscall.SIGTERM))
+	if !isDead(left) {
+		t.Error("it lives")
+	}
+}
+
+func TestTableWhatCMDLeftRunningIsStoppedIfAskedFor(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p, left := startLeaving(t, dir, env, "--background", "stop")
+	p.ends(3)
+	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
+	if !isDead(left) {
+		t.Error("it lives")
+	}
+	// One that ignores the signal is killed when its grace is over.
+	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
+	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
+	if !isDead(fileNumber(t, filepath.Join(dir, "stubborn"))) {
+		t.Error("the stubborn one lives")
+	}
+}
+
+func TestTableWhatCMDLeftRunningGoesOnWithoutTheLockIfAskedFor(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p, left := startLeaving(t, dir, env, "--background", "keep")
+	p.ends(3)
+	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: releasing k, though 1 process that it started still runs: sh (pid %d)\n", left))
+	if isDead(left) {
+		t.Error("it was stopped")
+	}
+	// It may take the lock now, though its environment says that it holds it.
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", left))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
+}
+
+func TestTableWhatCMDStartedInASessionOfItsOwnIsStoppedWhenTheLockIsLost(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
+	p := start(t, dir, env, "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", works)
+	left, token := fileNumber(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
+	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
+	p.ends(123)
+	if !isDead(left) {
+		t.Error("it lives")
+	}
+}
+
+func TestTableKillingLeaseholdEndsWhatCMDStartedInASessionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p, left := startLeaving(t, dir, env)
+	p.signal(syscall.SIGKILL)
+	eventually(t, "it is dead", func() bool { return isDead(left) })
+}
+
+// Each orphan is reaped while CMD runs, though its parent never waited for it.
+const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
+for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
+
+func TestTableOrphansOfCMDAreReapedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)
+}
+
+func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
+		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
+	}
+	leasehold, err := exec.LookPath("leasehold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, env := tableEnv(t)
+	for _, mode := range []string{"wait", "keep"} {
+		p := &process{t: t, cmd: exec.Command("unshare", "--pid", "--fork", "--mount-proc",
+			leasehold, "run", "--background", mode, "k", "--", "sh", "-c", "rm -f orphans; test $PPID = 1 && "+makesOrphans)}
+		p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.stderr
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.ends(5)
+	}
+}

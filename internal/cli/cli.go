@@ -9,6 +9,7 @@
 //	messages.go   messages on stderr, in text or JSON
 //	errors.go     an error's exit code, kind and text
 //	doctor*.go    what doctor checks; probe.go: what it sees of each request
+//	bench*.go     what bench measures; meter.go: what requests use
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
 //	trouble.go    knows since when requests are not answered; trace.go tells it

@@ -246,6 +246,7 @@ func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
 }
 
 func TestDoctorCountsWhatIsThrottled(t *testing.T) {
+	t.Parallel()
 	var n atomic.Int32
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if op == "UpdateItem" && n.Add(1)%10 == 0 {
@@ -258,6 +259,7 @@ func TestDoctorCountsWhatIsThrottled(t *testing.T) {
 }
 
 func TestDoctorSaysThatConnectionsAreNotReused(t *testing.T) {
+	t.Parallel()
 	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		w.Header().Set("Connection", "close")
 		next.ServeHTTP(w, r)
@@ -266,6 +268,7 @@ func TestDoctorSaysThatConnectionsAreNotReused(t *testing.T) {
 }
 
 func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
@@ -277,6 +280,7 @@ func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 }
 
 func TestDoctorAsksWhoTheCallerIs(t *testing.T) {
+	t.Parallel()
 	answer := `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>` +
 		`<Arn>arn:aws:sts::123456789012:assumed-role/deploy/ci</Arn><UserId>A:ci</UserId><Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
 	status := http.StatusOK
@@ -294,6 +298,7 @@ func TestDoctorAsksWhoTheCallerIs(t *testing.T) {
 }
 
 func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows cannot send a signal to one process")
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,6 +21,9 @@ const (
 	doctorPrefix = "leasehold-doctor/"
 	benchPrefix  = "leasehold-bench/"
 )
+
+// concurrentDeletes bounds the requests that delete keys.
+const concurrentDeletes = 32
 
 // randomKey appends something random.
 func randomKey(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
@@ -49,15 +53,20 @@ func (s *store) deleteTestKeys(ctx context.Context, keys ...leasehold.Key) error
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for _, key := range keys {
+	failed := make([]error, len(keys))
+	requests := make(chan struct{}, concurrentDeletes)
+	var wg sync.WaitGroup
+	for i, key := range keys {
 		item, err := proto.Key(protocol.Key(key))
-		if err == nil {
-			_, err = s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.table), Key: item})
-		}
 		if err != nil {
-			failed = append(failed, err)
+			return err
 		}
+		wg.Go(func() {
+			requests <- struct{}{}
+			defer func() { <-requests }()
+			_, failed[i] = s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.table), Key: item})
+		})
 	}
+	wg.Wait()
 	return errors.Join(failed...)
 }

@@ -85,7 +85,7 @@ const (
 	notKnown verdict = "unknown" // it cannot be found out, and that may be as it should
 )
 
-// finding is one line of doctor.
+// finding is one line of doctor, or of table check.
 type finding struct {
 	Check  string         `json:"check"`
 	State  verdict        `json:"state"`
@@ -205,21 +205,27 @@ func (d *doctor) say(f finding) {
 	if f.State == fatal || f.State == warning && d.worst == fine {
 		d.worst = f.State
 	}
-	a := d.app
+	d.err = d.app.writeFinding(f)
+}
+
+// writeFinding writes a line to standard output.
+func (a *app) writeFinding(f finding) error {
 	a.say.clear()
 	f.What, f.Do = oneLine(f.What), oneLine(f.Do)
+	var err error
 	switch {
 	case a.flags.json:
-		d.err = json.NewEncoder(a.Stdout).Encode(f)
+		err = json.NewEncoder(a.Stdout).Encode(f)
 	case isTerminal(a.Stdout):
 		what := f.What
 		if f.Do != "" {
 			what += ": " + f.Do
 		}
-		_, d.err = fmt.Fprintf(a.Stdout, "%s  %-18s  %s\n", f.State.paint(a.get("NO_COLOR") == ""), f.Check, what)
+		_, err = fmt.Fprintf(a.Stdout, "%s  %-18s  %s\n", f.State.paint(a.get("NO_COLOR") == ""), f.Check, what)
 	default:
-		_, d.err = fmt.Fprintln(a.Stdout, strings.Join([]string{string(f.State), f.Check, f.What, f.Do}, "\t"))
+		_, err = fmt.Fprintln(a.Stdout, strings.Join([]string{string(f.State), f.Check, f.What, f.Do}, "\t"))
 	}
+	return err
 }
 
 // paint pads the verdict to a column, and colours one that is not ok.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -103,27 +102,4 @@ func allowed(err error) (bool, error) {
 func isDenied(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied")
-}
-
-// checkPermissions tries every permission, and changes nothing.
-func checkPermissions(ctx context.Context, s *store) ([]table.Problem, error) {
-	const nobody = "leasehold-table-check" // never written
-	permissions, err := s.permissions(s.testKey(nobody, nobody))
-	if err != nil {
-		return nil, err
-	}
-	var problems []table.Problem
-	for _, p := range permissions {
-		is, err := allowed(p.try(ctx))
-		switch {
-		case err != nil:
-			return nil, err
-		case !is:
-			problems = append(problems, table.Problem{
-				Fatal: p.fatal, About: "permissions",
-				What: fmt.Sprintf("%s is denied to these credentials: allow it in the caller's IAM policy", p.action),
-			})
-		}
-	}
-	return problems, nil
 }

@@ -86,39 +86,6 @@ func (a *app) sayCreated(s *store, fresh bool) error {
 	return err
 }
 
-func (a *app) newTableCheck() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check [flags]",
-		Short: "Check keys, TTL, replicas and permissions; exit 1: does not fit",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.openAny(cmd, "")
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			ctx, done := a.untilSignal(cmd.Context())
-			defer done()
-			problems, err := table.Check(ctx, s.db, table.Spec{Name: s.table, Layout: s.layout})
-			if err != nil {
-				return answer(cause(ctx, err))
-			}
-			fits := true
-			for _, p := range problems {
-				fits = fits && !p.Fatal
-			}
-			if fits { // otherwise the requests would fail for other reasons
-				refused, err := checkPermissions(ctx, s)
-				if err != nil {
-					return answer(cause(ctx, err))
-				}
-				problems = append(problems, refused...)
-			}
-			return a.sayProblems(s, problems)
-		},
-	}
-}
-
 // untilSignal returns a context that a signal ends.
 func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
 	signals := catchSignals()
@@ -127,37 +94,4 @@ func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
 		cancel()
 		signals.release()
 	}
-}
-
-func (a *app) sayProblems(s *store, problems []table.Problem) error {
-	terminal := isTerminal(a.Stdout)
-	for _, p := range problems {
-		var err error
-		kind := "warning"
-		if p.Fatal {
-			kind = "fatal"
-		}
-		switch {
-		case a.flags.json:
-			err = json.NewEncoder(a.Stdout).Encode(struct {
-				Fatal bool   `json:"fatal"`
-				What  string `json:"what"`
-			}{p.Fatal, p.What})
-		case terminal:
-			_, err = fmt.Fprintf(a.Stdout, "%s: %s\n", kind, p.What)
-		default:
-			_, err = fmt.Fprintf(a.Stdout, "%s\t%s\n", kind, p.What)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(problems) > 0 {
-		return exit(codeNo, nil)
-	}
-	if terminal && !a.flags.json {
-		_, err := fmt.Fprintf(a.Stdout, "%s in %s fits\n", s.table, s.location)
-		return err
-	}
-	return nil
 }

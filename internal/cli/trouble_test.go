@@ -94,10 +94,14 @@ func TestWhatIsDeniedIsNamed(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
-	if want := "warning\tdynamodb:BatchGetItem is denied to these credentials: allow it in the caller's IAM policy\n" +
-		"fatal\tdynamodb:UpdateItem is denied to these credentials: allow it in the caller's IAM policy\n" +
-		"warning\tdynamodb:ConditionCheckItem is denied to these credentials: allow it in the caller's IAM policy\n" +
-		"warning\tdynamodb:Scan is denied to these credentials: allow it in the caller's IAM policy\n"; code != 1 || stdout != want {
+	const do = "\tallow it in the caller's IAM policy\n"
+	if want := "ok\tGetItem\tallowed: every command\t\n" +
+		"warning\tBatchGetItem\tdynamodb:BatchGetItem is denied to these credentials: several keys, permits (run -p)" + do +
+		"fatal\tUpdateItem\tdynamodb:UpdateItem is denied to these credentials: run, elect, acquire, renew, release, break" + do +
+		"ok\tDeleteItem\tallowed: releases that delete the record, bench, demo\t\n" +
+		"warning\tConditionCheckItem\tdynamodb:ConditionCheckItem is denied to these credentials: transactions: several keys, and writes of Commit" + do +
+		"ok\tQuery\tallowed: ls --partition\t\n" +
+		"warning\tScan\tdynamodb:Scan is denied to these credentials: ls, table rewrite" + do; code != 1 || !strings.HasSuffix(stdout, want) || !strings.HasPrefix(stdout, "ok\ttable\tlocks in http") {
 		t.Errorf("check: exit code %d: %s%s", code, stdout, stderr)
 	}
 	_, stderr, code = said(t, env, "run", "k", "--", "true")

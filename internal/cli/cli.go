@@ -7,6 +7,7 @@
 //	              by outer runs
 //	connect.go    connects to the table or store, and makes lock clients
 //	messages.go   messages on stderr, in text or JSON
+//	events.go     the events of --json; eventstream.go: those of --events
 //	errors.go     an error's exit code, kind and text
 //	doctor*.go    what doctor checks; probe.go: what it sees of each request
 //	bench*.go     what bench measures; meter.go: what requests use
@@ -82,10 +83,17 @@ func Main(env Env) int {
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	a.say.clear()
+	code := a.exitCode(cmd, err)
+	a.endEvents(code, err)
+	return code
+}
+
+// exitCode says what went wrong, and returns the exit code for it.
+func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
-	if readerGone(err, env.Stdout) {
+	if readerGone(err, a.Stdout) {
 		return codeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
 	}
 	// PersistentPreRunE has not run if the flags could not be parsed.

@@ -51,6 +51,7 @@ With --watch, runs nothing and prints every change of leader.`,
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
 	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
+	fl.StringVar(&f.events, "events", "", eventsUsage)
 	return cmd
 }
 
@@ -60,7 +61,7 @@ func onlyWatch(cmd *cobra.Command, args []string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return usageOf(cmd, "--watch and CMD: use one of them")
 	}
-	for _, name := range []string{"value", "lease", "signal", "grace", "background", "owner"} {
+	for _, name := range []string{"value", "lease", "signal", "grace", "background", "owner", "events"} {
 		if cmd.Flags().Changed(name) {
 			return usageOf(cmd, "--watch and --%s: use one of them", name)
 		}
@@ -72,6 +73,9 @@ func onlyWatch(cmd *cobra.Command, args []string) error {
 func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
 	j, err := a.newJob(cmd, &f.runFlags, command)
 	if err != nil {
+		return err
+	}
+	if err := a.openEvents(f.events); err != nil {
 		return err
 	}
 	s, err := a.open(cmd, "")

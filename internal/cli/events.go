@@ -20,8 +20,10 @@ type eventJSON struct {
 	LastsMs     *int64      `json:"lastsMs,omitempty"`
 	Error       string      `json:"error,omitempty"`
 	Advice      string      `json:"advice,omitempty"`
+	Kind        string      `json:"kind,omitempty"` // of Error
 	ExitCode    *int        `json:"exitCode,omitempty"`
 	Processes   []process   `json:"processes,omitempty"`
+	PID         int         `json:"pid,omitempty"`
 }
 
 // Events that the command adds to those of the library.
@@ -30,6 +32,8 @@ const (
 	eventExited   = "exited"   // CMD has ended, and what it left running if that is waited for
 
 	eventBackground = "background" // CMD has ended, and processes that it started still run
+	eventStarted    = "started"    // the first of --events
+	eventEnded      = "ended"      // the last of --events
 )
 
 func newEvent(kind string, at time.Time) eventJSON {

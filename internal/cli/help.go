@@ -38,7 +38,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	if cmd.HasParent() {
 		fmt.Fprintln(w, "\nGlobal flags: leasehold --help")
 	} else {
-		fmt.Fprint(w, "\nMore:\n  leasehold help exit-codes, leasehold help environment\n")
+		fmt.Fprint(w, "\nMore:\n  leasehold help exit-codes, leasehold help environment, leasehold help events\n")
 	}
 }
 
@@ -113,6 +113,49 @@ Exit codes of all other commands, as in grep(1):
   1         no: held, lost, not found, changed, does not fit
   2         error: usage, AWS, network
   128+N     signal N ended a wait; 141: the reader of the output closed it`,
+	}
+}
+
+func newEventsTopic() *cobra.Command {
+	return &cobra.Command{
+		Use: "events", Short: "What run and elect report, for programs",
+		Long: `Events of run and elect: one JSON object a line, on standard error with --json.
+CMD may write there too, so a program had better name another place:
+  leasehold run --events 3 KEY -- CMD 3>events     a file descriptor's number
+  leasehold run --events events KEY -- CMD         a file, which is appended to
+Standard error then has text, or with --json what is no event. CMD does not
+inherit the descriptor, unless it is 1 or 2. If nothing can be written there,
+CMD is not run (125). If that fails later, or if the reader is too slow, events
+are dropped: the lock and CMD never wait for them.
+
+Every event has a time (RFC 3339, UTC, with milliseconds) and a kind, event. One
+that is about a lock has its key, sortKey if there is one, and token once it is
+granted. Durations are in milliseconds. Ignore kinds and fields you do not know.
+
+  started      --events only: the first. pid: of leasehold
+  waiting      somebody holds the key: at first, then at most once a minute.
+               holder: the record, as get --json prints it; holdersSeen
+  granted      tookMs: since the start; holdersSeen: how many held it meanwhile
+  renew_error  a renewal failed, and is tried again.
+               error; remainingMs: until the lock is no longer trusted
+  stopping     CMD was sent the signal, as the lock is lost or about to be
+  lost         error
+  background   CMD has ended, and processes that it started still run.
+               processes: pid and name of each
+  exited       CMD has ended, and what it left running, unless that is kept.
+               exitCode: of CMD
+  released     tookMs
+  throttled    DynamoDB has throttled every request, for 3s and more: then at
+               most once a minute. lastsMs, error; advice: what to do
+  no_answer    likewise, if no request is answered
+  answered     one was answered again. lastsMs
+  ended        --events only: the last. exitCode: of leasehold; if it failed,
+               also error, kind (held, lost, not_found, changed, bad_record,
+               no_table, unsupported, usage, aws, unknown) and holder, if known.
+               Without this event, leasehold was killed
+
+With --json, the other commands write throttled, no_answer and answered to
+standard error too, and acquire writes waiting.`,
 	}
 }
 

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -82,6 +84,17 @@ func TestEveryCommandIsInTheHelp(t *testing.T) {
 	for _, sub := range []string{"completion"} {
 		if _, _, err := root.Find([]string{sub}); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestEveryFieldOfAnEventIsInItsHelp(t *testing.T) {
+	text := helpOf(t, newEventsTopic())
+	fields := reflect.TypeFor[eventJSON]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {
+			t.Errorf("leasehold help events does not say what %s is", name)
 		}
 	}
 }

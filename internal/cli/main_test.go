@@ -8,6 +8,7 @@ package cli_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,6 +184,18 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		ts.Check(err)
 		if got := exitCode(ts.Exec(args[1], args[2:]...)); (got == want) == neg {
 			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+	},
+	// cmpkinds FILE KIND... compares the kinds of the events in a file.
+	"cmpkinds": func(ts *testscript.TestScript, _ bool, args []string) {
+		var kinds []string
+		for _, line := range strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n") {
+			var e struct{ Event string }
+			ts.Check(json.Unmarshal([]byte(line), &e))
+			kinds = append(kinds, e.Event)
+		}
+		if !slices.Equal(kinds, args[1:]) {
+			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
 	// table NAME names another table in the same store. For a local store it also

@@ -22,9 +22,10 @@ type messages struct {
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string // named in error messages
-	location    string // of the table: region, URL or file
-	line        bool   // the cursor is at the end of a line that will be rewritten
+	table       string       // named in error messages
+	location    string       // of the table: region, URL or file
+	line        bool         // the cursor is at the end of a line that will be rewritten
+	stream      *eventStream // of --events; nil: events are messages
 }
 
 func newMessages(env Env) *messages {
@@ -114,13 +115,24 @@ func (m *messages) clear() {
 	m.print("")
 }
 
-// event writes an event under --json.
-func (m *messages) event(e any) {
+// event writes an event: to the stream of --events, or as a message under --json.
+func (m *messages) event(e eventJSON) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.json && !m.quiet {
+	switch {
+	case m.stream != nil:
+		m.stream.send(e)
+	case m.json && !m.quiet:
 		m.object(e)
 	}
+}
+
+// setStream sets where events go, and returns where they went before.
+func (m *messages) setStream(s *eventStream) (before *eventStream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, m.stream = m.stream, s
+	return before
 }
 
 // print writes text over the line that rewrite wrote, if any. m.mu is held.
@@ -149,31 +161,40 @@ type errorJSON struct {
 
 // fail writes an error, even with -q.
 func (m *messages) fail(err error) {
+	e := m.failure(err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := plain(errorText(err, m.table+" in "+m.location))
 	if !m.json {
-		m.print("leasehold: " + text + "\n")
+		m.print("leasehold: " + e.Message + "\n")
 		return
 	}
-	e := errorJSON{Error: kindOf(err), Message: text}
+	m.object(e)
+}
+
+// failure describes an error.
+func (m *messages) failure(err error) errorJSON {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := errorJSON{Error: kindOf(err), Message: plain(errorText(err, m.table+" in "+m.location))}
 	if r := recordIn(err); r != nil {
 		e.Record = &recordJSON{Table: m.table, Record: *r}
 	}
-	m.object(e)
+	return e
 }
 
 // report writes the error that ended the command. With -q, the exit code alone
 // says that KEY is held: that is the answer to -n and -w, not an error.
 func (a *app) report(err error) {
-	var code *exitError
-	if errors.As(err, &code) && code.err == nil {
-		return
-	}
-	if a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
+	if silent(err) || a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
 		return
 	}
 	a.say.fail(err)
+}
+
+// silent reports whether err is nothing but an exit code.
+func silent(err error) bool {
+	var code *exitError
+	return err == nil || errors.As(err, &code) && code.err == nil
 }
 
 // printable quotes s if it is empty or would disturb a terminal or a

@@ -50,6 +50,7 @@ type runFlags struct {
 	signal       string
 	grace        time.Duration
 	background   string
+	events       string
 }
 
 func (a *app) newRun() *cobra.Command {
@@ -89,6 +90,7 @@ though they run, for a CMD that starts a daemon.`,
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
 	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
+	fl.StringVar(&f.events, "events", "", eventsUsage)
 	return cmd
 }
 
@@ -96,6 +98,7 @@ though they run, for a CMD that starts a daemon.`,
 const (
 	dataUsage   = "store `TEXT` in the record; @FILE reads it from FILE"
 	signalUsage = "stop CMD with `SIGNAL` if the lock is lost"
+	eventsUsage = "write events as JSON to `FD|FILE`: the number of a file descriptor, or a file to append to (leasehold help events)"
 	graceUsage  = "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends"
 )
 
@@ -124,6 +127,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
 		return usageOf(cmd, "-E %d: use an exit code from 0 to 255", f.conflictCode)
+	}
+	if err := a.openEvents(f.events); err != nil {
+		return err
 	}
 	s, err := a.open(cmd, "")
 	if err != nil {

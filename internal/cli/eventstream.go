@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// eventsKept is how many events wait for a slow reader. More are dropped: the
+	// lock and CMD never wait for it.
+	eventsKept = 1024
+
+	// eventsPatience bounds the wait for the reader, when the stream is opened and
+	// when the command ends.
+	eventsPatience = time.Second
+)
+
+// eventStream is where --events writes events, one JSON object a line. Whatever
+// becomes of it, its users do not notice: they neither wait nor fail.
+type eventStream struct {
+	name    string // as the user wrote it
+	lines   chan []byte
+	first   chan error    // receives what became of the first line
+	done    chan struct{} // closed when nothing more will be written
+	broken  func(error)   // called once if a later line cannot be written
+	dropped atomic.Int64  // lines that found no room
+}
+
+func newEventStream(name string, broken func(error)) *eventStream {
+	return &eventStream{
+		name: name, broken: broken,
+		lines: make(chan []byte, eventsKept), first: make(chan error, 1), done: make(chan struct{}),
+	}
+}
+
+// openEvents opens what --events names: the file descriptor of that number, which
+// this process must have inherited, or a file to append to. It writes the first
+// event, so that a full disk is noticed before anything else is done.
+func (a *app) openEvents(to string) error {
+	if to == "" {
+		return nil
+	}
+	open := openEventFile
+	if strings.Trim(to, "0123456789") == "" {
+		open = openInherited
+	}
+	f, err := open(to)
+	if err != nil {
+		return usagef("--events %s: %v", printable(to), err)
+	}
+	s := newEventStream(to, func(err error) {
+		a.say.note("no more events are written to %s: %v; CMD is not affected", printable(to), withoutPath(err))
+	})
+	go s.write(f)
+	started := newEvent(eventStarted, a.Now())
+	started.PID = os.Getpid()
+	s.send(started)
+	select {
+	case err = <-s.first:
+	case <-time.After(eventsPatience): // its reader is slow, and may be so
+	}
+	if err != nil {
+		s.end()
+		return usagef("--events %s: %v", printable(to), withoutPath(err))
+	}
+	a.say.setStream(s)
+	return nil
+}
+
+// endEvents writes the last event, and says if the reader could not keep up.
+func (a *app) endEvents(code int, err error) {
+	s := a.say.setStream(nil)
+	if s == nil {
+		return
+	}
+	ended := newEvent(eventEnded, a.Now())
+	ended.ExitCode = &code
+	if !silent(err) {
+		failure := a.say.failure(err)
+		ended.Error, ended.Kind, ended.Holder = failure.Message, failure.Error, failure.Record
+	}
+	s.send(ended)
+	if n := s.end(); n > 0 {
+		a.say.note("%d events were not written to %s: its reader is too slow", n, printable(s.name))
+	}
+}
+
+// openEventFile opens a file to append to. It does not wait for the reader of a
+// FIFO.
+func openEventFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666) //nolint:gosec // the user's umask applies, as with a shell's >>
+	switch {
+	case errors.Is(err, syscall.ENXIO) && isFIFO(path):
+		return nil, errors.New("no process has this FIFO open for reading: start its reader first")
+	case err != nil:
+		return nil, withoutPath(err)
+	}
+	return f, nil
+}
+
+// write writes lines until the stream ends or breaks.
+func (s *eventStream) write(f *os.File) {
+	defer close(s.done)
+	defer f.Close()
+	lines := 0
+	var failed error
+	for line := range s.lines {
+		if failed != nil {
+			continue
+		}
+		_, failed = f.Write(line)
+		switch lines++; {
+		case lines == 1:
+			s.first <- failed
+		case failed != nil:
+			s.broken(failed)
+		}
+	}
+}
+
+// send writes an event, or drops it if too many wait already.
+func (s *eventStream) send(e eventJSON) {
+	b, err := json.Marshal(e)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+	select {
+	case s.lines <- append(b, '\n'):
+	default:
+		s.dropped.Add(1)
+	}
+}
+
+// end waits for the reader, but not for long. It returns how many events were
+// not written. send must not be called any more.
+func (s *eventStream) end() (unwritten int64) {
+	close(s.lines)
+	select {
+	case <-s.done:
+	case <-time.After(eventsPatience):
+	}
+	return s.dropped.Load() + int64(len(s.lines))
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestASlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newEventStream("pipe", func(error) {}) // when the reader is closed
+	go s.write(writer)
+	defer func() {
+		_ = reader.Close()
+		<-s.done
+	}()
+	const events = 10 * eventsKept
+	began := time.Now()
+	for range events {
+		s.send(eventJSON{Event: strings.Repeat("x", 1000)})
+	}
+	unwritten := s.end()
+	if took := time.Since(began); took > patience {
+		t.Errorf("it took %v", took)
+	}
+	if unwritten < events-eventsKept-100 { // a pipe keeps some
+		t.Errorf("%d of %d events are said to be unwritten", unwritten, events)
+	}
+}
+
+// patience is much longer than a slow reader is waited for.
+const patience = 20 * eventsPatience

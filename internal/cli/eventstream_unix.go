@@ -1,0 +1,42 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// openInherited returns the file descriptor that the caller of this process has
+// opened for events. CMD does not inherit it, unless it is CMD's output as well.
+func openInherited(number string) (*os.File, error) {
+	notOpen := errors.New("this file descriptor is not open: redirect it, as in " + number + ">events.jsonl")
+	fd, err := strconv.Atoi(number)
+	if err != nil {
+		return nil, notOpen
+	}
+	// A descriptor that this process has opened itself is closed on exec, one that
+	// it was started with is not.
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != 0 {
+		return nil, notOpen
+	}
+	mode, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	switch {
+	case err != nil:
+		return nil, notOpen
+	case fd == 0:
+		return nil, errors.New("this is CMD's standard input: use another file descriptor")
+	case mode&unix.O_ACCMODE == unix.O_RDONLY:
+		return nil, errors.New("this file descriptor is open for reading only")
+	case fd <= 2: // a copy, as a broken pipe in place of these ends a Go program
+		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+			return nil, os.NewSyscallError("dup", err)
+		}
+	default:
+		unix.CloseOnExec(fd)
+	}
+	return os.NewFile(uintptr(fd), number), nil
+}

@@ -1,0 +1,91 @@
+package leasehold
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Grant is a detached lock as plain data, to be handed to another process. As
+// JSON: {"table","key","sortKey","owner","token","grant","versions",
+// "leaseMs","trustedUntil"}. Whoever has it can resume the lock, once.
+type Grant struct {
+	Table        string
+	Key          Key
+	Owner        string
+	Token        int64
+	ID           string   // of the grant
+	Versions     []string // that the record may show: the last one confirmed, and any unanswered
+	Lease        time.Duration
+	TrustedUntil time.Time // by the wall clock of the host that detached it; for people
+}
+
+type grantJSON struct {
+	Table        string   `json:"table"`
+	Key          string   `json:"key"`
+	SortKey      string   `json:"sortKey,omitempty"`
+	Owner        string   `json:"owner"`
+	Token        int64    `json:"token"`
+	Grant        string   `json:"grant"`
+	Versions     []string `json:"versions"`
+	LeaseMs      int64    `json:"leaseMs"`
+	TrustedUntil string   `json:"trustedUntil"`
+}
+
+// MarshalJSON writes the grant for another process.
+func (g Grant) MarshalJSON() ([]byte, error) {
+	return json.Marshal(grantJSON{
+		Table: g.Table, Key: g.Key.Partition, SortKey: g.Key.Sort, Owner: g.Owner, Token: g.Token, Grant: g.ID,
+		Versions: g.Versions, LeaseMs: g.Lease.Milliseconds(), TrustedUntil: formatTime(g.TrustedUntil),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (g *Grant) UnmarshalJSON(b []byte) error {
+	var in grantJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return fmt.Errorf("leasehold: grant: %w", err)
+	}
+	until, err := time.Parse(time.RFC3339, in.TrustedUntil)
+	if err != nil {
+		return fmt.Errorf("leasehold: grant of %q: trustedUntil: %w", in.Key, err)
+	}
+	*g = Grant{
+		Table: in.Table, Key: Key{in.Key, in.SortKey}, Owner: in.Owner, Token: in.Token, ID: in.Grant,
+		Versions: in.Versions, Lease: time.Duration(in.LeaseMs) * time.Millisecond, TrustedUntil: until,
+	}
+	return nil
+}
+
+// Detach ends this handle without releasing the key: renewals stop, and the
+// context ends with ErrDetached. Client.Resume resumes the grant, in any process,
+// before its lease expires. Nothing is sent.
+func (l *Lock) Detach() (Grant, error) {
+	h := l.h
+	if err := l.Err(); err != nil {
+		return Grant{}, err
+	}
+	until := l.TrustedUntil()
+	h.mu.Lock()
+	shared := len(h.handles) > 1
+	h.mu.Unlock()
+	if h.session != nil {
+		return Grant{}, h.c.unsupported("Detach together with SharedLease")
+	}
+	if h.want.mode != protocol.ModePlain {
+		return Grant{}, h.c.unsupported("Detach of a read/write lock")
+	}
+	if shared {
+		return Grant{}, h.c.errorf("detach", h.key, "other handles share the grant: release them first")
+	}
+	if !h.end(ErrDetached) {
+		return Grant{}, h.ended()
+	}
+	h.c.lines.Pass(h.key, h)
+	return Grant{
+		Table: h.c.cfg.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
+		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,
+	}, nil
+}

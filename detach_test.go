@@ -1,0 +1,82 @@
+package leasehold_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// overJSON hands a grant to another process.
+func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
+	t.Helper()
+	b, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out leasehold.Grant
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestASharedGrantIsNotDetached(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lock.Detach(); err == nil || inner.Err() != nil {
+			t.Errorf("detach: %v, the other handle: %v", err, inner.Err())
+		}
+		w.Release(inner)
+		w.Release(lock)
+	})
+}
+
+func TestAReleasedHandleDetachesNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(inner)
+		if _, err := inner.Detach(); !errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("detach of a released handle: %v", err)
+		}
+		if err := lock.Err(); err != nil {
+			t.Errorf("the other handle: %v", err)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestADetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // it lands, and the caller leaves before its reply
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("renewal: %v", err)
+		}
+		g := w.Detach(lock)
+		next, err := b.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatalf("resume behind a renewal that landed unseen: %v", err)
+		}
+		w.Release(next)
+		lab.Elapse(3 * time.Second)
+	})
+}

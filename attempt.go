@@ -82,12 +82,15 @@ func (c *Client) unknownOutcome(op string, key Key, err error) error {
 	return opError(op, c.cfg.Table, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
 }
 
-// notDone is the error of an operation whose attempts were neither applied nor rejected.
-func (c *Client) notDone(op string, key Key, r attempts.Result[attempt]) error {
-	if r.Outcome == attempts.Refused {
-		return opError(op, c.cfg.Table, key, r.Err)
+// notDone is the error of an operation whose last attempt was neither applied nor
+// rejected. Nothing was done, if all attempts have been answered. limit is that of the
+// operation.
+func (c *Client) notDone(limit context.Context, op string, key Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
+	err := joined(context.Cause(limit), r.Err)
+	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
+		return c.unknownOutcome(op, key, err)
 	}
-	return c.unknownOutcome(op, key, r.Err)
+	return opError(op, c.cfg.Table, key, err)
 }
 
 // throttled emits the events of attempts for key that were throttled, or in conflict.

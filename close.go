@@ -138,9 +138,9 @@ func (cl *closing) free(h *holding, leave func(), ok bool) {
 		return
 	}
 	defer leave()
-	cl.failed(cl.c.releaseWithin(cl.limit, []*release{{
-		h: h, e: ending{policy: h.want.policy}, places: cl.places.Effort(leave),
-	}})[0])
+	r := h.newRelease()
+	r.places = cl.places.Effort(leave)
+	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
 }
 
 // unreleased is the error of a lock that nothing was sent for.

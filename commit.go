@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Commit runs writes in one transaction that lands only while this grant
@@ -97,7 +98,7 @@ func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWrit
 // CommitAndRelease is Lock.CommitAndRelease for all the locks: they are freed
 // with the writes or, if those have not landed, after them.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
-	rs, err := g.releases(opts)
+	rs, err := g.newReleases(opts)
 	if err == nil {
 		err = g.c.checkWrites(g.inOrder(), writes)
 	}
@@ -164,10 +165,10 @@ func (c *Client) commitAndFree(ctx, limit context.Context, rs []*release, writes
 	} else {
 		err = c.commitWithReleases(ctx, rs, writes)
 	}
-	c.free(slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.op.ended() }))
+	free(slices.DeleteFunc(slices.Clone(rs), (*release).ended))
 	released := make([]error, len(rs))
 	for i, r := range rs {
-		released[i] = r.op.err
+		released[i] = r.err
 	}
 	return withReleases(err, released)
 }
@@ -176,22 +177,28 @@ func (c *Client) commitAndFree(ctx, limit context.Context, rs []*release, writes
 // the releases of all if it was committed, and those of locks that turn out to be
 // lost. Releases that follow expect what it may have written.
 func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
+	fs := make([]*releaser, len(rs))
+	sent := make([]attempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
-		ends[i] = r.write().TransactItem(c.cfg.Table)
+		var w *protocol.Write
+		fs[i] = r.releaser()
+		sent[i], w = fs[i].next()
+		ends[i] = w.TransactItem(c.cfg.Table)
 	}
 	t := newTransaction(ctx, holdsOf(rs), writes, ends)
 	t.ended = (*holding).outlived
 	result, err := t.run()
 	t.report(result, err)
-	for i, r := range rs {
+	for i, f := range fs {
 		switch {
 		case result.Step == decide.Committed:
-			r.settle(nil)
+			f.settle(nil)
 		case t.losses[i] != nil:
-			r.settle(t.losses[i])
+			f.settle(t.losses[i])
 		case result.Step == decide.Doubtful:
-			r.unsettled(true)
+			f.tried.Add(sent[i])
+			f.tried.NoReply()
 		}
 	}
 	return err

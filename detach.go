@@ -68,16 +68,13 @@ func (l *Lock) Detach() (Grant, error) {
 		return Grant{}, err
 	}
 	until := l.TrustedUntil()
-	h.mu.Lock()
-	shared := len(h.handles) > 1
-	h.mu.Unlock()
 	if h.session != nil {
 		return Grant{}, h.c.unsupported("Detach together with SharedLease")
 	}
 	if h.want.mode != protocol.ModePlain {
 		return Grant{}, h.c.unsupported("Detach of a read/write lock")
 	}
-	if shared {
+	if l.isShared() {
 		return Grant{}, h.c.errorf("detach", h.key, "other handles share the grant: release them first")
 	}
 	if !h.end(ErrDetached) {

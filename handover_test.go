@@ -1,11 +1,13 @@
 package leasehold_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -328,4 +330,50 @@ func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// mostNamed is how many versions the longest list of a request's condition names.
+func mostNamed(c lab.Call) int {
+	most := 0
+	for _, in := range regexp.MustCompile(` IN \(([^)]*)\)`).FindAllSubmatch(c.Body, -1) {
+		most = max(most, bytes.Count(in[1], []byte(":")))
+	}
+	return most
+}
+
+func TestAHandOverBehindRenewalsWithoutAnAnswerNamesNoMoreThanAConditionTakes(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.Lease = time.Hour
+		c, wire := w.Client(cfg)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		granted := w.Queue(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" {
+				return nil, lab.ErrReset // before it arrived
+			}
+			return r.Send()
+		})
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			_ = lock.Renew(ctx)
+			cancel()
+		}
+		wire.Sent()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		most, handOvers := 0, 0
+		for _, sent := range wire.Sent() {
+			if sent.HandsOver() {
+				handOvers++
+				most = max(most, mostNamed(sent))
+			}
+		}
+		if most > 100 || handOvers < 50 {
+			t.Errorf("%d hand-overs name up to %d versions: DynamoDB takes 100", handOvers, most)
+		}
+		wire.SetFault(nil)
+		w.Release(<-granted)
+	})
 }

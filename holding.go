@@ -23,13 +23,13 @@ type holding struct {
 
 	committing chan struct{} // one place: commits exclude each other and the release
 
-	mu        sync.Mutex // guards what follows; never held across I/O
-	handles   []*Lock
-	working   int           // functions in Do
-	quiet     chan struct{} // closed when there are none; Close waits for it
-	releasing *releasing    // the last effort to free the key
-	freeing   *freeing      // what all efforts have sent; theirs, one at a time
-	told      bool          // an event of a release has said how long it was held
+	mu           sync.Mutex // guards what follows; never held across I/O
+	handles      []*Lock
+	working      int           // functions in Do
+	quiet        chan struct{} // closed when there are none; Close waits for it
+	release      *release      // the last one that has begun
+	releaser     *releaser     // used by one release at a time
+	heldReported bool          // an event of a release has said how long it was held
 }
 
 // newHolding begins to hold what attempt a was granted, as item shows it, and
@@ -69,15 +69,15 @@ func (h *holding) newHandle(ctx context.Context) *Lock {
 // end ends the trust for good, once, and reports whether this call did.
 func (h *holding) end(cause error) bool { return h.endWith(cause, nil) }
 
-// endWith is end, and makes op the effort to free the key.
-func (h *holding) endWith(cause error, op *releasing) bool {
+// endWith is end, and makes r the release that has begun.
+func (h *holding) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	if !h.lease.End(cause) {
 		h.mu.Unlock()
 		return false
 	}
-	if op != nil {
-		h.releasing = op
+	if r != nil {
+		h.release = r
 	}
 	handles := slices.Clone(h.handles)
 	h.mu.Unlock()

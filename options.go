@@ -17,7 +17,7 @@ type AcquireOption interface{ toAcquire(*request) }
 type RenewOption interface{ toRenew(*renewal) }
 
 // ReleaseOption is for Release and CommitAndRelease.
-type ReleaseOption interface{ toRelease(*ending) }
+type ReleaseOption interface{ toRelease(*releaseOptions) }
 
 // GetOption is for Get and Watch.
 type GetOption interface{ toGet(*Key) }
@@ -83,8 +83,8 @@ type renewal struct {
 	changes changes
 }
 
-// ending is what a caller of Release or CommitAndRelease asks for.
-type ending struct {
+// releaseOptions are what a caller of Release or CommitAndRelease asks for.
+type releaseOptions struct {
 	policy  policy
 	changes changes
 }
@@ -180,9 +180,9 @@ func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
 type recordOption func(*changes)
 
-func (f recordOption) toAcquire(r *request) { f(&r.changes) }
-func (f recordOption) toRenew(r *renewal)   { f(&r.changes) }
-func (f recordOption) toRelease(e *ending)  { f(&e.changes) }
+func (f recordOption) toAcquire(r *request)        { f(&r.changes) }
+func (f recordOption) toRenew(r *renewal)          { f(&r.changes) }
+func (f recordOption) toRelease(r *releaseOptions) { f(&r.changes) }
 
 // WithAttributes sets top-level attributes of the record. A nil value removes
 // one; those not named stay, whoever wrote them. A name that the layout uses
@@ -204,8 +204,8 @@ func WithData(b []byte) RecordOption {
 
 type releasePolicy policy
 
-func (p releasePolicy) toAcquire(r *request) { r.policy, r.asked.policy = policy(p), policy(p) }
-func (p releasePolicy) toRelease(e *ending)  { e.policy = policy(p) }
+func (p releasePolicy) toAcquire(r *request)        { r.policy, r.asked.policy = policy(p), policy(p) }
+func (p releasePolicy) toRelease(r *releaseOptions) { r.policy = policy(p) }
 
 // DeleteOnRelease has the release delete the record.
 func DeleteOnRelease() ReleasePolicy { return releasePolicy(deleteRecord) }

@@ -5,54 +5,16 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/places"
 )
 
-// releasing is one effort to free a key, which several calls may wait for.
-type releasing struct {
-	limit  context.Context    // of the call that makes it: once over, the effort winds up
-	ctx    context.Context    // of its requests
-	cut    context.CancelFunc // ends them, without an answer
-	places *places.Effort     // of its requests
-
-	done  chan struct{}
-	err   error // once done is closed
-	freed bool  // once done is closed: the record does not show the grant any more
-}
-
-func newReleasing(limit context.Context) *releasing {
-	op := &releasing{limit: limit, done: make(chan struct{})}
-	op.ctx, op.cut = context.WithCancel(context.WithoutCancel(limit))
-	return op
-}
-
-// end says how the effort ended. Only what showed the grant gone is final.
-func (op *releasing) end(err error) {
-	op.err, op.freed = err, err == nil || errors.Is(err, ErrLost)
-	op.cut()
-	close(op.done)
-}
-
-func (op *releasing) ended() bool {
-	select {
-	case <-op.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// failed reports whether the effort has ended and the grant may stand.
-func (op *releasing) failed() bool { return op.ended() && !op.freed }
-
 // Release frees the key. The context ends before the write is sent. It may be
 // called again until it has freed the key: nil once released, ErrLost if the
-// lock was lost before. ErrUnknownOutcome, if no reply came, and a refusal,
-// which has freed nothing, are not final: call it again, or let the lease run
-// out. A ctx that has ended shortens Release to Config.ReleaseGrace; it does not
-// skip it.
+// lock was lost before. ErrUnknownOutcome, if a write had no reply, and any other
+// error, with which nothing was freed, are not final: call it again, or let the
+// lease run out. A ctx that has ended shortens Release to Config.ReleaseGrace; it
+// does not skip it.
 //
 // With Config.SharedLease the lease is one that goes on being renewed: there a
 // release that failed is repeated by the client until the key is free.
@@ -65,43 +27,43 @@ func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 // of Locks, each as of Lock.Release, and like that may be called again. Options
 // apply to every lock.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
-	rs, err := g.releases(opts)
+	rs, err := g.newReleases(opts)
 	if err != nil {
 		return err
 	}
 	return joined(g.release(ctx, rs)...)
 }
 
-// releases turns the options of a release into one release for each lock. With
-// an error, of a bad option, they are releases without options.
-func (g *Group) releases(opts []ReleaseOption) ([]*release, error) {
+// newReleases returns one release for each lock. With an error, of a bad option,
+// they are releases without options.
+func (g *Group) newReleases(opts []ReleaseOption) ([]*release, error) {
 	rs := make([]*release, len(g.locks))
 	var bad error
 	for i, l := range g.locks {
-		e, err := g.c.newEnding(l.h, opts)
-		if err != nil {
+		rs[i] = l.h.newRelease()
+		if o, err := g.c.newReleaseOptions(l.h, opts); err != nil {
 			bad = cmp.Or(bad, err)
-			e = ending{policy: l.h.want.policy}
+		} else {
+			rs[i].opts = o
 		}
-		rs[i] = &release{h: l.h, e: e}
 	}
 	return rs, bad
 }
 
 // release frees the keys, except those whose grants other handles share: there
-// it closes this handle alone.
+// it ends this handle alone.
 func (g *Group) release(ctx context.Context, rs []*release) []error {
-	var last []*release
+	last := make([]*release, 0, len(rs))
 	for i, l := range g.locks {
-		if !l.leaveToOthers() {
+		if !l.endIfShared() {
 			last = append(last, rs[i])
 		}
 	}
 	return g.c.release(ctx, last)
 }
 
-// leaveToOthers closes this handle alone, if others share the grant.
-func (l *Lock) leaveToOthers() bool {
+// endIfShared ends this handle, if others share its grant or it has ended before.
+func (l *Lock) endIfShared() bool {
 	l.h.mu.Lock()
 	if l.closed {
 		l.h.mu.Unlock()
@@ -126,48 +88,132 @@ func (l *Lock) isShared() bool {
 	return len(l.h.handles) > 1
 }
 
-// release frees the key of one lock; see Client.release.
-func (h *holding) release(ctx context.Context, e ending) error {
-	return h.c.release(ctx, []*release{{h: h, e: e}})[0]
+// release is the release of one lock by one call. Of several, one at a time sends
+// requests, and the others wait for it.
+type release struct {
+	h      *holding
+	opts   releaseOptions
+	places *places.Effort // of its requests; nil: they wait for none
+
+	// Of one that sends requests, from begin on:
+	limit context.Context    // of the call; it begins no request after that
+	ctx   context.Context    // of its requests
+	cut   context.CancelFunc // ends them, without an answer
+	done  chan struct{}
+	err   error // once done is closed
+	freed bool  // once done is closed: the record does not show the grant any more
 }
 
-// effort returns the effort to free the key that is under way or has freed it,
-// or begins one. One that only winds up, since nobody waits for it, is cut short.
-func (h *holding) effort(limit context.Context, places *places.Effort) (op *releasing, own bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if op := h.releasing; op != nil && !op.failed() {
-		if op.limit.Err() != nil {
-			op.cut()
-		}
-		return op, false
-	}
-	h.releasing = newReleasing(limit)
-	h.releasing.places = places
-	return h.releasing, true
+// newRelease returns a release of the lock without options.
+func (h *holding) newRelease() *release {
+	return &release{h: h, opts: releaseOptions{policy: h.want.policy}}
 }
 
-// outcome waits for an effort to free the key.
-func (h *holding) outcome(limit context.Context, op *releasing) error {
-	if !endsWithin(limit, op.done) {
-		return h.unknownRelease(context.Cause(limit))
-	}
-	return op.err
+func (r *release) begin(limit context.Context) {
+	r.limit, r.done = limit, make(chan struct{})
+	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// endsWithin waits until done is closed; false: limit came first.
-func endsWithin(limit context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
+// claim ends the trust and begins the release, unless the lock had ended before.
+func (r *release) claim(limit context.Context) bool {
+	r.h.lease.Look()
+	r.begin(limit)
+	if r.h.endWith(ErrReleased, r) {
 		return true
-	case <-limit.Done():
 	}
+	r.cut()
+	r.done = nil
+	return false
+}
+
+// isClaimed reports whether the lock was held until this release began.
+func (r *release) isClaimed() bool { return r.done != nil }
+
+// end says how the release ended. Only what showed the grant gone is final.
+func (r *release) end(err error) {
+	r.err, r.freed = err, err == nil || errors.Is(err, ErrLost)
+	r.cut()
+	close(r.done)
+}
+
+func (r *release) ended() bool {
 	select {
-	case <-done: // both have come
+	case <-r.done:
 		return true
 	default:
 		return false
 	}
+}
+
+// failed reports whether the release has ended and the grant may stand.
+func (r *release) failed() bool { return r.ended() && !r.freed }
+
+// wait waits for a release that has begun, and returns its error.
+func (r *release) wait(limit context.Context) error {
+	if endsWithin(limit, r.done) {
+		return r.err
+	}
+	if r.limit.Err() != nil && r.isAnswered() {
+		<-r.done // which is about to be closed: it begins no other request
+		return r.err
+	}
+	return r.h.unknownRelease(context.Cause(limit))
+}
+
+// isAnswered reports whether a request has been sent, and all have been answered.
+func (r *release) isAnswered() bool {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	f := r.h.releaser
+	return f != nil && f.r == r && f.tried.Answered()
+}
+
+// repeat frees the key of a lock that had ended before this call, if it may still
+// be held. It waits for the release that has begun, or is the next.
+func (r *release) repeat(limit context.Context) error {
+	h := r.h
+	cause := h.ended()
+	if errors.Is(cause, ErrDetached) {
+		return ErrDetached
+	}
+	lost := (*LostError)(nil)
+	if errors.As(cause, &lost) && lost.seenGone() {
+		return cause // nothing of ours is left to release
+	}
+	for {
+		current := h.currentRelease(limit, r)
+		if current == r {
+			h.c.detach(func() {
+				_, leave := takeTurns(limit, []*holding{h})
+				defer leave()
+				r.free()
+			})
+		}
+		err := current.wait(limit)
+		switch {
+		case current != r && current.failed() && limit.Err() == nil:
+			continue // with a request of this call's own
+		case lost != nil && current.ended():
+			return cause
+		}
+		return err
+	}
+}
+
+// currentRelease returns the release that is under way or has freed the key. If
+// there is none it begins next. One that nobody waits for any more is cut short.
+func (h *holding) currentRelease(limit context.Context, next *release) *release {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.release; r != nil && !r.failed() {
+		if r.limit.Err() != nil {
+			r.cut()
+		}
+		return r
+	}
+	next.begin(limit)
+	h.release = next
+	return next
 }
 
 func (h *holding) unknownRelease(err error) error {
@@ -176,65 +222,5 @@ func (h *holding) unknownRelease(err error) error {
 
 // giveBack frees a grant that nobody wants any more.
 func (h *holding) giveBack() {
-	_ = h.release(context.Background(), ending{policy: h.want.policy}) // reported as an event
-}
-
-// endedContext gives a release its grace, and no more.
-func endedContext() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
-// atLeast returns a context that ends with ctx, but not before grace has passed.
-func atLeast(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	over := make(chan struct{})
-	timer := time.AfterFunc(grace, func() { close(over) })
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-over:
-		case <-out.Done():
-		}
-		cancel(context.Cause(ctx))
-	})
-	return out, func() {
-		timer.Stop()
-		stop()
-		cancel(context.Canceled)
-	}
-}
-
-// expires is when TTL may collect a record that is released now; with
-// something of the caller's in it, or maybe so, never unless Config says when.
-func (c *Client) expires(carries bool) time.Time {
-	retention := c.cfg.Retention
-	if retention == 0 {
-		retention = defaultRetention
-		if carries {
-			retention = Forever
-		}
-	}
-	if retention == Forever {
-		return time.Time{}
-	}
-	return time.Now().Add(retention)
-}
-
-// leave reports whether something of the caller's is in r after the changes.
-func (ch changes) leave(r Record) bool {
-	if ch.Data != nil || r.Data != nil && !ch.SetData {
-		return true
-	}
-	for name := range r.Attributes {
-		if _, changed := ch.Attributes[name]; !changed {
-			return true
-		}
-	}
-	for _, v := range ch.Attributes {
-		if v != nil {
-			return true
-		}
-	}
-	return false
+	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -375,24 +376,85 @@ func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testin
 }
 
 func TestWhatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
+	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
+		t.Run(code, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				g := w.Detach(w.Acquire(c, "deploy"))
+				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, code) }))
+				for name, do := range map[string]func(context.Context) error{
+					"release": func(ctx context.Context) error { return lock.Release(ctx) },
+					"resume": func(ctx context.Context) error {
+						_, err := c.Resume(ctx, g)
+						return err
+					},
+				} {
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					op := (*leasehold.OpError)(nil)
+					if err := do(ctx); !errors.As(err, &op) || op.Op != name || errors.Is(err, leasehold.ErrUnknownOutcome) {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+				wire.SetFault(nil)
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestARefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
+	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
+		t.Run(code, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.HoldThroughOutage = true // so that it runs out, and is not known to be lost
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
+				lab.Elapse(time.Minute)
+				wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("without an answer: %v", err)
+				}
+				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, code) }))
+				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("then refused: %v", err)
+				}
+				wire.SetFault(nil)
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestAReleaseCountsFromItsFirstRequestOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		g := w.Detach(w.Acquire(c, "deploy"))
-		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
-		for name, do := range map[string]func() error{
-			"release": func() error { return lock.Release(t.Context()) },
-			"resume": func() error {
-				_, err := c.Resume(t.Context(), g)
-				return err
-			},
-		} {
-			op := (*leasehold.OpError)(nil)
-			if err := do(); !errors.As(err, &op) || op.Op != name || errors.Is(err, leasehold.ErrUnknownOutcome) {
-				t.Errorf("%s: %v", name, err)
+		cfg := lab.Config()
+		var released []leasehold.Event
+		var mu sync.Mutex
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventReleased {
+				mu.Lock()
+				defer mu.Unlock()
+				released = append(released, e)
 			}
 		}
-		wire.SetFault(nil)
-		w.Release(lock)
+		c, wire := w.Client(cfg)
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		lab.Elapse(time.Second)
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.Late(2*time.Second, lab.LoseReply)))
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range released {
+			if e.Took < 2*time.Second || e.Held >= 2*time.Second {
+				t.Errorf("%v took %v and was held for %v: the transaction took two seconds, the lock was held for one", e.Key, e.Took, e.Held)
+			}
+		}
+		if len(released) != 2 {
+			t.Errorf("%d events", len(released))
+		}
 	})
 }

@@ -43,6 +43,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		err error
 	}
 	done := make(chan result, 1)
+	var tried attempts.Sequence[attempt]
 	ctx, stop := c.untilClosing(ctx)
 	defer stop()
 	end, ok := c.resuming.begin(ctx, g.ID)
@@ -50,34 +51,38 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
 	}
 	c.detach(func() {
-		h, err := c.resume(ctx, g, want, r)
+		h, err := c.resume(ctx, g, want, r, &tried)
 		done <- result{h, err}
 	})
+	var res result
 	select {
-	case res := <-done:
-		defer end()
-		if res.err != nil {
-			return nil, res.err
-		}
-		if c.isClosing() {
-			c.detach(res.h.giveBack)
-			return nil, ErrClosed
-		}
-		return res.h.first, nil
+	case res = <-done:
 	case <-ctx.Done():
-	}
-	c.detach(func() {
-		defer end()
-		if res := <-done; res.h != nil {
-			c.layDown(g, res.h)
+		if !tried.Answered() {
+			c.detach(func() {
+				defer end()
+				if res := <-done; res.h != nil {
+					c.detachAgain(g, res.h)
+				}
+			})
+			return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
 		}
-	})
-	return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
+		res = <-done // at once: no other request is begun
+	}
+	defer end()
+	if res.err != nil {
+		return nil, res.err
+	}
+	if c.isClosing() {
+		c.detach(res.h.giveBack)
+		return nil, ErrClosed
+	}
+	return res.h.first, nil
 }
 
-// layDown detaches a grant whose Resume was answered after its caller had left: a
-// later Resume on this client takes it up. After Close there is none.
-func (c *Client) layDown(g Grant, h *holding) {
+// detachAgain detaches a grant whose Resume was answered after its caller had left: a
+// later Resume on this client resumes it. After Close there is none.
+func (c *Client) detachAgain(g Grant, h *holding) {
 	if c.isClosing() {
 		h.giveBack()
 		return
@@ -159,11 +164,10 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 }
 
 // resume sends the renewal until it is answered.
-func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) (*holding, error) {
-	var tried attempts.Sequence[attempt]
+func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal, tried *attempts.Sequence[attempt]) (*holding, error) {
 	row := ownRow{c: c, key: want.key, proto: c.proto}
-	known := slices.Concat(g.Versions, c.resumes.Of(g.ID, c.now().Mono)) // those of earlier calls as well
-	versions, _, err := row.narrow(ctx, ctx, known, &tried, decide.Never)
+	earlier := c.resumes.Of(g.ID, c.now().Mono) // calls' attempts without an answer
+	versions, _, err := row.narrow(ctx, ctx, slices.Concat(g.Versions, earlier), tried, decide.Never)
 	if err != nil {
 		return nil, c.unknownOutcome("resume", want.key, errors.Join(context.Cause(ctx), err))
 	}
@@ -194,7 +198,10 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal) 
 	case attempts.Rejected:
 		return nil, c.notResumed(g, want, res.Item)
 	}
-	return nil, c.notDone("resume", want.key, res)
+	if len(earlier) > 0 { // they may be applied yet, whatever became of this call's
+		return nil, c.unknownOutcome("resume", want.key, joined(context.Cause(ctx), res.Err))
+	}
+	return nil, c.notDone(ctx, "resume", want.key, res, tried)
 }
 
 func (c *Client) resumed(ctx context.Context, want *request, a attempt, item protocol.Item) (*holding, error) {

@@ -31,22 +31,28 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		s.end(ErrClosed)
 		return nil
 	}
-	op := newReleasing(limit) // of all of them
-	var freed []*holding
+	var freed []*release
 	for _, h := range s.members() {
-		if h.want.policy == keepRecord && h.endWith(ErrReleased, op) {
-			freed = append(freed, h)
+		r := h.newRelease()
+		r.begin(limit)
+		if r.opts.policy == keepRecord && h.endWith(ErrReleased, r) {
+			freed = append(freed, r)
+		} else {
+			r.cut()
 		}
 	}
-	_, leave := takeTurns(limit, freed)
+	_, leave := takeTurns(limit, holdsOf(freed))
 	defer leave()
 	started := c.now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, ErrLost) {
 		return nil // it had been lost before, and with it whatever was held
 	}
-	op.end(err)
-	for _, h := range freed {
+	for _, r := range freed {
+		r.end(err)
+	}
+	for _, r := range freed {
+		h := r.h
 		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
 			Held: h.heldUntil(started), Err: err})
 	}
@@ -147,7 +153,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	case attempts.Rejected:
 		return s.lossShown(r.Item, nil)
 	}
-	return s.c.notDone("release", s.key, r)
+	return s.c.notDone(limit, "release", s.key, r, &s.marks)
 }
 
 // isMarked reports whether a row that does not show the session any more means

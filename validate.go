@@ -57,20 +57,20 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	return r, c.checkChanges("acquire", r.key, &r.changes)
 }
 
-// newEnding turns the options of a release into what becomes of the record.
-func (c *Client) newEnding(h *holding, opts []ReleaseOption) (ending, error) {
-	e := ending{policy: h.want.policy}
+// newReleaseOptions checks the options of a release, and adds what they leave open.
+func (c *Client) newReleaseOptions(h *holding, opts []ReleaseOption) (releaseOptions, error) {
+	r := releaseOptions{policy: h.want.policy}
 	for _, o := range opts {
-		o.toRelease(&e)
+		o.toRelease(&r)
 	}
-	if err := h.want.checkAlone(c, e.policy, &e.changes); err != nil {
-		return e, err
+	if err := h.want.checkAlone(c, r.policy, &r.changes); err != nil {
+		return r, err
 	}
 	var err error
-	if e.policy, err = c.checkPolicy(e.policy); err != nil {
-		return e, err
+	if r.policy, err = c.checkPolicy(r.policy); err != nil {
+		return r, err
 	}
-	return e, c.checkChanges("release", h.key, &e.changes)
+	return r, c.checkChanges("release", h.key, &r.changes)
 }
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {

@@ -80,6 +80,7 @@ type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // oldest first
 	silent     bool // one has had no reply at all
+	begun      bool // one has been sent
 }
 
 // Unanswered returns the attempts without an answer, oldest first.
@@ -127,6 +128,15 @@ func (q *Sequence[A]) Add(a A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unanswered = append(q.unanswered, a)
+	q.begun = true
+}
+
+// Answered reports whether an attempt has been sent, and all have been answered: none
+// is in flight, and none may be applied later.
+func (q *Sequence[A]) Answered() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.begun && len(q.unanswered) == 0
 }
 
 // Silent reports whether an attempt has had no reply at all. One whose condition failed

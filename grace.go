@@ -1,0 +1,47 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+)
+
+// atLeast returns a context that ends with ctx, but not before grace has passed.
+func atLeast(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	over := make(chan struct{})
+	timer := time.AfterFunc(grace, func() { close(over) })
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-over:
+		case <-out.Done():
+		}
+		cancel(context.Cause(ctx))
+	})
+	return out, func() {
+		timer.Stop()
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// endedContext is the ctx of a release that takes Config.ReleaseGrace, and no more.
+func endedContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// endsWithin waits until done is closed. False: limit ended before that.
+func endsWithin(limit context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-limit.Done():
+	}
+	select {
+	case <-done: // both have come
+		return true
+	default:
+		return false
+	}
+}

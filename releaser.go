@@ -1,0 +1,254 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// releaser frees the key of one lock. Its releases go through it, one at a time: it
+// knows what earlier ones have sent, which may still be applied.
+type releaser struct {
+	h      *holding
+	hold   protocol.Hold               // the grant to free, without what has been sent; a hand-over replaces it
+	record Record                      // as of the last write known to have been applied
+	stored bool                        // a write without an answer may have stored something since
+	inTime bool                        // the first write was sent before the lease had run out
+	tried  *attempts.Sequence[attempt] // h.mu guards the pointer
+	failed bool                        // a release has: whoever wants the key may have taken it
+	pause  time.Duration
+	again  *time.Timer // after the pause, under a session
+
+	r       *release // whose turn it is; h.mu guards it, and what follows is its
+	started decide.Instant
+	until   decide.Instant // when it is of no use: the lease has freed the key
+	sent    int            // since the last report
+}
+
+// releaser returns the releaser of the lock, for this release, whose turn it is. A
+// lease that has run out before anything was sent that might be applied proves
+// nothing: the lock was held on to through an outage, or a commit was waited for.
+func (r *release) releaser() *releaser {
+	h := r.h
+	cause := h.ended()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.releaser == nil {
+		h.releaser = &releaser{
+			h: h, hold: h.asHeld(), record: h.currentRecord(), stored: h.lease.MayHaveStored(),
+			inTime: errors.Is(cause, ErrReleased) && !errors.Is(cause, ErrLost), tried: &attempts.Sequence[attempt]{},
+		}
+	}
+	f, now := h.releaser, h.c.now()
+	if f.r != r {
+		f.r, f.started, f.until = r, now, now.Add(h.lease.Duration())
+	}
+	f.inTime = f.inTime && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
+	return f
+}
+
+// free hands the key over or releases it. A lock that was not trusted any more gets
+// one conditional release: its record may still be there.
+func (r *release) free() {
+	f := r.releaser()
+	// What was resumed is renewed by itself, and no waiter of this client may
+	// take it over like that if its locks share a session.
+	alike := (f.h.session != nil) == (f.h.c.sharing != nil)
+	if f.inTime && alike && r.opts.policy == keepRecord && r.opts.changes.none() && f.handOver() {
+		return
+	}
+	f.settle(f.release())
+}
+
+// settle ends the release: the next in line may seek the key.
+func (f *releaser) settle(err error) {
+	f.leaveToOthers(err)
+	f.report(err)
+	f.h.c.lines.Pass(f.h.key, f.h)
+	f.r.end(err)
+}
+
+// leaveToOthers takes care of what a release that failed may have left. No client
+// treats it as held, and it may be taken over at once. Under a session, whose
+// renewals keep it held, the release is repeated for as long as it is renewed: no
+// lease frees the key before. The pauses double, since what was refused will mostly
+// be refused again.
+func (f *releaser) leaveToOthers(err error) {
+	h := f.h
+	if err == nil || errors.Is(err, ErrLost) {
+		return
+	}
+	f.failed = true
+	h.c.unsettled.Add(h.key, f.named().Versions, h.c.now().Mono)
+	if h.session == nil {
+		return
+	}
+	if f.again != nil {
+		f.again.Stop()
+	}
+	f.pause = min(max(2*f.pause, h.c.timing.Lease), touchEvery)
+	opts := f.r.opts
+	f.again = time.AfterFunc(f.pause, func() {
+		if h.session.ended() == nil && h.c.enter() {
+			defer h.c.leave()
+			_ = h.c.release(endedContext(), []*release{{h: h, opts: opts}}) // reported as an event
+		}
+	})
+}
+
+// report tells of the release. Each tells of its own requests.
+func (f *releaser) report(err error) {
+	h := f.h
+	if err != nil {
+		way := "the lease frees the key"
+		if h.session != nil && !errors.Is(err, ErrLost) {
+			way = "it is repeated while the shared lease is renewed"
+		}
+		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
+			slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
+	}
+	h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - f.started.Mono,
+		Held: h.heldUntil(f.started), Requests: f.sent, Err: err})
+	f.sent = 0
+}
+
+// heldUntil is how long the lock was held if it was given up at end: reported
+// once, so that times can be summed up. A release that is repeated adds nothing to
+// the first, one of a lost lock nothing to the loss.
+func (h *holding) heldUntil(end decide.Instant) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.heldReported || errors.Is(h.lease.Cause(), ErrLost) {
+		return 0
+	}
+	h.heldReported = true
+	return end.Mono - h.granted.Mono
+}
+
+// next returns the next attempt to release.
+func (f *releaser) next() (attempt, *protocol.Write) {
+	a := f.h.c.newAttempt(f.h.want.timing.Lease)
+	if f.r.opts.policy != keepRecord {
+		return a, f.h.proto.Delete(f.named())
+	}
+	changes := f.r.opts.changes
+	return a, f.h.proto.Release(f.named(), protocol.Release{
+		Version: a.version, Now: time.Now(), Changes: protocol.Changes(changes),
+		Expires:      f.h.c.expires(f.stored || changes.leaveData(f.record)),
+		ReadersFirst: f.h.readersFirst(),
+	})
+}
+
+// named is the grant to be freed as the record may show it by now: by an attempt
+// without an answer, too, which may have handed it over.
+func (f *releaser) named() protocol.Hold {
+	hold := f.hold
+	tried := f.tried.Unanswered()
+	hold.Versions = append(slices.Clip(hold.Versions), attempts.Versions(tried)...)
+	for _, a := range tried {
+		if a.handsOver {
+			hold.Grants, hold.Token = append(slices.Clip(hold.Grants), a.version), 0
+		}
+	}
+	return hold
+}
+
+// run sends attempts until the sequence ends; of a lost lock one. op says how to
+// spell them and to read the record.
+func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] {
+	h := f.h
+	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, f.tried, f.until)
+	f.sent += reads
+	if err != nil {
+		return attempts.Result[attempt]{Outcome: attempts.Unanswered, Err: err}
+	}
+	f.hold.Versions = versions
+	began, next := f.sent, op.Next
+	op.Key, op.Throttled = protocol.Key(h.key), h.c.throttled(h.ctx, h.key, h.token)
+	op.Next = func() (attempt, *protocol.Write) {
+		f.sent++
+		return next()
+	}
+	op.Turn = func() (func(), error) {
+		if f.sent > began && h.c.now().Past(f.until) {
+			return nil, errOfNoUse
+		}
+		leave, ok := f.r.places.Take(f.r.limit)
+		if !ok {
+			return nil, context.Cause(f.r.limit)
+		}
+		return leave, nil
+	}
+	if !f.inTime {
+		return f.tried.Try(f.r.ctx, h.c.requests, op)
+	}
+	return f.tried.Run(f.r.ctx, f.r.limit, h.c.requests, op)
+}
+
+// errOfNoUse is why a release is not repeated any more.
+var errOfNoUse = errors.New("the lease has freed the key by now")
+
+// release sends the release.
+func (f *releaser) release() error {
+	r := f.run(attempts.Operation[attempt]{
+		Next: f.next,
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			return sent[len(sent)-1], f.isFreed(item, sent, f.r.opts.policy)
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
+		return nil
+	case attempts.Rejected:
+		return f.lost(r.Item)
+	}
+	return f.h.c.notDone(f.r.limit, "release", f.h.key, r, f.tried)
+}
+
+// isReleasedBy reports whether a record shows that attempt a has released the grant.
+func (f *releaser) isReleasedBy(a attempt, item protocol.Item) bool {
+	r, err := f.h.decode(item)
+	return item != nil && err == nil && r.Released && r.Version == a.version
+}
+
+// isFreed reports whether a record that does not show our grant means that an
+// attempt has freed it.
+func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
+	// Nobody else could be granted the key while the first write was under
+	// way, unless that write was applied.
+	silent := f.tried.Silent()
+	applied := silent && f.inTime && (f.h.session == nil || f.h.session.ended() == nil)
+	if item == nil {
+		return applied || silent && p == deleteRecord
+	}
+	r, err := f.h.decode(item)
+	if err != nil {
+		return applied
+	}
+	if _, ours := attempts.Find(sent, r.Version); ours && r.Released {
+		return true
+	}
+	// Else, if it was left to whoever wants it while it was trusted, another has
+	// it by right.
+	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.failed && (!r.Released || r.Grant != ""))
+}
+
+// lost says what a record that does not show our grant means otherwise.
+func (f *releaser) lost(item protocol.Item) error {
+	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: time.Now().Round(0)}
+	r, err := f.h.decode(item)
+	if item == nil || err != nil {
+		return lost
+	}
+	lost.By = &r
+	if !r.Released || r.Grant != "" && !slices.Contains(f.named().Grants, r.Grant) { // as ownRow.gone has it
+		lost.Reason = LostReplaced
+	}
+	return lost
+}

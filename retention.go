@@ -1,0 +1,37 @@
+package leasehold
+
+import "time"
+
+// expires is when TTL may delete a record that is released now. Never, if it may
+// contain something of the caller's, unless Config.Retention says when.
+func (c *Client) expires(mayContainData bool) time.Time {
+	retention := c.cfg.Retention
+	if retention == 0 {
+		retention = defaultRetention
+		if mayContainData {
+			retention = Forever
+		}
+	}
+	if retention == Forever {
+		return time.Time{}
+	}
+	return time.Now().Add(retention)
+}
+
+// leaveData reports whether something of the caller's is in r after the changes.
+func (ch changes) leaveData(r Record) bool {
+	if ch.Data != nil || r.Data != nil && !ch.SetData {
+		return true
+	}
+	for name := range r.Attributes {
+		if _, changed := ch.Attributes[name]; !changed {
+			return true
+		}
+	}
+	for _, v := range ch.Attributes {
+		if v != nil {
+			return true
+		}
+	}
+	return false
+}

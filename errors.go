@@ -227,8 +227,12 @@ func (e *RecordError) Error() string {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.is)
 	}
 	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: %s",
-		e.Key, inTable(e.Table), e.Attribute, e.Problem, cmp.Or(e.advice, "mend or delete it by hand, or use the layout that wrote it"))
+		e.Key, inTable(e.Table), e.Attribute, e.Problem, cmp.Or(e.advice, damagedAdvice))
 }
+
+// damagedAdvice is what to do about a record that does not read. The command puts the
+// key into it.
+const damagedAdvice = "see it with leasehold get --raw and remove it with leasehold break --damaged, or use the layout that wrote it"
 
 // Is reports whether target is ErrBadRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrBadRecord }

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +21,11 @@ type breakFlags struct {
 	ifVersion string
 	yes       bool
 	sortKey   string
+	reason    string
+	damaged   bool
+	ifRaw     string
+	dead      bool
+	checkFor  time.Duration
 }
 
 func (a *app) newBreak() *cobra.Command {
@@ -29,13 +38,37 @@ func (a *app) newBreak() *cobra.Command {
 Shows the record, observes whether its holder still renews, and asks. Breaks
 only that grant: if KEY has been granted again by then, nothing happens (exit
 code 1). Of a semaphore it breaks one permit: the one with TOKEN. A live holder
-may work on for some seconds: in that time only fenced writes are safe.`,
-		Example: `  leasehold break import/7
-  leasehold break import/7 --token 1764230400000042 --yes`,
+may work on for some seconds: in that time only fenced writes are safe. The
+record keeps who broke it, when and why, and the holder is told.
+
+With --dead it breaks the grants of all dead holders of the keys that begin
+with KEY, or of all keys: it observes the holders, lists the dead ones, asks
+once, and breaks those that have not renewed since.
+
+With --damaged it removes a record that does not read as a lock: it shows what
+is stored, asks, and removes exactly that. See also leasehold get --raw.`,
+		Example: `  leasehold break import/7 --reason "host is gone"
+  leasehold break import/7 --token 1764230400000042 --yes
+  leasehold break --dead import/
+  leasehold break --damaged import/8`,
 		ValidArgsFunction: a.completeKeys(heldRecord),
-		Args:              oneKey,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.dead {
+				return onePrefix(cmd, args)
+			}
+			return oneKey(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
+			asks := isTerminal(a.Stdin) && isTerminal(a.Stderr)
 			switch {
+			case f.dead && !f.yes && !asks:
+				return usageOf(cmd, "break asks at a terminal, and there is none: use --yes")
+			case f.damaged && !f.yes && !asks:
+				return usageOf(cmd, "break asks at a terminal, and there is none: use --if-raw and --yes")
+			case f.dead, f.damaged:
 			case f.yes && f.token == 0 && f.ifVersion == "":
 				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
 			case !f.yes && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
@@ -46,8 +79,19 @@ may work on for some seconds: in that time only fenced writes are safe.`,
 				return err
 			}
 			defer s.close()
+			if f.reason != "" && !s.layout.Capabilities().KeepOnRelease {
+				return usagef("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.layout.Name())
+			}
+			if f.dead {
+				return answer(s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+					return a.breakDead(ctx, s, locks, strings.Join(args, ""), f)
+				}))
+			}
 			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			return answer(s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+				if f.damaged {
+					return a.breakDamaged(ctx, s, locks, key, f)
+				}
 				return a.breakGrant(ctx, s, locks, key, f)
 			}))
 		},
@@ -55,9 +99,55 @@ may work on for some seconds: in that time only fenced writes are safe.`,
 	fl := cmd.Flags()
 	fl.Int64Var(&f.token, "token", 0, "break only the grant with this `TOKEN`; needed with --yes")
 	fl.StringVar(&f.ifVersion, "if-version", "", "break only if the record still has this `VERSION`; for grants of other libraries, which have no token")
-	fl.BoolVarP(&f.yes, "yes", "y", false, "do not observe, do not ask")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask; without --dead, do not observe either")
+	fl.StringVar(&f.reason, "reason", "", "`TEXT` that says why, for the record and its holder")
+	fl.BoolVar(&f.dead, "dead", false, "break the grants of all dead holders of keys that begin with KEY")
+	fl.Var(durationFlag{d: &f.checkFor}, "for", "with --dead, observe at most `DURATION`; holders not known by then are left alone")
+	fl.BoolVar(&f.damaged, "damaged", false, "remove a record that does not read as a lock")
+	fl.StringVar(&f.ifRaw, "if-raw", "", "with --damaged, remove only what leasehold get --raw wrote to `FILE`; needed with --yes")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
+}
+
+// maxReason is the most bytes of a reason that package leasehold accepts.
+const maxReason = 1000
+
+// check refuses flags that do not go together.
+func (f *breakFlags) check(cmd *cobra.Command) error {
+	one := f.token != 0 || f.ifVersion != ""
+	switch {
+	case cmd.Flags().Changed("reason") && strings.TrimSpace(f.reason) == "":
+		return usageOf(cmd, "--reason is empty: say why, or leave it out")
+	case len(f.reason) > maxReason || !utf8.ValidString(f.reason):
+		return usageOf(cmd, "--reason must be text of at most %d bytes", maxReason)
+	case f.dead && f.damaged:
+		return usageOf(cmd, "--dead and --damaged: use one of them")
+	case f.dead && (one || f.sortKey != ""):
+		return usageOf(cmd, "--dead breaks all that are dead: leave out --token, --if-version and --sort-key")
+	case f.damaged && (one || f.reason != ""):
+		return usageOf(cmd, "--damaged removes a record that is no grant: leave out --token, --if-version and --reason")
+	case f.ifRaw != "" && !f.damaged:
+		return usageOf(cmd, "--if-raw is for --damaged: add --damaged, or leave out --if-raw")
+	case f.damaged && f.yes && f.ifRaw == "":
+		return usageOf(cmd, "--yes needs --if-raw, so that nothing else is removed than what was looked at")
+	case cmd.Flags().Changed("for") && !f.dead:
+		return usageOf(cmd, "--for is for --dead: add --dead, or leave out --for")
+	}
+	return nil
+}
+
+// breaker is how the one who breaks a grant is named in its record: as in
+// LEASEHOLD_OWNER, else as the user of this machine.
+func (a *app) breaker() leasehold.Config {
+	owner, err := chooseOwner("", a.Env)
+	if err == nil && owner == "" {
+		host, unnamed := os.Hostname()
+		if unnamed != nil {
+			host = "unknown"
+		}
+		owner = userName() + "@" + host
+	}
+	return leasehold.Config{Owner: owner}
 }
 
 func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
@@ -76,7 +166,7 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 	case !wanted(r):
 		return &leasehold.ChangedError{Now: r}
 	}
-	var opts []leasehold.BreakOption
+	opts := f.options()
 	if f.ifVersion != "" {
 		opts = append(opts, leasehold.IfUnrenewed())
 	}
@@ -96,12 +186,15 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 	if a.flags.json {
 		return json.NewEncoder(a.Stdout).Encode(recordJSON{Table: s.table, Record: r})
 	}
-	token := ""
-	if r.Token != 0 {
-		token = fmt.Sprintf(" (token %d)", r.Token)
-	}
-	_, err = fmt.Fprintf(a.Stdout, "broke the grant of %s to %s%s\n", printable(r.Key.String()), shortOwner(r.Owner), token)
+	_, err = fmt.Fprintln(a.Stdout, brokeText(r))
 	return err
+}
+
+func (f *breakFlags) options() []leasehold.BreakOption {
+	if f.reason == "" {
+		return nil
+	}
+	return []leasehold.BreakOption{leasehold.WithReason(f.reason)}
 }
 
 // confirmBreak shows the record, observes it for its lease and asks.

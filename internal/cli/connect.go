@@ -51,6 +51,7 @@ type store struct {
 	misfit   error      // the local store's table has another layout
 	health   health
 	wait     *waitReporter
+	seen     *memory      // what earlier commands have observed; nil: they keep nothing
 	requests sync.RWMutex // held for reading during a request; lock it to keep requests back
 	close    func()
 }
@@ -108,7 +109,9 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 func (a *app) ready(s *store, closeStore func()) {
 	a.say.setTable(s.table, s.location)
 	s.wait = a.startWaitReporter(s)
+	s.seen = a.newMemory(s)
 	s.close = func() {
+		s.seen.save()
 		s.wait.end()
 		closeStore()
 	}
@@ -278,7 +281,12 @@ func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
 
 // withLocks calls fn with a lock client on the table. A signal ends fn's context.
 func (s *store) withLocks(ctx context.Context, fn func(ctx context.Context, locks *leasehold.Client) error) error {
-	locks, err := s.locks(leasehold.Config{})
+	return s.withLocksOf(ctx, leasehold.Config{}, fn)
+}
+
+// withLocksOf is withLocks with a client of this configuration.
+func (s *store) withLocksOf(ctx context.Context, cfg leasehold.Config, fn func(ctx context.Context, locks *leasehold.Client) error) error {
+	locks, err := s.locks(cfg)
 	if err != nil {
 		return err
 	}

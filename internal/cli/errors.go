@@ -223,11 +223,37 @@ func trim(err error) string {
 	case errors.As(err, &changed):
 		return strings.Replace(text, " in table "+changed.Table, "", 1)
 	case errors.As(err, &record):
-		return strings.Replace(text, " in table "+record.Table, "", 1)
+		text = strings.Replace(text, " in table "+record.Table, "", 1)
+		key := shellWords(record.Key)
+		text = strings.Replace(text, "leasehold get --raw", "leasehold get --raw "+key, 1)
+		return strings.Replace(text, "leasehold break --damaged", "leasehold break --damaged "+key, 1)
 	case errors.As(err, &unsupported):
 		return strings.Replace(text, " in table "+unsupported.Table, "", 1)
 	}
 	return text
+}
+
+// shellWords returns a key as the arguments of a command.
+func shellWords(k leasehold.Key) string {
+	words := shellWord(k.Partition)
+	if strings.HasPrefix(k.Partition, "-") {
+		words = "-- " + words
+	}
+	if k.Sort != "" {
+		words = "--sort-key " + shellWord(k.Sort) + " " + words
+	}
+	return words
+}
+
+// shellWord quotes a word for a shell, if that is needed.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+,=", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // reason says why a request failed, after what to do about it.

@@ -15,24 +15,37 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
+type getFlags struct {
+	check, data, held, raw bool
+	checkFor               time.Duration
+	sortKey                string
+}
+
 func (a *app) newGet() *cobra.Command {
-	var check, data bool
-	var checkFor time.Duration
-	var sortKey string
+	var f getFlags
 	cmd := &cobra.Command{
 		Use:   "get KEY [flags]",
 		Short: "Show one record",
 		Long: `Show the record of KEY. Exit code 1 if there is none.
-Of a semaphore: how many permits there are, and who holds them.`,
+Of a semaphore: how many permits there are, and who holds them.
+
+With --held it prints nothing: exit code 0 if KEY is held, 1 if it is not. A
+record whose holder has died says held; with --check too, exit code 0 means
+that a live holder has it.`,
 		Example: `  leasehold get deploy/prod
-  leasehold get deploy/prod --data > state.json`,
+  leasehold get deploy/prod --data > state.json
+  if leasehold get deploy/prod --held; then echo busy; fi`,
 		ValidArgsFunction: a.completeKeys(anyRecord),
 		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case check && data:
+			case f.check && f.data:
 				return usageOf(cmd, "--check and --data: use one of them")
-			case !check && cmd.Flags().Changed("for"):
+			case f.raw && (f.check || f.data || f.held):
+				return usageOf(cmd, "--raw shows what is stored, and nothing else: leave out the other flag")
+			case f.held && f.data:
+				return usageOf(cmd, "--held and --data: use one of them")
+			case !f.check && cmd.Flags().Changed("for"):
 				return usageOf(cmd, "--for is for --check: add --check, or leave out --for")
 			}
 			s, err := a.open(cmd, "")
@@ -40,45 +53,53 @@ Of a semaphore: how many permits there are, and who holds them.`,
 				return err
 			}
 			defer s.close()
-			if data && !s.layout.Capabilities().Data {
+			if f.data && !s.layout.Capabilities().Data {
 				return &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
 			}
-			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: sortKey})
+			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
 			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
-				return a.getRecord(ctx, s, locks, key, check, data, checkFor)
+				switch {
+				case f.raw:
+					return a.getRaw(ctx, s, key)
+				case f.held:
+					return a.getHeld(ctx, s, locks, key, f)
+				}
+				return a.getRecord(ctx, s, locks, key, f)
 			}))
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&check, "check", false, "observe the record and show whether its holder is live or dead")
-	checkForFlag(fl, &checkFor)
-	fl.BoolVar(&data, "data", false, "print only the data, byte for byte")
-	fl.StringVar(&sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	fl.BoolVar(&f.check, "check", false, "observe the record and show whether its holder is live or dead")
+	checkForFlag(fl, &f.checkFor)
+	fl.BoolVar(&f.data, "data", false, "print only the data, byte for byte")
+	fl.BoolVar(&f.held, "held", false, "print nothing: exit code 0 if KEY is held, 1 if it is not")
+	fl.BoolVar(&f.raw, "raw", false, "print what is stored under KEY, damaged or not, as DynamoDB JSON")
+	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
 
-func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, check, data bool, checkFor time.Duration) error {
+func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
 	if n, is := permitsIn(s.layout, err); is {
-		if data {
+		if f.data {
 			return usagef("%[1]s is a semaphore: each permit has its own data: use leasehold get %[1]s/N --data", printable(key.Partition))
 		}
-		return a.showSemaphore(ctx, s, locks, key.Partition, n, check, checkFor)
+		return a.showSemaphore(ctx, s, locks, key.Partition, n, f.check, f.checkFor)
 	}
 	if err != nil {
 		return cause(ctx, err)
 	}
-	if data {
+	if f.data {
 		_, err := a.Stdout.Write(r.Data)
 		return err
 	}
 	shown := row{record: r}
-	if check && !r.Released {
+	if f.check && !r.Released {
 		by, err := newObserver(s, locks)
 		if err != nil {
 			return err
 		}
-		by.limit = checkFor
+		by.limit = f.checkFor
 		o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
 		case o.err != nil && o.liveness != unknown:
@@ -123,12 +144,16 @@ func (a *app) showRecord(w io.Writer, s *store, r row) error {
 // of its JSON; a field with an empty value is not shown.
 func (a *app) fields(r row, terminal bool) [][2]string {
 	rec := r.record
-	owner, granted, held := printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), ""
+	owner, held, moment := printableOrEmpty(rec.Owner), "", timeText
 	if terminal {
-		owner, held = shortOwner(rec.Owner), heldFor(rec, a.Now())
-		if !rec.GrantedAt.IsZero() {
-			granted = rec.GrantedAt.Local().Format("2006-01-02 15:04:05")
-		}
+		owner, held, moment = shortOwner(rec.Owner), heldFor(rec, a.Now()), localTime
+	}
+	var renewed, released time.Time
+	switch {
+	case rec.Released:
+		released = rec.WrittenAt()
+	case rec.Version != rec.Grant:
+		renewed = rec.WrittenAt()
 	}
 	fields := [][2]string{
 		{"key", printable(rec.Key.Partition)},
@@ -139,9 +164,12 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		{"token", tokenText(rec)},
 		{"version", printableOrEmpty(rec.Version)},
 		{"lease", leaseFixed(rec)},
-		{"grantedAt", granted},
+		{"grantedAt", moment(rec.GrantedAt)},
 		{"held", held},
+		{"renewedAt", moment(renewed)},
+		{"releasedAt", moment(released)},
 		{"expiresAt", timeText(rec.ExpiresAt)},
+		{"broken", brokenText(rec.Broken, moment)},
 		{"data", dataText(rec.Data)},
 	}
 	if len(rec.Attributes) > 0 {
@@ -153,6 +181,21 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		}
 	}
 	return fields
+}
+
+// brokenText says who broke a grant, which, when and why. Empty: nobody did.
+func brokenText(b *leasehold.Broken, moment func(time.Time) string) string {
+	if b == nil {
+		return ""
+	}
+	text := "by " + shortOwner(b.By) + " at " + moment(b.At)
+	if b.Token != 0 {
+		text = fmt.Sprintf("token %d %s", b.Token, text)
+	}
+	if b.Reason != "" {
+		text += ": " + printable(b.Reason)
+	}
+	return text
 }
 
 // dataText shows data: short text as it is, anything else as a number of bytes.

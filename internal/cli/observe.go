@@ -29,6 +29,7 @@ type observer struct {
 	reader rereader
 	expiry layout.Expiry
 	late   time.Duration // WallClock layouts: how long after its expiry a record's holder is dead
+	seen   *memory       // of earlier commands; nil: none
 	limit  time.Duration // how long it observes; 0: until every holder is known
 }
 
@@ -40,7 +41,7 @@ func newObserver(s *store, locks *leasehold.Client) (observer, error) {
 	}
 	caps := locks.Capabilities()
 	return observer{
-		locks: locks, reader: rereader{db: s.db, table: s.table, proto: proto, paid: s.file == ""},
+		seen: s.seen, locks: locks, reader: rereader{db: s.db, table: s.table, proto: proto, paid: s.file == ""},
 		expiry: caps.Expiry, late: proto.Skew() + caps.LeaseStep,
 	}, nil
 }
@@ -204,6 +205,9 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 		if s.settled = done; !done {
 			continue
 		}
+		if found.liveness == dead {
+			w.note(s)
+		}
 		if found.err == nil && !found.gone && grantOf(found.record) != grantOf(s.first) {
 			// Not all that a record of another grant shows is ours to copy.
 			r, err := holder(ctx, w.locks, s.first.Key, func(r leasehold.Record) bool { return grantOf(r) == grantOf(found.record) })
@@ -221,6 +225,18 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 	}
 	w.open = open
 	return nil
+}
+
+// note keeps what was seen of a holder that has not renewed, for the next command.
+func (w *watch) note(s *subject) {
+	if s.seen == unseen || w.expiry != layout.Observed || s.beat.version == noSessionRow {
+		return
+	}
+	key := protocol.Key(s.record.Key)
+	if sharing, ok := w.reader.proto.(protocol.Sharing); ok && s.session != "" {
+		key = sharing.SessionKey(s.session)
+	}
+	w.observer.seen.note(key, s.beat.version, s.beat.lease, time.Since(w.began)-s.seen)
 }
 
 // rows reads the records of subjects and the rows of their sessions, which a first
@@ -288,6 +304,9 @@ func (w *watch) judge(s *subject, sharing protocol.Sharing, items map[protocol.K
 	case s.seen == unseen:
 		// The listed record may be old, so the lease counts from this reading.
 		s.beat, s.seen = beat, answered
+		if age := w.observer.seen.age(beat.version); age > 0 && w.expiry == layout.Observed {
+			s.seen = min(answered-age, unseen-1)
+		}
 	case beat.version != s.beat.version:
 		found.liveness = live
 		return found, true
@@ -329,6 +348,7 @@ func (w *watch) decode(item protocol.Item, before leasehold.Record) (protocol.Re
 func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
 	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease
 	r.GrantedAt, r.Released, r.ExpiresAt, r.Data, r.Attributes = now.GrantedAt, now.Released, now.ExpiresAt, now.Data, now.Attributes
+	r.Broken = (*leasehold.Broken)(now.Broken)
 	return r
 }
 
@@ -345,6 +365,7 @@ func (w *watch) end(why error, settled func(int, observation)) {
 		why = w.failed
 	}
 	for _, s := range w.open {
+		w.note(s)
 		settled(s.index, observation{record: s.record, liveness: unknown, err: why})
 	}
 	w.open = nil

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -415,9 +416,10 @@ func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
 	p := start(t, dir, env, "run", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; `+works)
 	token := fileNumber(t, filepath.Join(dir, "token"))
 	fileNumber(t, filepath.Join(dir, "pid2"))
-	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
+	start(t, dir, append(env, "LEASEHOLD_OWNER=ops/ada"), "break", "k", "--yes", "--token", strconv.Itoa(token), "--reason", "its host is gone").ends(0)
 	p.ends(123)
-	if got := p.stderr.String(); !strings.Contains(got, "somebody broke or deleted it; CMD was stopped") {
+	says := regexp.MustCompile(`: broken by ops/ada/[a-z2-7]{4} at \d\d:\d\d:\d\d: its host is gone; CMD was stopped`)
+	if got := p.stderr.String(); !says.MatchString(got) {
 		t.Errorf("stderr: %s", got)
 	}
 }

@@ -120,6 +120,14 @@ func tokenText(r leasehold.Record) string {
 	return strconv.FormatInt(r.Token, 10)
 }
 
+// localTime formats a time for people. Empty: unknown.
+func localTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.DateTime)
+}
+
 // timeText formats a time for a pipe: RFC 3339. Empty: unknown.
 func timeText(t time.Time) string {
 	if t.IsZero() {

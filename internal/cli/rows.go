@@ -65,7 +65,14 @@ func (l listing) cells(r row, now time.Time) []string {
 	}
 	c = append(c, tokenText(rec))
 	if l.states {
-		c = append(c, state(rec))
+		now := state(rec)
+		if b := rec.Broken; l.terminal && rec.Released && b != nil && b.Token == rec.Token && b.Token != 0 {
+			now += ", broken by " + shortOwner(b.By) + " at " + localTime(b.At)
+			if b.Reason != "" {
+				now += ": " + printable(b.Reason)
+			}
+		}
+		c = append(c, now)
 	}
 	if l.checked {
 		c = append(c, l.paint(string(r.liveness)))

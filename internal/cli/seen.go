@@ -26,7 +26,7 @@ const maxObservations = 10_000
 type seenFile struct {
 	path  string
 	store string
-	keys  []leasehold.Key
+	keys  map[leasehold.Key]bool
 	now   func() time.Time
 	known bool // the file has an observation of one of the keys
 	say   *messages
@@ -49,7 +49,10 @@ func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) 
 	if err != nil {
 		return nil
 	}
-	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), keys: keys, now: a.Now, say: a.say}
+	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), keys: map[leasehold.Key]bool{}, now: a.Now, say: a.say}
+	for _, k := range keys {
+		f.keys[k] = true
+	}
 	for _, e := range f.read().Seen {
 		if f.matches(e) {
 			f.known = true
@@ -61,7 +64,7 @@ func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) 
 
 // matches reports whether an entry is about one of the keys in this store.
 func (f *seenFile) matches(e seenEntry) bool {
-	return e.Store == f.store && slices.Contains(f.keys, e.Observation.Key)
+	return e.Store == f.store && f.keys[e.Observation.Key]
 }
 
 // save writes what locks has observed about the keys.
@@ -76,7 +79,13 @@ func (f *seenFile) save(locks *leasehold.Client) {
 		return
 	}
 	if err := f.update(now); err != nil {
-		f.say.note("observations could not be saved, so a dead holder may block %s for longer: %v", printable(f.keys[0].String()), err)
+		what := "a key"
+		for k := range f.keys {
+			if len(f.keys) == 1 {
+				what = printable(k.String())
+			}
+		}
+		f.say.note("observations could not be saved, so a dead holder may block %s for longer: %v", what, err)
 	}
 }
 

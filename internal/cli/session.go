@@ -19,11 +19,14 @@ type heartbeat struct {
 // with the default lease takes over its locks.
 const missingRowLease = 20 * time.Second
 
+// noSessionRow stands for the version of a session's row that is missing.
+const noSessionRow = "none"
+
 // sessionHeartbeat returns the heartbeat of a holder that renews a session. row is
 // its session's; nil: it was deleted, by somebody or by TTL long after it expired.
 func sessionHeartbeat(proto protocol.Sharing, row protocol.Item) (heartbeat, error) {
 	if row == nil {
-		return heartbeat{version: "none", lease: missingRowLease, shared: true}, nil
+		return heartbeat{version: noSessionRow, lease: missingRowLease, shared: true}, nil
 	}
 	r, err := proto.Session().Decode(row)
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/creack/pty"
 
 	"github.com/leasehold-go/leasehold/layout"
@@ -247,4 +250,75 @@ func TestOnATerminalARecordWithoutALeaseShowsItsEnd(t *testing.T) {
 			s.shows(`broke the grant of job[^\n]* to ` + f.name + `\r\n$`)
 		})
 	}
+}
+
+func TestTableBreakTrustsWhatWasObservedOnThisMachine(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	start(t, dir, env, "acquire", "k", "-l", "1s", "-f", "grant").ends(0)
+	start(t, dir, env, "get", "k", "--check").ends(0)
+	s := onTerminal(t, dir, env, "break", "k")
+	s.shows(`The holder has not renewed for one lease \(1s\): it is dead or stuck\.\r\nBreak the grant of k\? \[y/N\] $`)
+	s.types("n\n")
+	s.ends(1)
+	if strings.Contains(s.shown(), "observing") {
+		t.Error("it was observed again")
+	}
+	start(t, dir, env, "renew", "-f", "grant", "-l", "1h").ends(0)
+	s = onTerminal(t, dir, env, "break", "k")
+	s.shows(`observing the holder, at most (1h0m|59m5\ds) left`)
+	s.types(ctrlC)
+	s.ends(130)
+}
+
+func TestTableBreakOfAllDeadHoldersListsThemAndAsksOnce(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	for _, key := range []string{"cron/a", "cron/b"} {
+		start(t, dir, env, "acquire", key, "-l", "1s", "-f", filepath.Base(key)).ends(0)
+	}
+	start(t, dir, env, "acquire", "cron/far", "-l", "1h", "-f", "far").ends(0)
+	start(t, dir, env, "acquire", "other", "-l", "1s", "-f", "other").ends(0)
+	s := onTerminal(t, dir, append(env, "NO_COLOR=1"), "break", "--dead", "cron/", "--for", "1200ms")
+	s.shows(`KEY +OWNER +HELD +LEASE +TOKEN +HOLDER\r\ncron/a [^\n]* dead\r\ncron/b [^\n]* dead\r\nBreak the grants of 2 dead holders of keys that begin with cron/\? \[y/N\] $`)
+	start(t, dir, env, "renew", "-f", "b").ends(0)
+	s.types("y\n")
+	s.ends(1)
+	s.shows(`broke the grant of cron/a to [^ ]+ \(token \d+\)\r\nleasehold: cron/b has changed: now held by `)
+	for key, code := range map[string]int{"cron/a": 1, "cron/b": 0, "cron/far": 0, "other": 0} {
+		start(t, dir, env, "get", key, "--held").ends(code)
+	}
+	s = onTerminal(t, dir, env, "break", "--dead", "other")
+	s.shows(`Break the grant of 1 dead holder of keys that begin with other\? \[y/N\] $`)
+	s.types("\n")
+	s.ends(1)
+	s.shows(`leasehold: nothing was broken\r\n$`)
+	start(t, dir, env, "get", "other", "--held").ends(0)
+}
+
+func TestTableADamagedRecordIsShownBeforeItIsRemoved(t *testing.T) {
+	t.Parallel()
+	db, env := served(t)
+	put := func(note string) {
+		t.Helper()
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+			"key": &types.AttributeValueMemberS{Value: "bad"}, "note": &types.AttributeValueMemberS{Value: note},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("before")
+	const asks = `\r\n  "note": {\r\n    "S": "before"\r\n  }\r\n}\r\nIt does not read as a lock: ownerName is missing\.\r\n[^\n]*\r\nRemove the record of bad, if it is still as shown\? \[y/N\] $`
+	s := onTerminal(t, t.TempDir(), env, "break", "bad", "--damaged")
+	s.shows(asks)
+	put("since")
+	s.types("y\n")
+	s.ends(1)
+	s.shows(`has changed meanwhile: bad: nothing was removed`)
+	put("before")
+	s = onTerminal(t, t.TempDir(), env, "break", "bad", "--damaged")
+	s.shows(asks)
+	s.types("y\n")
+	s.ends(0)
+	s.shows(`removed the record of bad\r\n$`)
 }

@@ -17,9 +17,15 @@ import (
 // a week, because an update cannot write the later of two times.
 const pythonCollect = 7 * 24 * time.Hour
 
+// The attributes of a python_dynamodb_lock record.
+const (
+	pythonOwner   = "owner_name"
+	pythonLease   = "lease_duration"
+	pythonVersion = "record_version_number"
+)
+
 func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
-	const owner, lease, version = "owner_name", "lease_duration", "record_version_number"
-	attributes := []string{owner, lease, version}
+	attributes := []string{pythonOwner, pythonLease, pythonVersion}
 	p := versioned{
 		schema: schema{
 			Schema: protocol.Schema{
@@ -29,7 +35,7 @@ func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
 			},
 			sortValue: cmp.Or(l.SortValue, "-"),
 		},
-		owner: owner, lease: lease, version: version, own: attributes,
+		owner: pythonOwner, lease: pythonLease, version: pythonVersion, own: attributes,
 		encodeLease: func(d time.Duration) types.AttributeValue { return number(ceil(d, time.Second)) },
 		decodeLease: (*decoder).seconds,
 		collect:     pythonCollect,

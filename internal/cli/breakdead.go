@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// breaksAtOnce is how many grants are broken at the same time.
+const breaksAtOnce = 16
+
+// breakDead breaks the grants of all dead holders of keys that begin with prefix: those
+// that it has listed, and that have not renewed since.
+func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, prefix string, f breakFlags) error {
+	records, damaged, err := a.records(ctx, locks, listFlags{prefix: prefix})
+	if err != nil {
+		return cause(ctx, err)
+	}
+	by, err := newObserver(s, locks)
+	if err != nil {
+		return err
+	}
+	by.limit = f.checkFor
+	by.reader.listing = scope{prefix: prefix}
+	what := fmt.Sprintf("%d holders", len(records))
+	if len(records) == 1 {
+		what = "1 holder"
+	}
+	var found []row
+	unclear := 0
+	for _, o := range a.observeWithProgress(ctx, by, records, what) {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(o.err, leasehold.ErrBadRecord):
+			a.say.fail(o.err)
+			damaged = true
+		case o.err != nil:
+			return o.err
+		case o.liveness == dead:
+			found = append(found, row{o.record, dead})
+		case o.liveness == unknown:
+			unclear++
+		}
+	}
+	if unclear > 0 {
+		a.say.note("%s not known to be dead yet: left alone; observe for longer with --for", countOf(unclear, "holder is", "holders are"))
+	}
+	under := ""
+	if prefix != "" {
+		under = " of keys that begin with " + printable(prefix)
+	}
+	if len(found) == 0 {
+		if damaged {
+			return exit(codeTrouble, nil)
+		}
+		return exit(codeNo, fmt.Errorf("no dead holders%s: nothing to break", under))
+	}
+	if !f.yes {
+		out := a.newListing(s, locks)
+		out.json, out.terminal, out.checked = false, true, true
+		out.colour = a.get("NO_COLOR") == ""
+		if err := out.write(a.Stderr, found, a.Now()); err != nil {
+			return err
+		}
+		yes, err := a.ask(ctx, fmt.Sprintf("Break the %s of %s%s? [y/N] ",
+			plural(len(found), "grant", "grants"), countOf(len(found), "dead holder", "dead holders"), under))
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return exit(codeNo, errors.New("nothing was broken"))
+		}
+	}
+	code := 0
+	if damaged {
+		code = codeTrouble
+	}
+	for some := range slices.Chunk(found, breaksAtOnce) {
+		for i, err := range breakAll(ctx, locks, some, f) {
+			if ctx.Err() != nil && err != nil {
+				return context.Cause(ctx)
+			}
+			if err := a.tellBroken(s, some[i].record, err); err != nil {
+				return err
+			}
+			switch {
+			case err == nil:
+			case isNotThere(err), hasChanged(err):
+				code = max(code, codeNo)
+			default:
+				code = codeTrouble
+			}
+		}
+	}
+	if code != 0 {
+		return exit(code, nil)
+	}
+	return nil
+}
+
+// breakAll breaks grants at the same time, and returns the errors in their order. None
+// is broken whose holder has renewed since.
+func breakAll(ctx context.Context, locks *leasehold.Client, rows []row, f breakFlags) []error {
+	errs := make([]error, len(rows))
+	opts := append(f.options(), leasehold.IfUnrenewed())
+	var wg sync.WaitGroup
+	for i, r := range rows {
+		wg.Go(func() { errs[i] = locks.Break(ctx, r.record, opts...) })
+	}
+	wg.Wait()
+	return errs
+}
+
+// brokenJSON is what became of one grant of several that were to be broken.
+type brokenJSON struct {
+	outcome string // broken, or the kind of error
+	message string
+	record  recordJSON
+}
+
+func (b brokenJSON) MarshalJSON() ([]byte, error) {
+	record, err := json.Marshal(b.record)
+	if err != nil {
+		return nil, err
+	}
+	head := map[string]string{"outcome": b.outcome}
+	if b.message != "" {
+		head["message"] = b.message
+	}
+	out, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(out[:len(out)-1], ','), record[1:]...), nil
+}
+
+// tellBroken says what became of one grant.
+func (a *app) tellBroken(s *store, r leasehold.Record, err error) error {
+	if a.flags.json {
+		b := brokenJSON{outcome: "broken", record: recordJSON{Table: s.table, Record: r, Holder: dead}}
+		if err != nil {
+			b.outcome, b.message = kindOf(err), errorText(err, s.table+" in "+s.location)
+		}
+		return json.NewEncoder(a.Stdout).Encode(b)
+	}
+	if err != nil {
+		a.say.fail(err)
+		return nil
+	}
+	_, err = fmt.Fprintln(a.Stdout, brokeText(r))
+	return err
+}
+
+// brokeText says that a grant was broken.
+func brokeText(r leasehold.Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "broke the grant of %s to %s", printable(r.Key.String()), shortOwner(r.Owner))
+	if r.Token != 0 {
+		fmt.Fprintf(&b, " (token %d)", r.Token)
+	}
+	return b.String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func countOf(n int, one, many string) string { return fmt.Sprintf("%d %s", n, plural(n, one, many)) }

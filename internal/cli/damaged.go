@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+)
+
+// breakDamaged removes a record that does not read as a lock, if it is still exactly
+// what was shown or what was read from a file.
+func (a *app) breakDamaged(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
+	item, err := rawItem(ctx, s, key)
+	if err != nil {
+		return err
+	}
+	raw, err := rawJSON(item)
+	if err != nil {
+		return err
+	}
+	_, bad := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	if err := notDamaged(ctx, s, key, item, bad); err != nil {
+		return err
+	}
+	if f.ifRaw != "" {
+		looked, err := os.ReadFile(f.ifRaw)
+		switch {
+		case err != nil:
+			return usagef("--if-raw %s: %v", f.ifRaw, withoutPath(err))
+		case ordered(looked) == nil:
+			return usagef("--if-raw %s: the file does not hold what leasehold get --raw writes", f.ifRaw)
+		case !sameRaw(looked, raw):
+			return changedRaw(key)
+		}
+	}
+	if !f.yes {
+		fmt.Fprintln(a.Stderr, string(indented(raw)))
+		if record := (*leasehold.RecordError)(nil); errors.As(bad, &record) {
+			fmt.Fprintf(a.Stderr, "It does not read as a lock: %s %s.\n", printable(record.Attribute), record.Problem)
+		}
+		fmt.Fprintln(a.Stderr, "Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
+		yes, err := a.ask(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", printable(key.String())))
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return exit(codeNo, errors.New("nothing was removed"))
+		}
+	}
+	proto, err := records.Of(s.layout)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.DeleteItem(ctx, records.DeleteExactly(proto, item).DeleteItem(s.table))
+	var changed *types.ConditionalCheckFailedException
+	switch {
+	case errors.As(err, &changed) && len(changed.Item) == 0:
+		return notFound(s, key)
+	case errors.As(err, &changed):
+		return changedRaw(key)
+	case err != nil:
+		return cause(ctx, err)
+	}
+	if a.flags.json {
+		_, err = fmt.Fprintln(a.Stdout, string(raw))
+	} else {
+		_, err = fmt.Fprintf(a.Stdout, "removed the record of %s\n", printable(key.String()))
+	}
+	return err
+}
+
+// notDamaged says why the record must not be removed, if it reads as what it is. bad
+// is the error of reading it as a lock.
+func notDamaged(ctx context.Context, s *store, key leasehold.Key, item protocol.Item, bad error) error {
+	if _, is := permitsIn(s.layout, bad); is {
+		return exit(codeNo, fmt.Errorf("%s is a semaphore, and nothing is damaged", printable(key.String())))
+	}
+	if proto, err := records.Of(s.layout); err == nil {
+		sharing, ok := proto.(protocol.Sharing)
+		if ok && sharing.IsSessionKey(protocol.Key(key)) {
+			if _, err := sharing.Session().Decode(item); err == nil {
+				return exit(codeNo, fmt.Errorf("%s is the row of a shared lease, and nothing is damaged", printable(key.String())))
+			}
+			return nil
+		}
+	}
+	switch {
+	case errors.Is(bad, leasehold.ErrBadRecord):
+		return nil
+	case bad != nil:
+		return cause(ctx, bad)
+	}
+	return exit(codeNo, fmt.Errorf("the record of %s reads as a lock, and nothing is damaged: to free it use leasehold break %s",
+		printable(key.String()), shellWords(key)))
+}
+
+func changedRaw(key leasehold.Key) error {
+	return fmt.Errorf("%w meanwhile: %s: nothing was removed: look again with leasehold get --raw %s",
+		leasehold.ErrChanged, printable(key.String()), shellWords(key))
+}

@@ -1,0 +1,44 @@
+package records
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// everyName has the attributes that the layouts write. Those that users choose the
+// names of are in a layout's schema.
+var everyName = slices.Concat(reserved, []string{
+	pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
+})
+
+// DeleteExactly deletes an item that is still as it was read: every attribute has the
+// same value, and none that a layout writes has been added, which might have made a
+// lock of what was damaged. It is for items that are no locks: nothing else is safe
+// to be deleted without knowing who holds it.
+func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
+	schema := p.Schema()
+	key := protocol.Item{}
+	for _, name := range []string{schema.Partition, schema.Sort} {
+		if name != "" {
+			key[name] = item[name]
+		}
+	}
+	w := protocol.NewDelete(key)
+	conditions := []string{"attribute_exists(" + w.Name(schema.Partition) + ")"}
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if key[name] == nil {
+			conditions = append(conditions, fmt.Sprintf("%s = %s", w.Name(name), w.Value(item[name])))
+		}
+	}
+	for _, name := range append(slices.Clone(everyName), schema.TTL) {
+		if name != "" && item[name] == nil {
+			conditions = append(conditions, "attribute_not_exists("+w.Name(name)+")")
+		}
+	}
+	w.Where(strings.Join(conditions, " AND "))
+	return w
+}

@@ -13,7 +13,8 @@
 //	bench*.go     what bench measures; meter.go: what requests use
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
-//	trouble.go    knows since when requests are not answered; trace.go tells it
+//	trouble.go    knows since when requests are not answered; trace.go tells it,
+//	              and requestlog.go shows every request with -v
 //	grantfile.go  writes a grant to a file without overwriting anything of
 //	              value; grantstore.go: the table or store a grant belongs to
 //	supervise.go  runs CMD under the lock; child*.go: its process group;

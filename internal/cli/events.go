@@ -24,6 +24,20 @@ type eventJSON struct {
 	ExitCode    *int        `json:"exitCode,omitempty"`
 	Processes   []process   `json:"processes,omitempty"`
 	PID         int         `json:"pid,omitempty"`
+
+	// Of a request, with -v.
+	Operation string    `json:"operation,omitempty"`
+	Keys      []keyJSON `json:"keys,omitempty"` // if there are several
+	Attempt   int       `json:"attempt,omitempty"`
+	RequestID string    `json:"requestId,omitempty"`
+	Units     *float64  `json:"units,omitempty"`
+	Outcome   string    `json:"outcome,omitempty"`
+}
+
+// keyJSON is one of several keys.
+type keyJSON struct {
+	Key     string `json:"key"`
+	SortKey string `json:"sortKey,omitempty"`
 }
 
 // Events that the command adds to those of the library.

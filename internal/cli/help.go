@@ -149,13 +149,16 @@ granted. Durations are in milliseconds. Ignore kinds and fields you do not know.
                most once a minute. lastsMs, error; advice: what to do
   no_answer    likewise, if no request is answered
   answered     one was answered again. lastsMs
+  request      with -v: a request was answered, or not. operation; keys, if there
+               are several; attempt, counted from the last answer; requestId;
+               units: of capacity; tookMs; outcome: ok, or what went wrong
   ended        --events only: the last. exitCode: of leasehold; if it failed,
                also error, kind (held, lost, not_found, changed, bad_record,
                no_table, unsupported, usage, aws, unknown) and holder, if known.
                Without this event, leasehold was killed
 
-With --json, the other commands write throttled, no_answer and answered to
-standard error too, and acquire writes waiting.`,
+With --json, the other commands write throttled, no_answer, answered and request
+to standard error too, and acquire writes waiting.`,
 	}
 }
 

@@ -63,7 +63,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	f.StringVar(&a.flags.endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print errors only, and which store is used if none is named")
-	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log every request")
+	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")
 
 	root.AddGroup(
 		&cobra.Group{ID: "hold", Title: "Hold:"},

@@ -17,16 +17,23 @@ import (
 // trace watches every request, to log it with -v and to know for how long
 // DynamoDB has not answered.
 func (a *app) trace(s *store) func(*dynamodb.Options) {
+	var log *requestLog
+	if a.flags.verbose {
+		log = a.newRequestLog(s)
+	}
 	return func(o *dynamodb.Options) {
-		o.HTTPClient = &tracer{next: o.HTTPClient, store: s, say: a.say, verbose: a.flags.verbose}
+		o.HTTPClient = &tracer{next: o.HTTPClient, store: s, log: log}
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(watchCalls{&s.health}, middleware.Before)
+			return stack.Initialize.Add(watchCalls{&s.health, log}, middleware.Before)
 		})
 	}
 }
 
 // watchCalls tells health of every call. It is a middleware of the SDK.
-type watchCalls struct{ health *health }
+type watchCalls struct {
+	health *health
+	log    *requestLog // nil: not with -v
+}
 
 func (watchCalls) ID() string { return "leasehold: watch calls" }
 
@@ -34,6 +41,9 @@ func (w watchCalls) HandleInitialize(ctx context.Context, in middleware.Initiali
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
 	c := &call{}
+	if w.log != nil {
+		in.Parameters, c.keys = w.log.metered(in.Parameters)
+	}
 	defer w.health.begin(c)()
 	return next.HandleInitialize(context.WithValue(ctx, callKey{}, c), in)
 }
@@ -42,43 +52,52 @@ func (w watchCalls) HandleInitialize(ctx context.Context, in middleware.Initiali
 type callKey struct{}
 
 type tracer struct {
-	next    aws.HTTPClient
-	store   *store
-	say     *messages
-	verbose bool
+	next  aws.HTTPClient
+	store *store
+	log   *requestLog // nil: not with -v
 }
 
 func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 	t.store.requests.RLock()
 	defer t.store.requests.RUnlock()
 	health := &t.store.health
-	if c, ok := r.Context().Value(callKey{}).(*call); ok {
-		health.sending(c)
+	c, ok := r.Context().Value(callKey{}).(*call)
+	if !ok {
+		c = &call{}
 	}
+	health.sending(c)
 	began := time.Now()
 	response, err := t.next.Do(r)
-	took := time.Since(began).Round(100 * time.Microsecond)
-	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	did := request{keys: c.keys, took: time.Since(began)}
+	_, did.operation, _ = strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch {
 	case err != nil:
-		if r.Context().Err() != context.Canceled { // a cancelled request says nothing about DynamoDB
-			health.failed(noReply(err, t.store.location), began)
-		}
-		t.log("%s: %v in %v", operation, oneLine(err.Error()), took)
-	case response.StatusCode >= http.StatusInternalServerError:
-		health.failed(response.Status, began)
-		t.log("%s: %s in %v", operation, response.Status, took)
-	case response.StatusCode >= http.StatusBadRequest:
-		code := errorCode(response)
-		if isThrottling(code) {
-			health.throttled(code, began)
+		did.outcome = noReply(err, t.store.location)
+		if r.Context().Err() == context.Canceled { // that says nothing about DynamoDB
+			did.outcome = "cancelled"
 		} else {
+			health.failed(did.outcome, began)
+		}
+	case response.StatusCode >= http.StatusInternalServerError:
+		did.outcome = response.Status
+		health.failed(did.outcome, began)
+	case response.StatusCode >= http.StatusBadRequest:
+		did.outcome = errorCode(response)
+		if isThrottling(did.outcome) {
+			health.throttled(did.outcome, began)
+		} else {
+			did.answered = true
 			health.answered()
 		}
-		t.log("%s: %s in %v", operation, code, took)
 	default:
+		did.outcome, did.answered = "ok", true
 		health.answered()
-		t.log("%s: %d in %v", operation, response.StatusCode, took)
+	}
+	if t.log != nil {
+		if response != nil {
+			did.id, did.units = response.Header.Get("X-Amzn-Requestid"), consumed(response)
+		}
+		t.log.log(did)
 	}
 	return response, err
 }
@@ -89,12 +108,6 @@ func noReply(err error, location string) string {
 		return "no reply from " + location
 	}
 	return reason(err)
-}
-
-func (t *tracer) log(format string, args ...any) {
-	if t.verbose {
-		t.say.note(format, args...)
-	}
 }
 
 // errorCode reads DynamoDB's error code, and leaves the body to be read again.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/leasehold-go/leasehold"
 )
 
 // isThrottling reports whether an error code means that there were too many
@@ -33,7 +35,8 @@ type health struct {
 // call is one operation, such as UpdateItem: one request, or several if it is
 // retried.
 type call struct {
-	sent bool // a request was sent; before that, credentials are looked for
+	sent bool            // a request was sent; before that, credentials are looked for
+	keys []leasehold.Key // that it is about, as far as -v wants to know
 }
 
 // begin must be called when a call begins, and the function it returns when the

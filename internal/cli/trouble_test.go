@@ -27,21 +27,31 @@ import (
 // returns the environment of a command that uses it. Requests of the denied
 // operations are refused.
 func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) {
+	return servedBut(t, func(w http.ResponseWriter, r *http.Request) bool {
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		for _, d := range denied {
+			if d == operation {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: x is not authorized to perform: dynamodb:%s"}`, d)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// servedBut is served, except that requests for which answers returns true have
+// been answered by it.
+func servedBut(t *testing.T, answers func(http.ResponseWriter, *http.Request) bool) (db *dynamodb.Client, env []string) {
 	engine := localdynamo.New()
 	db = engine.Client()
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		for _, d := range denied {
-			if d == operation {
-				w.WriteHeader(http.StatusBadRequest)
-				fmt.Fprintf(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: x is not authorized to perform: dynamodb:%s"}`, d)
-				return
-			}
+		if !answers(w, r) {
+			engine.ServeHTTP(w, r)
 		}
-		engine.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
 		server.Close()
@@ -118,12 +128,37 @@ func TestWhatIsDeniedIsNamed(t *testing.T) {
 func TestVerboseLogsEveryRequest(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
-	_, stderr, code := said(t, env, "acquire", "-v", "k")
-	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != 0 || len(lines) != 1 || !strings.HasPrefix(lines[0], "leasehold: UpdateItem: 200 in ") {
-		t.Errorf("exit code %d: %s", code, stderr)
+	for _, c := range []struct{ args, lines string }{
+		{"acquire k", `leasehold: UpdateItem k: ok in [^ ]+s, attempt 1, capacity units 1, request \w+`},
+		{"acquire -n k", `leasehold: UpdateItem k: ConditionalCheckFailedException in [^ ]+s, attempt 1, request \w+\nleasehold: k .*is held by .*`},
+		{"acquire --json -n k", `{"time":"[^"]+","event":"request","key":"k","tookMs":\d+,"operation":"UpdateItem","attempt":1,"requestId":"\w+","outcome":"ConditionalCheckFailedException"}\n{"error":"held".*`},
+		{"acquire --json other", `{"time":"[^"]+","event":"request","key":"other","tookMs":\d+,"operation":"UpdateItem","attempt":1,"requestId":"\w+","units":1,"outcome":"ok"}`},
+		{"get k", `leasehold: GetItem k: ok in [^ ]+s, attempt 1, capacity units 1, request \w+`},
+		{"ls", `leasehold: Scan: ok in [^ ]+s, attempt 1, capacity units 0.5, request \w+`},
+		{"acquire -q third", ``},
+	} {
+		_, stderr, _ := said(t, env, append(strings.Fields(c.args), "-v")...)
+		if !regexp.MustCompile(`^` + c.lines + `\n?$`).MatchString(stderr) {
+			t.Errorf("%s: %s", c.args, stderr)
+		}
 	}
-	_, stderr, code = said(t, env, "acquire", "-v", "-n", "k")
-	if code != 1 || !strings.Contains(stderr, "leasehold: UpdateItem: ConditionalCheckFailedException in ") {
+}
+
+func TestVerboseCountsAttempts(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	_, env := servedBut(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		if requests.Add(1) > 2 {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	_, stderr, code := said(t, env, "acquire", "-v", "k")
+	if want := `^leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 1
+leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 2
+leasehold: UpdateItem k: ok in [^ ]+s, attempt 3, capacity units 1, request \w+
+$`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -159,12 +158,11 @@ func (d *doctor) examine(ctx context.Context, cmd *cobra.Command) error {
 		return nil
 	}
 	s, err := d.app.openAny(cmd, "")
-	var usage *usageError
 	switch {
-	case err != nil && d.place.file == "", errors.As(err, &usage) && !d.place.machine:
+	case err != nil && d.place.file == "":
 		return err
 	case err != nil:
-		d.trouble("store", errorText(err, d.place.table))
+		d.trouble("open", errorText(err, d.place.table+" in "+d.place.file))
 		return nil
 	}
 	defer s.close()

@@ -1,8 +1,11 @@
+//go:build unix
+
 package cli_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,10 +31,11 @@ import (
 
 // faulty is a server in front of an engine that has the table locks.
 type faulty struct {
-	t   *testing.T
-	db  *dynamodb.Client
-	env []string
-	url string
+	t      *testing.T
+	engine *localdynamo.Engine
+	db     *dynamodb.Client
+	env    []string
+	url    string
 }
 
 // newFaulty starts a server whose requests go through fault, which may call next.
@@ -40,7 +43,7 @@ func newFaulty(t *testing.T, spec table.Spec, fault func(op string, w http.Respo
 	t.Helper()
 	engine := localdynamo.New()
 	spec.Name = "locks"
-	f := &faulty{t: t, db: engine.Client()}
+	f := &faulty{t: t, engine: engine, db: engine.Client()}
 	if err := table.Create(t.Context(), f.db, spec); err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +270,55 @@ func TestDoctorSaysThatConnectionsAreNotReused(t *testing.T) {
 	is(t, f.doctor(1), "connections", "warning", " 0 reused", "each renewal pays for a new one")
 }
 
+func TestDoctorSaysHowTheServerIsReached(t *testing.T) {
+	t.Parallel()
+	t.Run("by TLS", func(t *testing.T) {
+		t.Parallel()
+		f := newFaulty(t, table.Spec{}, healthy)
+		server := httptest.NewTLSServer(f.engine)
+		t.Cleanup(server.Close)
+		bundle := filepath.Join(t.TempDir(), "ca.pem")
+		if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.env = append(f.env, "AWS_ENDPOINT_URL_DYNAMODB="+server.URL, "AWS_CA_BUNDLE="+bundle)
+		is(t, f.doctor(0), "connections", "ok", "to "+server.Listener.Addr().String()+", TLS 1.")
+	})
+	t.Run("in the clear", func(t *testing.T) {
+		t.Parallel()
+		f := newFaulty(t, table.Spec{}, healthy)
+		f.env = append(f.env, "AWS_ENDPOINT_URL=http://dynamodb.example:8000", "AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example:8000",
+			"HTTP_PROXY="+f.url, "HTTPS_PROXY="+f.url, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+		is(t, f.doctor(1), "connections", "warning", "without TLS", "use an https:// endpoint")
+	})
+}
+
+func TestDoctorWritesBelowThePrefixThatTheCallerMayUse(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !strings.HasPrefix(op, "Describe") && !bytes.Contains(body, []byte(`"svc/`)) {
+			refuse(w, "AccessDeniedException", "not authorized")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	is(t, f.doctor(1, "--access", "use"), "UpdateItem", "fatal", "denied")
+	is(t, f.doctor(0, "--access", "use", "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
+}
+
+func TestDoctorEndsIfNobodyReads(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, healthy)
+	cmd := exec.Command("sh", "-c", "leasehold doctor | head -n 1")
+	cmd.Dir, cmd.Env = t.TempDir(), f.env
+	out, err := cmd.CombinedOutput()
+	if lines := strings.Count(string(out), "\n"); lines != 1 || err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(http.NotFoundHandler())
@@ -299,9 +351,6 @@ func TestDoctorAsksWhoTheCallerIs(t *testing.T) {
 
 func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows cannot send a signal to one process")
-	}
 	var held atomic.Bool
 	renewing, stopped := make(chan struct{}), make(chan struct{})
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -348,6 +397,7 @@ func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
 		lines := doctor(t, append(env, "TEST_FILE_SYSTEM=nfs"), 1)
 		is(t, lines, "file system", "fatal", "move the store to a local disk")
 		is(t, lines, "free space", "warning", "10.0 MB")
+		is(t, doctor(t, append(env, "TEST_FILE_SYSTEM=fuse"), 1), "file system", "warning", "who serves it")
 	})
 	t.Run("which all may write to", func(t *testing.T) {
 		t.Parallel()
@@ -380,9 +430,21 @@ func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
 		is(t, doctor(t, env, 2), "file lock", "fatal", "the file is not a store")
 		is(t, doctor(t, append(bare(t.TempDir()), "LEASEHOLD_FILE="+t.TempDir()), 2), "store", "fatal", "is not a regular file")
 	})
+	t.Run("that cannot be made", func(t *testing.T) {
+		t.Parallel()
+		path, _ := store(t)
+		env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(path, "below-a-file.db"))
+		is(t, doctor(t, env, 2), "store", "fatal", "not a directory")
+		if _, err := os.Stat("/proc/locks"); err == nil {
+			env := append(bare(t.TempDir()), "LEASEHOLD_FILE=/proc/nowhere/locks.db")
+			is(t, doctor(t, env, 2), "open", "fatal", "cannot create the directory of /proc/nowhere/locks.db")
+		}
+	})
 	t.Run("with another layout", func(t *testing.T) {
 		t.Parallel()
 		_, env := store(t)
-		is(t, doctor(t, env, 1, "--layout", "dynamo-dlm"), "keys", "fatal", "this is a table of layout native")
+		lines := doctor(t, env, 1, "--layout", "dynamo-dlm")
+		is(t, lines, "keys", "fatal", "this is a table of layout native")
+		is(t, lines, "ttl", "") // not compared: the advice would be that of a layout which is not the table's
 	})
 }

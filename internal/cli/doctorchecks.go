@@ -79,6 +79,8 @@ func (d *doctor) regionFrom() string {
 // it is not known, and that is all.
 func (d *doctor) checkIdentity(ctx context.Context) {
 	d.progress("asking who the caller is")
+	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
+	defer cancel()
 	o := d.store.db.Options()
 	f := finding{Check: "identity", State: notKnown}
 	creds, err := o.Credentials.Retrieve(ctx)
@@ -94,8 +96,6 @@ func (d *doctor) checkIdentity(ctx context.Context) {
 		d.say(f)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
-	defer cancel()
 	who, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	switch {
 	case err == nil:
@@ -200,7 +200,7 @@ func (d *doctor) sayTable(ctx context.Context, known described) bool {
 		{"replicas", "replicas", replicasText(t)},
 	} {
 		switch {
-		case line.about == "ttl" && !ttlKnown, d.store.file != "" && (line.check == "billing" || line.check == "replicas"):
+		case line.about == "ttl" && (!ttlKnown || !fits), d.store.file != "" && (line.check == "billing" || line.check == "replicas"):
 			continue
 		}
 		found := finding{Check: line.check, State: fine, What: line.ok}

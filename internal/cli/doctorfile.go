@@ -25,11 +25,13 @@ const (
 	leastFree = 64 << 20
 )
 
-// remoteFileSystems are served by another machine or by a program, so that nobody
-// knows whom a lock on a file keeps out.
-var remoteFileSystems = []string{
-	"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2", "9p", "vboxsf", "fuse", "macfuse", "osxfuse",
-}
+// On these file systems a lock on a file may keep nobody out. The first are served
+// by other machines, the second by a program or by the host of a guest, of which
+// nobody knows what it does.
+var (
+	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
+	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
+)
 
 // checkFile checks the file of a local store. It reports whether the store can be
 // opened.
@@ -46,7 +48,7 @@ func (d *doctor) checkFile(ctx context.Context) bool {
 	info, err := os.Stat(p.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.What += "; the file did not exist, and is made now"
+		f.What += "; the file does not exist yet"
 	case err != nil:
 		d.trouble("store", err.Error())
 		return false
@@ -91,10 +93,13 @@ func (d *doctor) sayFileSystem(path string) {
 		return
 	}
 	f := finding{Check: "file system", State: fine, What: kind, Values: map[string]any{"kind": kind}}
-	switch {
-	case slices.Contains(remoteFileSystems, strings.ToLower(kind)):
+	switch kind := strings.ToLower(kind); {
+	case slices.Contains(remoteFileSystems, kind):
 		f.State, f.What = fatal, kind+": a lock on a file there may keep nobody out, here or on other machines"
 		f.Do = "move the store to a local disk, or use a DynamoDB table for several machines"
+	case slices.Contains(servedFileSystems, kind):
+		f.State, f.What = warning, kind+": it depends on who serves it whether a lock on a file there keeps anybody out"
+		f.Do = "move the store to a local disk"
 	case kind == "overlay":
 		f.What += ": if this is a container, its processes alone share these locks"
 	case kind == "tmpfs":

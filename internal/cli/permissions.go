@@ -50,7 +50,7 @@ func (s *store) permissions(key leasehold.Key) ([]permission, error) {
 			_, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: name, Key: item, ConsistentRead: aws.Bool(true)})
 			return err
 		}},
-		{"dynamodb:BatchGetItem", "several keys, permits (run -p)", false, func(ctx context.Context) error {
+		{"dynamodb:BatchGetItem", "several keys, permits (run -p), ls --check in few requests", false, func(ctx context.Context) error {
 			_, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 				s.table: {Keys: []protocol.Item{item}, ConsistentRead: aws.Bool(true)},
 			}})

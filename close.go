@@ -36,7 +36,7 @@ func (c *Client) Close(ctx context.Context) error {
 
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
 	defer cancel()
-	cl := &closing{c: c, limit: limit, places: places.New(c.cfg.RenewConcurrency)}
+	cl := &closer{c: c, limit: limit, places: places.New(c.cfg.RenewConcurrency)}
 	held := c.byTrust()
 	cl.freeAll(held)
 	c.waitIdle(limit)
@@ -46,8 +46,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return c.result
 }
 
-// closing is the work of Close: to free what is held.
-type closing struct {
+// closer frees what is held when the client closes.
+type closer struct {
 	c      *Client
 	limit  context.Context
 	places *places.Places
@@ -73,11 +73,11 @@ func (c *Client) byTrust() []*holding {
 // freeAll frees each lock once no function in Do works under it. The locks of a
 // session are freed by its end, in one write, if their functions return within
 // half of the grace; those that do not hold up no other lock than their own.
-func (cl *closing) freeAll(held []*holding) {
+func (cl *closer) freeAll(held []*holding) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.cfg.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range held {
-		h.ask(ErrClosed)
+		h.cancelHandles(ErrClosed)
 	}
 	var ofSession []*holding
 	for _, h := range held {
@@ -87,7 +87,7 @@ func (cl *closing) freeAll(held []*holding) {
 			cl.freeOne(h)
 		}
 	}
-	if !allQuiet(patience, ofSession) {
+	if !waitForDo(patience, ofSession) {
 		for _, h := range ofSession {
 			cl.freeOne(h)
 		}
@@ -96,11 +96,11 @@ func (cl *closing) freeAll(held []*holding) {
 	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
 }
 
-// allQuiet waits until no function in Do works under any of the locks; false:
+// waitForDo waits until no function in Do works under any of the locks; false:
 // until ended before that.
-func allQuiet(until context.Context, held []*holding) bool {
+func waitForDo(until context.Context, held []*holding) bool {
 	for _, h := range held {
-		if !h.quieten(until) {
+		if !h.waitForDo(until) {
 			return false
 		}
 	}
@@ -109,14 +109,14 @@ func allQuiet(until context.Context, held []*holding) bool {
 
 // freeOne frees a lock, once there is a place for it. One that need not wait for
 // a function in Do costs no goroutine before that.
-func (cl *closing) freeOne(h *holding) {
-	if h.isQuiet() {
+func (cl *closer) freeOne(h *holding) {
+	if h.isIdle() {
 		leave, ok := cl.places.Take(cl.limit)
 		cl.wg.Go(func() { cl.free(h, leave, ok) })
 		return
 	}
 	cl.wg.Go(func() {
-		if !h.quieten(cl.limit) {
+		if !h.waitForDo(cl.limit) {
 			h.end(ErrClosed)
 			cl.mu.Lock()
 			cl.busy = true
@@ -131,7 +131,7 @@ func (cl *closing) freeOne(h *holding) {
 }
 
 // free frees a lock that has its place; not ok: there is no time left for it.
-func (cl *closing) free(h *holding, leave func(), ok bool) {
+func (cl *closer) free(h *holding, leave func(), ok bool) {
 	if !ok {
 		h.end(ErrClosed)
 		cl.failed(cl.c.unreleased(h.key, context.Cause(cl.limit)))
@@ -148,7 +148,7 @@ func (c *Client) unreleased(key Key, cause error) error {
 	return opError("release", c.cfg.Table, key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
 }
 
-func (cl *closing) failed(err error) {
+func (cl *closer) failed(err error) {
 	if err == nil {
 		return
 	}
@@ -192,9 +192,9 @@ func (c *Client) waitIdle(limit context.Context) {
 	}
 }
 
-// ask ends the contexts of a holding that is still trusted: a function in Do
+// cancelHandles ends the contexts of a holding that is still trusted: a function in Do
 // is to stop, and the lease is renewed until it has.
-func (h *holding) ask(cause error) {
+func (h *holding) cancelHandles(cause error) {
 	h.mu.Lock()
 	handles := slices.Clone(h.handles)
 	h.mu.Unlock()
@@ -203,30 +203,30 @@ func (h *holding) ask(cause error) {
 	}
 }
 
-// isQuiet reports whether no function in Do works under the lock.
-func (h *holding) isQuiet() bool {
+// isIdle reports whether no function in Do works under the lock.
+func (h *holding) isIdle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.working == 0
 }
 
-// quieten waits until no function in Do works under the lock; false: until ended
+// waitForDo waits until no function in Do works under the lock; false: until ended
 // before that.
-func (h *holding) quieten(until context.Context) bool {
+func (h *holding) waitForDo(until context.Context) bool {
 	h.mu.Lock()
 	if h.working == 0 {
 		h.mu.Unlock()
 		return true
 	}
-	if h.quiet == nil {
-		h.quiet = make(chan struct{})
+	if h.idle == nil {
+		h.idle = make(chan struct{})
 	}
-	quiet := h.quiet
+	idle := h.idle
 	h.mu.Unlock()
 	select {
-	case <-quiet:
+	case <-idle:
 		return true
 	case <-until.Done():
-		return h.isQuiet()
+		return h.isIdle()
 	}
 }

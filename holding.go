@@ -26,7 +26,7 @@ type holding struct {
 	mu           sync.Mutex // guards what follows; never held across I/O
 	handles      []*Lock
 	working      int           // functions in Do
-	quiet        chan struct{} // closed when there are none; Close waits for it
+	idle         chan struct{} // closed when there are none; Close waits for it
 	release      *release      // the last one that has begun
 	releaser     *releaser     // used by one release at a time
 	heldReported bool          // an event of a release has said how long it was held

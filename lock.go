@@ -102,8 +102,8 @@ func (l *Lock) endWork() {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	l.h.working--
-	if l.h.working == 0 && l.h.quiet != nil {
-		close(l.h.quiet)
-		l.h.quiet = nil
+	if l.h.working == 0 && l.h.idle != nil {
+		close(l.h.idle)
+		l.h.idle = nil
 	}
 }

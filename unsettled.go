@@ -26,7 +26,7 @@ func (c *Client) leaveUnsettled(key Key, versions []string) {
 		return
 	}
 	if s := c.sharing.get(); s != nil {
-		c.unsettledKeyOf(s, key).soon()
+		c.unsettledKeyOf(s, key).checkSoon()
 	}
 }
 
@@ -42,13 +42,17 @@ func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attem
 		versions := attempts.Versions(tried[:n])
 		tried = tried[n:]
 		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: versions, Versions: versions}
-		p := want.protoOf(c, "")
-		w := p.Delete(hold)
-		if want.policy == keepRecord {
-			w = p.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.expires(true)})
-		}
-		c.write(ctx, w)
+		c.write(ctx, c.freeingWrite(want.protoOf(c, ""), hold, want.policy))
 	}
+}
+
+// freeingWrite frees the key of a grant that this client does not hold: it does not know
+// what the record contains.
+func (c *Client) freeingWrite(proto protocol.Protocol, hold protocol.Hold, p policy) *protocol.Write {
+	if p != keepRecord {
+		return proto.Delete(hold)
+	}
+	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.expires(true)})
 }
 
 // unsettledKey is a key with unsettled attempts under a session. While the session is
@@ -67,8 +71,8 @@ type unsettledKey struct {
 // Pauses between two checks of a key: short at first, since a waiter may want the key;
 // then long, since hardly any request is late by minutes.
 const (
-	firstLook  = 5 * time.Second
-	rarestLook = 2 * time.Minute
+	firstPause   = 5 * time.Second
+	longestPause = 2 * time.Minute
 )
 
 // unsettledKeyOf returns the unsettledKey of a key under the session.
@@ -83,11 +87,11 @@ func (c *Client) unsettledKeyOf(s *session, key Key) *unsettledKey {
 	return u
 }
 
-// soon checks the key soon, and then less and less often.
-func (u *unsettledKey) soon() {
+// checkSoon checks the key soon, and then less and less often.
+func (u *unsettledKey) checkSoon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.pause = firstLook
+	u.pause = firstPause
 	if u.timer == nil {
 		u.timer = time.AfterFunc(u.pause, u.due)
 	} else {
@@ -102,12 +106,12 @@ func (u *unsettledKey) due() {
 		return
 	}
 	defer u.c.leave()
-	if free := u.look(); free && u.isOver() {
+	if free := u.check(); free && u.isOver() {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.pause = min(2*u.pause, rarestLook)
+	u.pause = min(2*u.pause, longestPause)
 	u.timer.Reset(u.pause)
 }
 
@@ -123,9 +127,9 @@ func (u *unsettledKey) isOver() bool {
 	return true
 }
 
-// look reads the record, and frees the key if one of the attempts holds it. It reports
+// check reads the record, and frees the key if one of the attempts holds it. It reports
 // whether none holds it now.
-func (u *unsettledKey) look() (free bool) {
+func (u *unsettledKey) check() (free bool) {
 	item, err := u.c.requests.Read(context.Background(), protocol.Key(u.key))
 	if err != nil {
 		return false
@@ -135,10 +139,7 @@ func (u *unsettledKey) look() (free bool) {
 		return true
 	}
 	hold := protocol.Hold{Key: protocol.Key(u.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-	w := u.c.proto.Delete(hold)
-	if policy, _ := u.c.checkPolicy(byConfig); policy == keepRecord {
-		w = u.c.proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: u.c.expires(true)})
-	}
-	reply := u.c.write(context.Background(), w)
+	policy, _ := u.c.checkPolicy(byConfig)
+	reply := u.c.write(context.Background(), u.c.freeingWrite(u.c.proto, hold, policy))
 	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

@@ -149,8 +149,8 @@ granted. Durations are in milliseconds. Ignore kinds and fields you do not know.
                most once a minute. lastsMs, error; advice: what to do
   no_answer    likewise, if no request is answered
   answered     one was answered again. lastsMs
-  request      with -v: a request was answered, or not. operation; keys, if there
-               are several; attempt, counted from the last answer; requestId;
+  request      with -v: a request was answered, or not. operation; keys, if it
+               has several; attempt, counted from the last answer; requestId;
                units: of capacity; tookMs; outcome: ok, or what went wrong
   ended        --events only: the last. exitCode: of leasehold; if it failed,
                also error, kind (held, lost, not_found, changed, bad_record,

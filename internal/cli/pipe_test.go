@@ -30,7 +30,17 @@ func TestTableAReaderThatHasSeenEnoughIsNoTrouble(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
-	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"get", "k"}, {"get", "k", "--json"}, {"help"}} {
+	arn := "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
+	for _, args := range [][]string{
+		{"ls"}, {"ls", "--json"}, {"ls", "-q", "--check", "--for", "0.1"}, {"ls", "--watch"}, {"ls", "--watch", "--json"},
+		{"get", "k"}, {"get", "k", "--json"}, {"get", "-q", "k", "--check", "--for", "0.1"}, {"get", "k", "--data"},
+		{"elect", "k", "--watch"}, {"elect", "k", "--watch", "--json"},
+		{"table", "check"}, {"table", "check", "--json"}, {"table", "create"},
+		{"table", "policy", "--table", arn}, {"table", "terraform", "--table", arn}, {"table", "cloudformation", "--table", arn},
+		{"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}, {"completion", "powershell"}, {"__complete", "get", ""},
+		{"help"}, {"help", "run"}, {"help", "environment"}, {"run", "--help"}, {"--version"}, {"doctor"},
+		{"local", "--addr", "127.0.0.1:0"},
+	} {
 		if said, code := withoutReader(t, dir, env, args...); said != "" || code != 141 && code != 0 && code != -1 {
 			t.Errorf("%v: exit code %d: %s", args, code, said)
 		}

@@ -78,7 +78,7 @@ func (a *app) beginProgress(p plan, what string, paid bool) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
 	// One holder costs nothing worth a line, where another line counts down.
 	if !a.say.rewrites() || p.holders > 1 {
-		a.say.text("observing %s for up to %s: %s", what, age(p.longest+time.Second-1), p.cost(paid))
+		a.say.text("observing %s for up to %s%s", what, age(p.longest+time.Second-1), p.cost(paid))
 	}
 	now.show(a.say)
 	return now
@@ -86,9 +86,12 @@ func (a *app) beginProgress(p plan, what string, paid bool) *progress {
 
 // cost says what the readings cost. Units are said where they are paid for.
 func (p plan) cost(paid bool) string {
-	text := "at most 1 request"
-	if p.requests != 1 {
-		text = fmt.Sprintf("at most %d requests", p.requests)
+	text := fmt.Sprintf(": at most %d requests", p.requests)
+	switch p.requests {
+	case 0: // what has been read is enough, or there is no time for more
+		return ""
+	case 1:
+		text = ": at most 1 request"
 	}
 	if paid {
 		text += fmt.Sprintf(", about %.0f read units", p.units)

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -16,17 +14,13 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// watchEvery is the pause between two listings of ls --watch. Each listing reads
-// the whole table.
-const watchEvery = 2 * time.Second
-
 // defaultCheckFor is how long ls and get --check observe at most: three default
 // leases, so that a holder with a lease of hours keeps nobody waiting.
 const defaultCheckFor = time.Minute
 
 type listFlags struct {
 	all, check, watch bool
-	checkFor          time.Duration
+	checkFor, every   time.Duration
 	partition, prefix string
 }
 
@@ -45,7 +39,7 @@ func onePrefix(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) newList() *cobra.Command {
-	var f listFlags
+	f := listFlags{every: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX] [flags]",
 		Short: "List who holds what",
@@ -56,7 +50,12 @@ show whether its holder is alive: --check reads the records again, for one lease
 at most. It writes each row as soon as its holder is known: live once it has
 renewed, dead once it has not for its lease, unknown if --for or Ctrl-C ends
 that before. It says first what this may cost. Records are read again by key
-(BatchGetItem) or with the whole listing, whichever uses fewer read units.`,
+(BatchGetItem) or with the whole listing, whichever uses fewer read units.
+
+--watch lists again and again: what comes and goes in between is not seen. On a
+terminal it fills the screen, and gives it back in the end. In a pipe it writes
+what is held, then a line for each change, which begins with the time and ends
+with the state: held, released or deleted.`,
 		Example: `  leasehold ls import/
   leasehold ls --check
   leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
@@ -73,6 +72,8 @@ that before. It says first what this may cost. Records are read again by key
 				return usageOf(cmd, "--watch and --check: use one of them")
 			case !f.check && cmd.Flags().Changed("for"):
 				return usageOf(cmd, "--for is for --check: add --check, or leave out --for")
+			case !f.watch && cmd.Flags().Changed("every"):
+				return usageOf(cmd, "--every is for --watch: add --watch, or leave out --every")
 			}
 			s, err := a.open(cmd, "")
 			if err != nil {
@@ -81,6 +82,9 @@ that before. It says first what this may cost. Records are read again by key
 			defer s.close()
 			var reads *meter
 			s.db, reads = metered(s.db)
+			if f.watch {
+				return a.watchList(cmd.Context(), s, reads, f)
+			}
 			return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
 				return a.list(ctx, s, locks, reads, f)
 			})
@@ -91,17 +95,19 @@ that before. It says first what this may cost. Records are read again by key
 	fl.BoolVar(&f.check, "check", false, "observe the records and show which holders are live or dead")
 	checkForFlag(fl, &f.checkFor)
 	fl.StringVar(&f.partition, "partition", "", "list only the partition `KEY`, with all its sort keys")
-	fl.BoolVar(&f.watch, "watch", false, "keep the list up to date")
+	fl.BoolVar(&f.watch, "watch", false, "keep the list up to date; in a pipe, write what changes")
+	fl.Var(durationFlag{d: &f.every, min: 100 * time.Millisecond}, "every", "with --watch, list every `DURATION`")
 	return cmd
 }
 
 func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
-	if f.watch {
-		return answer(a.watchList(ctx, locks, f, out))
+	records, bad, err := listed(ctx, locks, f)
+	damaged := len(bad) > 0
+	for _, err := range bad {
+		a.say.fail(err)
 	}
-	records, damaged, err := a.records(ctx, locks, f)
 	if err != nil {
 		return answer(cause(ctx, err))
 	}
@@ -143,9 +149,9 @@ func (a *app) newListing(s *store, locks *leasehold.Client) listing {
 	}
 }
 
-// records reads the records to list, in order of key. A damaged record is
-// reported on stderr.
-func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags) (found []leasehold.Record, damaged bool, err error) {
+// listed reads the records to list, in order of key. The errors of damaged ones are
+// apart: they do not end a listing.
+func listed(ctx context.Context, locks *leasehold.Client, f listFlags) (found []leasehold.Record, damaged []error, err error) {
 	var opts []leasehold.ListOption
 	switch {
 	case f.partition != "":
@@ -156,8 +162,7 @@ func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags)
 	for r, err := range locks.List(ctx, opts...) {
 		switch {
 		case errors.Is(err, leasehold.ErrBadRecord):
-			a.say.fail(err)
-			damaged = true
+			damaged = append(damaged, err)
 		case err != nil:
 			return nil, damaged, err
 		case f.all || !r.Released:
@@ -210,54 +215,6 @@ func (a *app) checkRows(ctx context.Context, by observer, all bool, records []le
 		return settled(row{found.record, found.liveness})
 	})
 	return cmp.Or(err, ended, bad)
-}
-
-// watchList lists again and again until a signal ends it. On a terminal it
-// repaints the list; elsewhere it writes only the records that have changed.
-func (a *app) watchList(ctx context.Context, locks *leasehold.Client, f listFlags, out listing) error {
-	f.all = f.all || !out.terminal || out.json // a release is a change too
-	out.states = f.all
-	before := map[leasehold.Key]string{}
-	for {
-		records, _, err := a.records(ctx, locks, f)
-		if err != nil {
-			return cause(ctx, err)
-		}
-		var rows []row
-		for _, r := range records {
-			now := grantOf(r) + state(r)
-			if out.terminal && !out.json || before[r.Key] != now {
-				rows = append(rows, row{record: r})
-			}
-			before[r.Key] = now
-		}
-		if out.terminal && !out.json {
-			err = a.repaint(out, rows)
-		} else {
-			err = out.write(a.Stdout, rows, a.Now())
-		}
-		if err != nil {
-			return err
-		}
-		if !sleep(ctx, watchEvery) {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// repaint clears the screen and writes the list.
-func (a *app) repaint(out listing, rows []row) error {
-	const home, clear = "\x1b[H", "\x1b[2J"
-	var b bytes.Buffer
-	b.WriteString(home + clear)
-	if len(rows) == 0 {
-		fmt.Fprintf(&b, "no locks are held in %s\n", out.table)
-	}
-	if err := out.write(&b, rows, a.Now()); err != nil {
-		return err
-	}
-	_, err := io.Copy(a.Stdout, &b)
-	return err
 }
 
 // cause returns the reason why ctx ended, or err if it has not ended.

@@ -17,6 +17,8 @@ func endsWait(syscall.Signal) bool { return true }
 
 func pauseSelf(os.Signal) {}
 
+func stopsJob(os.Signal) bool { return false }
+
 func stopSelf() {}
 
 const continueSignal = syscall.Signal(0)

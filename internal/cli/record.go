@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +40,20 @@ func (r recordJSON) MarshalJSON() ([]byte, error) {
 	}
 	b.Write(record[1:])
 	return b.Bytes(), nil
+}
+
+// encodeChange writes a record as of a change: its JSON, after the time, with its
+// state. Of a record that is gone it is what was known last.
+func encodeChange(w io.Writer, table string, c change, at time.Time) error {
+	record, err := json.Marshal(recordJSON{Table: table, Record: c.record})
+	if err != nil {
+		return err
+	}
+	// The first one is the field: in a key, quotes are escaped.
+	was, is := `"state":`+strconv.Quote(state(c.record)), `"state":`+strconv.Quote(c.state)
+	record = bytes.Replace(record, []byte(was), []byte(is), 1)
+	_, err = fmt.Fprintf(w, "{\"time\":%q,%s\n", timeJSON(at), record[1:])
+	return err
 }
 
 // liveness says whether a holder is alive. It is "" if it was not observed.

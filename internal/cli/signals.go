@@ -14,6 +14,10 @@ import (
 // KEY until CMD has ended.
 type signals struct {
 	c chan os.Signal
+
+	// What to do with the terminal before Ctrl-Z stops this process during a wait,
+	// and after it was continued; nil: nothing.
+	beforeStop, afterStop func()
 }
 
 // catchSignals catches signals that would otherwise end or stop the process.
@@ -48,7 +52,7 @@ func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc
 					cancel(&signalError{number})
 					return
 				}
-				pauseSelf(sig)
+				s.pause(sig)
 			case <-ctx.Done():
 				return
 			}
@@ -66,6 +70,17 @@ func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc
 		}
 		ended = nil
 	}
+}
+
+// pause stops this process on Ctrl-Z.
+func (s *signals) pause(sig os.Signal) {
+	if !stopsJob(sig) || s.beforeStop == nil {
+		pauseSelf(sig)
+		return
+	}
+	s.beforeStop()
+	pauseSelf(sig)
+	s.afterStop()
 }
 
 // parseSignal reads TERM, SIGTERM or 15.

@@ -28,10 +28,13 @@ func endsWait(sig syscall.Signal) bool {
 
 // pauseSelf stops this process on Ctrl-Z until it is continued.
 func pauseSelf(sig os.Signal) {
-	if sig == unix.SIGTSTP {
+	if stopsJob(sig) {
 		stopSelf()
 	}
 }
+
+// stopsJob reports whether a signal is that of Ctrl-Z.
+func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP }
 
 // stopSelf stops this process until it gets continueSignal.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }

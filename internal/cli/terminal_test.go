@@ -224,12 +224,43 @@ func TestTableBreakAsks(t *testing.T) {
 func TestTableTheListIsKeptUpToDate(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	s := onTerminal(t, dir, env, "ls", "--watch")
-	s.shows(`\x1b\[H\x1b\[2Jno locks are held in `)
+	s := onTerminal(t, dir, env, "ls", "--watch", "--every", "0.1")
+	s.shows(`^\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l\x1b\[H[^\n]* in [^\n]*, every 100ms, .*: no locks are held\x1b\[K`)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
-	s.shows(`\x1b\[H\x1b\[2JKEY  OWNER[^\n]*\r\nk    `)
+	s.shows(`\x1b\[H[^\n]*\r\nKEY  OWNER[^\n]*\x1b\[K\r\nk    [^\n]*\x1b\[K\x1b\[J`)
+	s.types(ctrlZ)
+	eventually(t, "it is stopped", func() bool { return isStopped(s.cmd.Process.Pid) })
+	s.shows(`\x1b\[\?7h\x1b\[\?25h\x1b\[\?1049l$`) // the shell has its terminal back
+	s.signal(syscall.SIGCONT)
+	s.shows(`\x1b\[\?1049l\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l`)
 	s.types(ctrlC)
 	s.ends(130)
+	s.shows(`\x1b\[\?7h\x1b\[\?25h\x1b\[\?1049l$`)
+}
+
+func TestTableInAPipeAWatchWritesWhatChangesAndWhen(t *testing.T) {
+	dir, env := tableEnv(t)
+	start(t, dir, env, "acquire", "a", "-f", "a").ends(0)
+	start(t, dir, env, "acquire", "free", "-f", "f").ends(0)
+	start(t, dir, env, "release", "-f", "f").ends(0)
+	w := start(t, dir, env, "ls", "--watch", "--every", "0.1")
+	lines := func() string { return w.stdout.String() }
+	const when = `[-0-9]+T[0-9:]+\.\d{3}Z\t`
+	shows := func(pattern string) {
+		t.Helper()
+		re := regexp.MustCompile(pattern)
+		eventually(t, "the pipe has "+pattern, func() bool { return re.MatchString(lines()) })
+	}
+	shows(`^` + when + `a\t[^\n]*\theld\n$`)
+	start(t, dir, env, "acquire", "b", "-f", "b").ends(0)
+	shows(`\n` + when + `b\t[^\n]*\theld\n$`)
+	start(t, dir, env, "release", "-f", "a").ends(0)
+	shows(`\n` + when + `a\t[^\n]*\treleased\n$`)
+	w.signal(syscall.SIGINT)
+	w.ends(130)
+	if said := w.stderr.String(); !regexp.MustCompile(`leasehold: watching [^\n]* in [^\n]*, every 100ms.*: what comes and goes in between is not seen\n`).MatchString(said) {
+		t.Errorf("stderr: %s", said)
+	}
 }
 
 func TestOnATerminalARecordWithoutALeaseShowsItsEnd(t *testing.T) {

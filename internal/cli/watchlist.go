@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// change is what became of a grant between two listings.
+type change struct {
+	record leasehold.Record
+	state  string // held, released or deleted
+}
+
+const deleted = "deleted" // the record is gone: by a release, a break or TTL
+
+// holdings are the records of a listing by their key. A read/write lock has one for
+// each holder.
+type holdings map[leasehold.Key][]leasehold.Record
+
+func holdingsOf(records []leasehold.Record) holdings {
+	h := holdings{}
+	for _, r := range records {
+		h[r.Key] = append(h[r.Key], r)
+	}
+	return h
+}
+
+// has reports whether a record of the same grant is in the same state.
+func (h holdings) has(r leasehold.Record) bool {
+	return slices.ContainsFunc(h[r.Key], func(other leasehold.Record) bool {
+		return grantOf(other) == grantOf(r) && other.Released == r.Released
+	})
+}
+
+// changesTo returns what is different in now, in order of key. A grant that another has
+// replaced is not told of: the other one is.
+func (h holdings) changesTo(now holdings) []change {
+	keys := maps.Clone(now)
+	maps.Copy(keys, h)
+	var all []change
+	for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+		for _, r := range now[key] {
+			if !h.has(r) {
+				all = append(all, change{r, state(r)})
+			}
+		}
+		shared := len(h[key]) > 1 || len(now[key]) > 1
+		for _, r := range h[key] {
+			switch {
+			case len(now[key]) == 0:
+				all = append(all, change{r, deleted})
+			case shared && !r.Released && !now.has(r):
+				all = append(all, change{r, "released"})
+			}
+		}
+	}
+	return all
+}
+
+// listWatch is ls --watch.
+type listWatch struct {
+	*app
+	store  *store
+	reads  *meter
+	flags  listFlags
+	out    listing
+	before holdings
+	said   map[string]bool // of damaged records, in a pipe
+}
+
+// watchList lists again and again until a signal ends it. On a terminal it keeps a
+// screen of its own; elsewhere it writes what has changed.
+func (a *app) watchList(ctx context.Context, s *store, reads *meter, f listFlags) error {
+	locks, err := s.locks(leasehold.Config{})
+	if err != nil {
+		return err
+	}
+	defer closeLocks(locks)
+	signals := catchSignals()
+	defer signals.release()
+	w := &listWatch{app: a, store: s, reads: reads, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
+	if w.out.terminal && !a.flags.json {
+		w.out.states = f.all
+		screen := screen{w: a.Stdout}
+		if err := screen.enter(); err != nil {
+			return err
+		}
+		defer screen.leave()
+		signals.beforeStop, signals.afterStop = screen.leave, func() { _ = screen.enter() }
+	} else {
+		w.out.states, w.flags.all = true, true // a release is a change too
+	}
+	ctx, cancel := signals.bind(ctx)
+	defer cancel()
+	return answer(w.run(ctx, locks))
+}
+
+func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
+	for {
+		_, before := w.reads.total()
+		records, damaged, err := listed(ctx, locks, w.flags)
+		_, after := w.reads.total()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && decide.Classify(err).Cause.After(true) == decide.Refused:
+			return err
+		case err != nil && w.out.terminal && !w.app.flags.json: // it may pass
+			err = w.paint([]string{errorText(err, w.store.table+" in "+w.store.location)}, nil, nil)
+		case err != nil:
+			w.say.note("%s", plain(errorText(err, w.store.table+" in "+w.store.location)))
+			err = nil
+		case w.out.terminal && !w.app.flags.json:
+			err = w.paint([]string{w.sampling(after-before, len(records))}, records, damaged)
+		default:
+			err = w.write(records, damaged, after-before)
+		}
+		if err != nil {
+			return err
+		}
+		if !sleep(ctx, w.flags.every) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// sampling says how often the table is read, and what that costs.
+func (w *listWatch) sampling(units float64, records int) string {
+	text := fmt.Sprintf("%s in %s, every %s", printable(w.store.table), w.store.location, shortDuration(w.flags.every))
+	if w.store.file == "" {
+		text += fmt.Sprintf(", %.1f read units a second", units/w.flags.every.Seconds())
+	}
+	if w.out.terminal && !w.app.flags.json {
+		text += ", " + w.Now().Local().Format(time.TimeOnly)
+		if records == 0 {
+			text += ": no locks are held"
+		}
+	}
+	return text
+}
+
+// write writes the changes since the last listing, and the first one as a whole.
+func (w *listWatch) write(records []leasehold.Record, damaged []error, units float64) error {
+	for _, err := range damaged {
+		if !w.said[err.Error()] {
+			w.said[err.Error()] = true
+			w.say.fail(err)
+		}
+	}
+	now := holdingsOf(records)
+	first := w.before == nil
+	if first {
+		w.say.text("watching %s: what comes and goes in between is not seen", w.sampling(units, len(records)))
+	}
+	at := w.Now()
+	for _, c := range w.before.changesTo(now) {
+		if first && c.record.Released {
+			continue
+		}
+		if err := w.out.writeChange(w.Stdout, c, at); err != nil {
+			return err
+		}
+	}
+	w.before = now
+	return nil
+}
+
+// writeChange writes the time, the record and its state.
+func (l listing) writeChange(w io.Writer, c change, at time.Time) error {
+	if l.json {
+		return encodeChange(w, l.table, c, at)
+	}
+	cells := l.cells(row{record: c.record}, at)
+	cells[len(cells)-1] = c.state
+	_, err := fmt.Fprintln(w, strings.Join(append([]string{timeJSON(at)}, cells...), "\t"))
+	return err
+}
+
+// paint writes the screen: head, the records, and the damaged ones.
+func (w *listWatch) paint(head []string, records []leasehold.Record, damaged []error) error {
+	var text strings.Builder
+	if err := w.out.write(&text, rowsOf(records), w.Now()); err != nil {
+		return err
+	}
+	lines := head
+	if text.Len() > 0 {
+		lines = append(lines, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")...)
+	}
+	for _, err := range damaged {
+		lines = append(lines, plain(errorText(err, w.store.table)))
+	}
+	return repaint(w.Stdout, lines)
+}
+
+// screen is the terminal's alternate screen: what was on the terminal comes back when
+// it is left, and nothing of it gets into the scrollback.
+type screen struct{ w io.Writer }
+
+const (
+	// Without the cursor, and without wrapping lines that are too wide all the same,
+	// as those of wide letters are.
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+)
+
+func (s screen) enter() error {
+	_, err := io.WriteString(s.w, enterScreen)
+	return err
+}
+
+func (s screen) leave() { _, _ = io.WriteString(s.w, leaveScreen) }
+
+// repaint writes lines over the screen, as many and as much of each as fits.
+func repaint(w io.Writer, lines []string) error {
+	const home, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
+	columns, rows := screenSize(w)
+	text := home + strings.Join(clip(lines, columns, rows), restOfLine+"\n") + restOfLine + restOfScreen
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// clip returns what fits of lines. The last one says how many do not.
+func clip(lines []string, columns, rows int) []string {
+	var out []string
+	for i, line := range lines {
+		if i == rows-1 && len(lines) > rows {
+			line = fmt.Sprintf("and %d more: name a PREFIX to see fewer", len(lines)-i)
+		}
+		if utf8.RuneCountInString(line) > columns {
+			line = string([]rune(line)[:columns-1]) + "…"
+		}
+		if out = append(out, line); len(out) == rows {
+			break
+		}
+	}
+	return out
+}
+
+// screenSize is the size of the terminal, or 80 by 24 if unknown.
+func screenSize(stream any) (columns, rows int) {
+	if f, ok := stream.(interface{ Fd() uintptr }); ok {
+		if c, r, err := term.GetSize(int(f.Fd())); err == nil && c > 1 && r > 0 {
+			return c, r
+		}
+	}
+	return 80, 24
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestAListIsClippedToTheScreen(t *testing.T) {
+	lines := []string{"head", "KEY  OWNER", "a    me", "b    a very long owner", "c    me", "d    me"}
+	for _, c := range []struct {
+		columns, rows int
+		want          []string
+	}{
+		{80, 24, lines},
+		{80, 6, lines},
+		{10, 4, []string{"head", "KEY  OWNER", "a    me", "and 3 mor…"}},
+		{60, 5, []string{"head", "KEY  OWNER", "a    me", "b    a very long owner", "and 2 more: name a PREFIX to see fewer"}},
+		{12, 6, []string{"head", "KEY  OWNER", "a    me", "b    a very…", "c    me", "d    me"}},
+	} {
+		if got := clip(lines, c.columns, c.rows); !slices.Equal(got, c.want) {
+			t.Errorf("%d by %d: %q", c.columns, c.rows, got)
+		}
+	}
+}
+
+func TestAWatchTellsOfReleasesDeletionsAndNewGrants(t *testing.T) {
+	held := func(key, grant string) leasehold.Record {
+		return leasehold.Record{Key: leasehold.Key{Partition: key}, Grant: grant, Lease: time.Second}
+	}
+	free := func(key, grant string) leasehold.Record {
+		r := held(key, grant)
+		r.Released = true
+		return r
+	}
+	for _, c := range []struct {
+		name        string
+		before, now []leasehold.Record
+		want        string
+	}{
+		{"nothing", []leasehold.Record{held("a", "1")}, []leasehold.Record{held("a", "1")}, ""},
+		{"a grant", nil, []leasehold.Record{held("a", "1")}, "a 1 held"},
+		{"a release", []leasehold.Record{held("a", "1")}, []leasehold.Record{free("a", "1")}, "a 1 released"},
+		{"a deletion", []leasehold.Record{held("a", "1")}, nil, "a 1 deleted"},
+		{"the end of a record", []leasehold.Record{free("a", "1")}, nil, "a 1 deleted"},
+		{"the next holder", []leasehold.Record{held("a", "1")}, []leasehold.Record{held("a", "2")}, "a 2 held"},
+		{"a reader more", []leasehold.Record{held("a", "1")}, []leasehold.Record{held("a", "1"), held("a", "2")}, "a 2 held"},
+		{"a reader less", []leasehold.Record{held("a", "1"), held("a", "2")}, []leasehold.Record{held("a", "2")}, "a 1 released"},
+		{"several keys", []leasehold.Record{held("b", "1"), held("d", "1")}, []leasehold.Record{held("c", "1"), held("a", "1")}, "a 1 held, b 1 deleted, c 1 held, d 1 deleted"},
+	} {
+		var got []string
+		for _, ch := range holdingsOf(c.before).changesTo(holdingsOf(c.now)) {
+			got = append(got, fmt.Sprint(ch.record.Key.Partition, " ", ch.record.Grant, " ", ch.state))
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+func TestAChangeAsJSONHasItsTimeAndState(t *testing.T) {
+	var b bytes.Buffer
+	r := leasehold.Record{Key: leasehold.Key{Partition: `"state":"held"`}, Owner: "me", Version: "v", Lease: time.Second}
+	if err := encodeChange(&b, "locks", change{r, deleted}, time.UnixMilli(1500)); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"time":"1970-01-01T00:00:01.500Z","table":"locks","key":"\"state\":\"held\"","state":"deleted","owner":"me","version":"v","leaseMs":1000}` + "\n"
+	if b.String() != want {
+		t.Errorf("%s", &b)
+	}
+}

@@ -51,6 +51,9 @@ followed. If the grant cannot be written, KEY is released again.`,
 				return err
 			}
 			defer s.close()
+			if err := to.mayBeReplacedIn(a.Now(), s.grantPlace(cmd.Context())); err != nil {
+				return err
+			}
 			if err := a.refuseNested(cmd.Context(), s, args[0], f.sortKey); err != nil {
 				return err
 			}
@@ -85,7 +88,7 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 	if err != nil {
 		return err
 	}
-	err = to.write(s.placed(grant))
+	err = to.write(s.placed(ctx, grant))
 	if err == nil {
 		return nil
 	}

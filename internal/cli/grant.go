@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -75,6 +76,11 @@ func (a *app) resumeGrant(cmd *cobra.Command, g placedGrant, toRelease, data boo
 		s.close()
 		return nil, usagef("the grant is from table %s, not %s", g.Table, s.table)
 	}
+	here := s.grantPlace(cmd.Context())
+	if err := a.refuseOtherStore(g, here); err != nil {
+		s.close()
+		return nil, err
+	}
 	if data && !s.layout.Capabilities().Data {
 		s.close()
 		return nil, &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
@@ -106,7 +112,7 @@ func (a *app) resumeGrant(cmd *cobra.Command, g placedGrant, toRelease, data boo
 	}
 	if err != nil {
 		r.close()
-		return nil, err
+		return nil, cmp.Or(unproven(g, here, err), err)
 	}
 	return r, nil
 }

@@ -136,6 +136,22 @@ func (g *grantFile) mayBeReplaced(now time.Time, wanted place, key leasehold.Key
 	if in.Table == wanted.table && in.at.File == wanted.file && in.Key == key {
 		return nil
 	}
+	return g.refuseHeld(now, in)
+}
+
+// mayBeReplacedIn is mayBeReplaced for the store that the lock is in: a table of the
+// same name in another one has another lock.
+func (g *grantFile) mayBeReplacedIn(now time.Time, here grantPlace) error {
+	in, ok := parseGrant(g.before)
+	switch what := in.at.differs(here); {
+	case !ok, what == "", what == madeAnew:
+		return nil
+	}
+	return g.refuseHeld(now, in)
+}
+
+// refuseHeld returns an error if a grant may still be held.
+func (g *grantFile) refuseHeld(now time.Time, in placedGrant) error {
 	if end := leaseEnds(in); now.Before(end) {
 		return usagef("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
 			"run leasehold release -f %[1]s first, or name another file",

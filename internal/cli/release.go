@@ -34,7 +34,8 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			err = a.release(cmd, g, opts)
 			// A lost grant is as useless as a released one.
 			var renewed *renewedError
-			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) {
+			var elsewhere *unprovenError
+			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) && !errors.As(err, &elsewhere) {
 				err = errors.Join(err, removeGrant(path, g.ID))
 			}
 			return answer(err)

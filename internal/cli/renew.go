@@ -51,7 +51,7 @@ After that the old grant can be released, but no longer renewed.`,
 			if err != nil {
 				return answer(err)
 			}
-			if err := to.write(r.store.placed(grant)); err != nil {
+			if err := to.write(r.store.placed(r.ctx, grant)); err != nil {
 				return usagef("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
 					printable(grant.Key.String()), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), withoutPath(err))
 			}

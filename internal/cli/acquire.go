@@ -79,12 +79,12 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 			a.clientEvent(s, e, wait.holdersSeen())
 		}
 	}
-	g, err := a.acquireFor(ctx, s, key, f, signals, sayWait, leasehold.WithoutRenewal())
+	g, err := a.acquireFor(ctx, s, []string{key}, f, signals, sayWait, leasehold.WithoutRenewal())
 	if err != nil {
 		return err
 	}
 	defer closeLocks(g.locks)
-	grant, err := g.lock.Detach()
+	grant, err := g.hold.first().Detach()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -117,10 +118,10 @@ func (s *supervision) outlived(c *child) (done bool) {
 	switch {
 	case s.stopping: // the watchdog stops them
 	case b.mode == backgroundKeep:
-		s.sayBackground(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.key(), stillRuns(left), names(left)))
+		s.sayBackground(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.hold, stillRuns(left), names(left)))
 		return true
 	case b.mode == backgroundStop && !b.signaled:
-		s.sayBackground(left, "CMD has ended: stopping what it left running: "+names(left))
+		s.sayBackground(left, fmt.Sprintf("CMD has ended: stopping what it left running: %s", names(left)))
 		b.signaled = true
 		s.descent.signal(c.group(), b.stop)
 		next = min(b.grace, next)
@@ -132,17 +133,15 @@ func (s *supervision) outlived(c *child) (done bool) {
 		next = min(next, sayBackgroundAfter-now.Sub(b.since))
 	case b.saidAt.IsZero() || now.Sub(b.saidAt) >= repeatAfter:
 		b.saidAt = now
-		s.sayBackground(left, fmt.Sprintf("CMD has ended, but %s stays held: %s: %s (see --background)", s.key(), stillRuns(left), names(left)))
+		s.sayBackground(left, fmt.Sprintf("CMD has ended, but %s stays held: %s: %s (see --background)", s.hold, stillRuns(left), names(left)))
 	}
 	b.look.Reset(next)
 	return false
 }
 
-func (s *supervision) key() string { return printable(s.lock.Key().String()) }
-
 func (s *supervision) sayBackground(left []process, text string) {
 	s.app.say.text("%s", text)
-	e := s.app.event(eventBackground, s.lock.Key(), s.lock.Token())
+	e := s.event(eventBackground)
 	e.Processes = left
 	s.app.say.event(e)
 }
@@ -153,7 +152,7 @@ func (s *supervision) outliving(c *child) []process {
 	all, err := s.descent.all(c.group())
 	if err != nil && !s.background.blind {
 		s.background.blind = true
-		s.app.say.note("cannot see which processes CMD leaves running: %s is released when CMD ends: %v", s.key(), err)
+		s.app.say.note("cannot see which processes CMD leaves running: %s is released when CMD ends: %v", s.hold, err)
 	}
 	return slices.DeleteFunc(all, func(p process) bool {
 		if p.dead && p.direct && p.PID != c.group() {
@@ -167,7 +166,7 @@ func stillRuns(left []process) string {
 	if len(left) == 1 {
 		return "1 process that it started still runs"
 	}
-	return fmt.Sprintf("%d processes that it started still run", len(left))
+	return strconv.Itoa(len(left)) + " processes that it started still run"
 }
 
 // names names processes in one line.

@@ -97,11 +97,11 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 	defer signals.release()
 	for {
 		renewals := a.newRenewals(s)
-		g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, renewals.event)
+		g, err := a.acquireFor(cmd.Context(), s, []string{key}, &f.acquireFlags, signals, renewals.event)
 		if err != nil {
 			return answer(err)
 		}
-		term := a.supervision(s, key, g.lock, signals, renewals, j)
+		term := a.supervision(s, g.hold, signals, renewals, j)
 		err = term.run()
 		closeLocks(g.locks)
 		switch {

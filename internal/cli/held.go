@@ -109,9 +109,33 @@ func heldBegins(env []string) string {
 	return ""
 }
 
-// heldValue returns the value of LEASEHOLD_HELD for a CMD that runs under key.
-func (a *app) heldValue(s *store, key string, lock *leasehold.Lock) string {
-	held := append(heldByOuterRuns(a.Env), heldKey{Key: key, SortKey: lock.Key().Sort, Table: s.table, Store: s.place(), Token: lock.Token()})
+// withoutNested refuses to wait for a lock that an outer run holds. With --any
+// such keys are left out, unless none would be left.
+func (a *app) withoutNested(ctx context.Context, s *store, keys []string, f *runFlags) ([]string, error) {
+	var nested error
+	free := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		err := a.refuseNested(ctx, s, key, f.sortKey)
+		if nested == nil {
+			nested = err
+		}
+		return err != nil
+	})
+	if nested != nil && (!f.several.any || len(free) == 0) {
+		return nil, nested
+	}
+	return free, nil
+}
+
+// heldValue returns the value of LEASEHOLD_HELD for a CMD.
+func (a *app) heldValue(s *store, h hold) string {
+	held := heldByOuterRuns(a.Env)
+	for _, lock := range h.locks {
+		key := heldKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.table, Store: s.place(), Token: lock.Token()}
+		if len(h.locks) > 1 {
+			key.Key = lock.Key().Partition
+		}
+		held = append(held, key)
+	}
 	b, err := json.Marshal(held)
 	if err != nil {
 		panic(err) // cannot happen: only strings

@@ -204,6 +204,8 @@ Set for the CMD of run and elect:
   LEASEHOLD_KEY, LEASEHOLD_SORT_KEY    the key that is held
   LEASEHOLD_OWNER                      its owner, as the record shows it
   LEASEHOLD_TOKEN                      the fencing token
+  LEASEHOLD_KEYS, LEASEHOLD_TOKENS     those of all keys, one a line, if there
+                                       are several; the above are of the first
   LEASEHOLD_TABLE or LEASEHOLD_FILE    the table, or the local store
   LEASEHOLD_LAYOUT                     the layout, if not native
   LEASEHOLD_HELD                       every key held by this and outer runs, as

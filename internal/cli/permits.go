@@ -27,13 +27,17 @@ func checkPermits(cmd *cobra.Command, f *acquireFlags) error {
 	return nil
 }
 
-// wantedKeys returns the keys of which one is to be acquired: that of the lock,
-// or those of all permits.
-func wantedKeys(s *store, locks *leasehold.Client, key string, f *acquireFlags) ([]leasehold.Key, error) {
+// wantedKeys returns the keys that are to be acquired: those of the locks; or
+// those of all permits, of which one is.
+func wantedKeys(s *store, locks *leasehold.Client, names []string, f *acquireFlags) ([]leasehold.Key, error) {
 	if f.permits <= 1 {
-		return []leasehold.Key{completeKey(s.layout, leasehold.Key{Partition: key, Sort: f.sortKey})}, nil
+		var keys []leasehold.Key
+		for _, name := range names {
+			keys = append(keys, completeKey(s.layout, leasehold.Key{Partition: name, Sort: f.sortKey}))
+		}
+		return keys, nil
 	}
-	permits, err := semaphore.New(locks, key, f.permits)
+	permits, err := semaphore.New(locks, names[0], f.permits)
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +96,17 @@ func notALock(key string, n int, f *acquireFlags) error {
 	return usagef("%suse -p %d to take one of them, or another key", what, n)
 }
 
-// permitHolders collects the holders of a key's permits that were seen during a
-// wait. It is safe for concurrent use.
+// permitHolders collects the holders of a key's permits, or of several keys, that
+// were seen during a wait. It is safe for concurrent use.
 type permitHolders struct {
-	key   string
+	held  string // says that all are held
 	keys  []leasehold.Key
 	mu    sync.Mutex
 	owner map[leasehold.Key]string
 }
 
-func newPermitHolders(key string, keys []leasehold.Key) *permitHolders {
-	return &permitHolders{key: key, keys: keys, owner: map[leasehold.Key]string{}}
+func newPermitHolders(held string, keys []leasehold.Key) *permitHolders {
+	return &permitHolders{held: held, keys: keys, owner: map[leasehold.Key]string{}}
 }
 
 // add adds a holder.
@@ -112,7 +116,7 @@ func (p *permitHolders) add(r leasehold.Record) {
 	p.owner[r.Key] = shortOwner(r.Owner)
 }
 
-// complete reports whether every permit was seen held.
+// complete reports whether each of them was seen held.
 func (p *permitHolders) complete() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +126,7 @@ func (p *permitHolders) complete() bool {
 // maxNamed is how many holders a message names.
 const maxNamed = 5
 
-// all says who holds the permits, in order of their numbers.
+// all says who holds them, in the order of their keys.
 func (p *permitHolders) all() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +136,7 @@ func (p *permitHolders) all() string {
 			owners = append(owners, owner)
 		}
 	}
-	text := fmt.Sprintf("all %d permits of %s are held", len(p.keys), printable(p.key))
+	text := p.held
 	if more := len(owners) - maxNamed; more > 0 {
 		owners = append(slices.Clip(owners[:maxNamed]), fmt.Sprintf("and %d more", more))
 	}

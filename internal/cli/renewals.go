@@ -1,19 +1,27 @@
 package cli
 
-import "github.com/leasehold-go/leasehold"
+import (
+	"sync"
 
-// renewals follows the renewals of the lock that CMD runs under. It reports once
-// that they fail, and once that they succeed again.
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+)
+
+// renewals follows the renewals of the locks that CMD runs under. Of each it
+// reports once that they fail, and once that they succeed again.
 type renewals struct {
 	app     *app
 	store   *store
 	wait    *waitReporter // of the wait for this lock
 	renewed chan struct{} // sent to after each successful renewal
-	failed  bool          // the last renewal failed; needs no mutex, as the library calls event from one goroutine at a time
+
+	mu     sync.Mutex
+	failed map[leasehold.Key]bool // the last renewal failed
 }
 
 func (a *app) newRenewals(s *store) *renewals {
-	return &renewals{app: a, store: s, wait: s.wait, renewed: make(chan struct{}, 1)}
+	return &renewals{app: a, store: s, wait: s.wait, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]bool{}}
 }
 
 // event must be called for every event of the lock.
@@ -22,19 +30,35 @@ func (r *renewals) event(e leasehold.Event) {
 	r.app.clientEvent(r.store, e, r.wait.holdersSeen())
 	switch e.Kind {
 	case leasehold.EventRenewed:
-		if r.failed {
-			say.text("renewed %s", printable(e.Key.String()))
+		if r.fails(e.Key, false) {
+			say.text("renewed %s", r.name(e.Key))
 		}
-		r.failed = false
 		select {
 		case r.renewed <- struct{}{}:
 		default:
 		}
 	case leasehold.EventRenewError:
-		if !r.failed {
+		if !r.fails(e.Key, true) {
 			say.text("%s could not be renewed, trust ends in %s: still trying: %s",
-				printable(e.Key.String()), age(e.Remaining), errorText(e.Err, r.store.table+" in "+r.store.location))
+				r.name(e.Key), age(e.Remaining), errorText(e.Err, r.store.table+" in "+r.store.location))
 		}
-		r.failed = true
 	}
+}
+
+// fails notes whether the last renewal of a key failed, and returns what was
+// noted before.
+func (r *renewals) fails(key leasehold.Key, now bool) (before bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, r.failed[key] = r.failed[key], now
+	return before
+}
+
+// name names what is renewed: a key, or what --shared renews instead of each.
+func (r *renewals) name(key leasehold.Key) string {
+	proto, err := records.Of(r.store.layout)
+	if sharing, ok := proto.(protocol.Sharing); err == nil && ok && sharing.IsSessionKey(protocol.Key(key)) {
+		return "the shared lease"
+	}
+	return printable(key.String())
 }

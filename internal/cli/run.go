@@ -38,6 +38,8 @@ type acquireFlags struct {
 	counted  bool // -p was given: with 1, KEY may be a semaphore all the same
 	detached bool // the grant outlives the command
 
+	several severalFlags
+
 	acquire acquireFunc // nil: acquire the lock of KEY, or a permit
 }
 
@@ -66,23 +68,33 @@ are stopped before anybody else can be granted KEY. Signals are passed on to CMD
 The exit code is that of CMD. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
 LEASEHOLD_TOKEN, the fencing token.
 
+Several keys (-k) are acquired at once or not at all, whatever their order;
+with --any it is the first of them that is free. LEASEHOLD_KEY and
+LEASEHOLD_TOKEN are those of the first then, or of the one; LEASEHOLD_KEYS and
+LEASEHOLD_TOKENS have all of several, one a line.
+
 KEY stays held while processes that CMD started still run, and leasehold says
 so. --background stop stops them when CMD ends; --background keep releases KEY
 though they run, for a CMD that starts a daemon.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold run -n nightly-report -- ./report.sh      # skip it if held
   leasehold run -w 30s deploy/prod -- make deploy
-  leasehold run -p 3 gpu -- ./render frame-17         # three at a time`,
+  leasehold run -p 3 gpu -- ./render frame-17         # three at a time
+  leasehold run -k src -k dst -- ./move.sh            # both, or wait
+  leasehold run --any -k gpu0 -k gpu1 -- ./train.sh   # one of them`,
 		Annotations:       map[string]string{runsCMD: always},
 		ValidArgsFunction: a.completeKeys(anyRecord),
 		Args:              keyAndCommand,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.run(cmd, &f, args[:cmd.ArgsLenAtDash()], args[cmd.ArgsLenAtDash():])
+		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
 	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
 	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", codeNotGranted, "exit with `CODE` if KEY was not granted")
 	fl.IntVarP(&f.permits, "permits", "p", 1, "allow `N` holders of KEY at a time")
+	f.several.register(cmd, a)
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	fl.StringVar(&f.data.text, "data", "", dataUsage)
@@ -108,8 +120,10 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 	if dash < 0 {
 		return usageOf(cmd, "put -- between KEY and CMD")
 	}
-	if err := oneKey(cmd, args[:dash]); err != nil {
-		return err
+	if more := cmd.Flags().Lookup("key"); dash > 0 || more == nil || !more.Changed {
+		if err := oneKey(cmd, args[:dash]); err != nil {
+			return err
+		}
 	}
 	if dash == len(args) {
 		return usageOf(cmd, "CMD is missing after --")
@@ -117,7 +131,11 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string) error {
+func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error {
+	keys := f.several.named(args)
+	if err := f.several.check(cmd, a, keys); err != nil {
+		return err
+	}
 	j, err := a.newJob(cmd, f, command)
 	if err != nil {
 		return err
@@ -137,9 +155,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	}
 	defer s.close()
 	if f.counted && f.sortKey == "" {
-		err = a.refuseNestedPermit(s, key)
+		err = a.refuseNestedPermit(s, keys[0])
 	} else {
-		err = a.refuseNested(cmd.Context(), s, key, f.sortKey)
+		keys, err = a.withoutNested(cmd.Context(), s, keys, f)
 	}
 	if err != nil {
 		return err
@@ -148,7 +166,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 	signals := catchSignals()
 	defer signals.release()
 	renewals := a.newRenewals(s)
-	g, err := a.acquireFor(cmd.Context(), s, key, &f.acquireFlags, signals, renewals.event)
+	g, err := a.acquireFor(cmd.Context(), s, keys, &f.acquireFlags, signals, renewals.event)
 	if err != nil {
 		if notGranted(err) {
 			return exit(f.conflictCode, err)
@@ -156,7 +174,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, key string, command []string)
 		return answer(err)
 	}
 	defer closeLocks(g.locks)
-	return a.supervision(s, key, g.lock, signals, renewals, j).run()
+	return a.supervision(s, g.hold, signals, renewals, j).run()
 }
 
 // job is a CMD to run under a lock, and how to stop it.
@@ -188,12 +206,12 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, er
 }
 
 // supervision prepares to run a job under a lock.
-func (a *app) supervision(s *store, key string, lock *leasehold.Lock, signals *signals, renewals *renewals, j job) *supervision {
+func (a *app) supervision(s *store, h hold, signals *signals, renewals *renewals, j job) *supervision {
 	return &supervision{
-		app: a, store: s, lock: lock, signals: signals, renewed: renewals.renewed, stop: j.stop, grace: j.grace, onLeft: j.left,
+		app: a, store: s, hold: h, signals: signals, renewed: renewals.renewed, stop: j.stop, grace: j.grace, onLeft: j.left,
 		cmd: &exec.Cmd{
 			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
-			Env: a.commandEnv(s, key, lock),
+			Env: a.commandEnv(s, h),
 		},
 	}
 }
@@ -276,19 +294,20 @@ func startError(name string, err error) error {
 
 // commandEnv returns CMD's environment, with the lock's key, owner, token and
 // table.
-func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
+func (a *app) commandEnv(s *store, h hold) []string {
+	lock := h.first()
 	env := make([]string, 0, len(a.Environ)+8)
 	for _, kv := range a.Environ {
 		name, _, _ := strings.Cut(kv, "=")
 		switch name {
 		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
-			heldVariable:
+			"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable:
 			continue
 		}
 		env = append(env, kv)
 	}
 	set := func(name, value string) { env = append(env, name+"="+value) }
-	set("LEASEHOLD_KEY", key) // of a permit too: the key that the user named
+	set("LEASEHOLD_KEY", h.name) // of a permit too: the key that the user named
 	if lock.Key().Sort != "" {
 		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
 	}
@@ -302,22 +321,26 @@ func (a *app) commandEnv(s *store, key string, lock *leasehold.Lock) []string {
 	if s.file == "" || s.table != defaultTable {
 		set("LEASEHOLD_TABLE", s.table)
 	}
-	set(heldVariable, a.heldValue(s, key, lock))
+	if len(h.locks) > 1 {
+		set("LEASEHOLD_KEYS", h.lines(func(l *leasehold.Lock) string { return l.Key().Partition }))
+		set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }))
+	}
+	set(heldVariable, a.heldValue(s, h))
 	if name := s.layout.Name(); name != (layout.Native{}).Name() {
 		set("LEASEHOLD_LAYOUT", name)
 	}
 	return env
 }
 
-// granted is a lock and the client that holds it.
+// granted is what is held, and the client that holds it.
 type granted struct {
 	locks *leasehold.Client
-	lock  *leasehold.Lock
+	hold  hold
 }
 
-// acquireFor acquires key, and reports who holds it while it waits. A signal
+// acquireFor acquires keys, and reports who holds it while it waits. A signal
 // ends the wait.
-func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFlags, signals *signals,
+func (a *app) acquireFor(ctx context.Context, s *store, names []string, f *acquireFlags, signals *signals,
 	onEvent func(leasehold.Event), more ...leasehold.AcquireOption,
 ) (granted, error) {
 	opts := more
@@ -337,7 +360,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 
 	wait := s.wait             // late events still belong to this wait
 	var holders *permitHolders // nil for a lock
-	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, OnEvent: func(_ context.Context, e leasehold.Event) {
+	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, SharedLease: f.several.shared, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting && holders != nil {
 			holders.add(*e.Holder)
 		}
@@ -348,13 +371,16 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 	if err != nil {
 		return granted{}, err
 	}
-	keys, err := wantedKeys(s, locks, key, f)
+	keys, err := wantedKeys(s, locks, names, f)
 	if err != nil {
 		closeLocks(locks)
 		return granted{}, err
 	}
-	if f.permits > 1 {
-		holders = newPermitHolders(key, keys)
+	switch {
+	case f.permits > 1:
+		holders = newPermitHolders(fmt.Sprintf("all %d permits of %s are held", len(keys), printable(names[0])), keys)
+	case f.several.any && len(keys) > 1:
+		holders = newPermitHolders(keyNames(keys)+" are held", keys)
 	}
 	short := f.nonblock || f.wait > 0
 	var seen *seenFile
@@ -370,7 +396,14 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		defer stop()
 	}
 	began := time.Now()
-	lock, err := acquireLockOrPermit(ctx, s, locks, key, f, holders, opts)
+	var h hold
+	if len(keys) > 1 && f.permits <= 1 {
+		h, err = acquireSeveral(ctx, s, locks, keys, f, holders, opts)
+	} else {
+		var lock *leasehold.Lock
+		lock, err = acquireLockOrPermit(ctx, s, locks, names[0], f, holders, opts)
+		h = hold{names[0], []*leasehold.Lock{lock}, nil}
+	}
 	wait.end() // from now on failing renewals are reported instead
 	if seen != nil {
 		seen.save(locks)
@@ -387,7 +420,7 @@ func (a *app) acquireFor(ctx context.Context, s *store, key string, f *acquireFl
 		if n > 1 {
 			after += fmt.Sprintf(" and %d holders", n)
 		}
-		a.say.text("granted %s after %s, token %d", printable(lock.Key().String()), after, lock.Token())
+		a.say.text("granted %s after %s, token %d", h, after, h.first().Token())
 	}
-	return granted{locks, lock}, nil
+	return granted{locks, h}, nil
 }

@@ -339,7 +339,7 @@ func (sem semaphoreShown) named() string {
 type noSemaphoreError struct{ key, table string }
 
 func (e *noSemaphoreError) Error() string {
-	return fmt.Sprintf("no semaphore: %s in table %s: the first leasehold run -p N of a key makes it one", printable(e.key), e.table)
+	return fmt.Sprintf("%s is not yet a semaphore in table %s, which the first leasehold run -p N makes it", printable(e.key), e.table)
 }
 
 // Is makes it match leasehold.ErrNotFound.

@@ -23,7 +23,7 @@ const (
 type supervision struct {
 	app     *app
 	store   *store
-	lock    *leasehold.Lock
+	hold    hold
 	signals *signals
 	renewed <-chan struct{} // sent to after each successful renewal
 	stop    syscall.Signal
@@ -45,7 +45,7 @@ type supervision struct {
 func (s *supervision) run() error {
 	name := s.cmd.Args[0]
 	s.descent = descent{supervisor: os.Getpid(), groupOnly: s.onLeft == backgroundKeep}
-	if s.lock.Token() != 0 { // otherwise it would be that of other runs too
+	if s.hold.first().Token() != 0 { // otherwise it would be that of other runs too
 		s.descent.held = heldBegins(s.cmd.Env)
 	}
 	s.background = newBackground(s.onLeft, s.stop, s.grace)
@@ -117,7 +117,7 @@ func (s *supervision) notStarted(name string, err error) error {
 // supervise passes signals on and watches the lock until CMD has ended, and what
 // it has left running.
 func (s *supervision) supervise(c *child) {
-	lost := s.lock.Context().Done()
+	lost := s.hold.context().Done()
 	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.exited
 	var signals <-chan os.Signal // nil until CMD runs and can receive them
@@ -144,14 +144,14 @@ func (s *supervision) supervise(c *child) {
 			// This process may have been stopped and continued. If the lock was
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
 			switch {
-			case s.lock.Err() != nil:
+			case s.hold.lost() != nil:
 			case exited == nil:
 				s.stopBackground(c, sig)
 			default:
 				c.passOn(sig)
 			}
 		case sig := <-c.stops:
-			if s.lock.Err() == nil {
+			if s.hold.lost() == nil {
 				c.wasStopped(sig)
 			}
 		case <-s.renewed:
@@ -183,7 +183,7 @@ func (s *supervision) supervise(c *child) {
 // never later.
 func (s *supervision) sendTrust() {
 	now := bootClock()
-	s.watchdog.order(orderTrust, int64(now+time.Until(s.lock.TrustedUntil())))
+	s.watchdog.order(orderTrust, int64(now+time.Until(s.hold.trustedUntil())))
 }
 
 func (s *supervision) sayStopping() {
@@ -191,15 +191,20 @@ func (s *supervision) sayStopping() {
 		return
 	}
 	s.stopping = true
-	s.app.say.event(s.app.event(eventStopping, s.lock.Key(), s.lock.Token()))
+	s.app.say.event(s.event(eventStopping))
+}
+
+// event returns an event of the first lock.
+func (s *supervision) event(kind string) eventJSON {
+	return s.app.event(kind, s.hold.first().Key(), s.hold.first().Token())
 }
 
 // finish releases the lock and returns the error with the exit code.
 func (s *supervision) finish(code int) error {
-	e := s.app.event(eventExited, s.lock.Key(), s.lock.Token())
+	e := s.event(eventExited)
 	e.ExitCode = &code
 	s.app.say.event(e)
-	lost := s.lock.Err()
+	lost := s.hold.lost()
 	limit := releaseLimit
 	if lost != nil {
 		limit = lostReleaseLimit
@@ -210,11 +215,11 @@ func (s *supervision) finish(code int) error {
 		lost = released
 	case lost == nil && released != nil:
 		s.app.say.text("%s could not be released, and becomes free when its lease expires: %s",
-			printable(s.lock.Key().String()), errorText(released, s.store.table+" in "+s.store.location))
+			s.hold, errorText(released, s.store.table+" in "+s.store.location))
 	}
 	switch {
 	case s.stopping && lost == nil:
-		return exit(codeLost, &lateError{s.lock.Key()})
+		return exit(codeLost, &lateError{s.hold.String()})
 	case lost != nil:
 		return exit(codeLost, &stoppedError{lost, s.stopping})
 	case code != 0:
@@ -228,7 +233,7 @@ func (s *supervision) finish(code int) error {
 func (s *supervision) release(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return s.lock.Release(ctx)
+	return s.hold.release(ctx)
 }
 
 // stoppedError says that the lock was lost, and whether CMD was stopped.
@@ -247,10 +252,10 @@ func (e *stoppedError) Error() string {
 func (e *stoppedError) Unwrap() error { return e.lost }
 
 // lateError says that a renewal succeeded after CMD had been told to stop.
-type lateError struct{ key leasehold.Key }
+type lateError struct{ keys string }
 
 func (e *lateError) Error() string {
-	return printable(e.key.String()) + " was renewed too late, when trust was about to end; CMD was stopped"
+	return e.keys + " was renewed too late, when trust was about to end; CMD was stopped"
 }
 
 // Is makes it match leasehold.ErrLost, as CMD was stopped.

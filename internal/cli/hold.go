@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// hold is what CMD runs under: a lock, a permit, or the locks of several keys.
+type hold struct {
+	name  string            // the key that the user has named: of a permit too
+	locks []*leasehold.Lock // at least one, in the order of their keys
+	group *leasehold.Group  // of several; else nil
+}
+
+func (h hold) first() *leasehold.Lock { return h.locks[0] }
+
+// context ends when the first of the locks is lost.
+func (h hold) context() context.Context {
+	if h.group != nil {
+		return h.group.Context()
+	}
+	return h.first().Context()
+}
+
+// lost is the error of the first that was lost; nil: none.
+func (h hold) lost() error {
+	if h.group != nil {
+		return h.group.Err()
+	}
+	return h.first().Err()
+}
+
+// trustedUntil is when trust in the first of them ends.
+func (h hold) trustedUntil() time.Time {
+	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
+}
+
+func (h hold) release(ctx context.Context) error {
+	if h.group != nil {
+		return h.group.Release(ctx)
+	}
+	return h.first().Release(ctx)
+}
+
+// String names the keys.
+func (h hold) String() string {
+	var keys []leasehold.Key
+	for _, l := range h.locks {
+		keys = append(keys, l.Key())
+	}
+	return keyNames(keys)
+}
+
+// keyNames names keys in one line: a; a and b; a, b and 9 more.
+func keyNames(keys []leasehold.Key) string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, printable(k.String()))
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// lines returns something of each lock, one a line.
+func (h hold) lines(of func(*leasehold.Lock) string) string {
+	var all []string
+	for _, l := range h.locks {
+		all = append(all, of(l))
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+)
+
+// severalFlags are the flags of run for more keys than one.
+type severalFlags struct {
+	keys   []string // besides KEY
+	any    bool     // one of them is enough
+	shared bool     // one lease for all
+}
+
+func (f *severalFlags) register(cmd *cobra.Command, a *app) {
+	fl := cmd.Flags()
+	fl.StringArrayVarP(&f.keys, "key", "k", nil, "hold `KEY` too; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKeys(anyRecord)) // it exists
+	fl.BoolVar(&f.any, "any", false, "hold only one of several keys: the first that is free")
+	fl.BoolVar(&f.shared, "shared", false, "renew one lease for all keys, by one request; break takes longer to reach CMD")
+}
+
+// named returns the keys that the user has named, each once.
+func (f *severalFlags) named(args []string) []string {
+	var keys []string
+	for _, key := range slices.Concat(args, f.keys) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// check refuses flags that do not go together. keys are those named.
+func (f *severalFlags) check(cmd *cobra.Command, a *app, keys []string) error {
+	counted := cmd.Flags().Changed("permits")
+	switch {
+	case slices.Contains(keys, ""):
+		return usageOf(cmd, "KEY is empty")
+	case counted && f.any:
+		return usageOf(cmd, "-p and --any: use one of them")
+	case counted && len(keys) > 1:
+		return usageOf(cmd, "-p and several keys: use one of them")
+	case f.shared && (f.any || len(keys) == 1):
+		return usageOf(cmd, "--shared is for several keys (-k), whose lease it shares: leave it out")
+	case !f.shared:
+		return nil
+	}
+	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+	if err != nil {
+		return err
+	}
+	proto, err := records.Of(l)
+	if err != nil {
+		return err
+	}
+	if _, ok := proto.(protocol.Sharing); !ok {
+		return usageOf(cmd, "--shared: layout %s has no shared leases: leave it out", l.Name())
+	}
+	return nil
+}
+
+// acquireSeveral acquires all of keys, or with --any one of them. holders
+// collects who holds them; nil without --any.
+func acquireSeveral(ctx context.Context, s *store, locks *leasehold.Client, keys []leasehold.Key, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (hold, error) {
+	if f.several.any {
+		lock, err := locks.AcquireAny(ctx, keys, opts...)
+		if err == nil {
+			return hold{lock.Key().Partition, []*leasehold.Lock{lock}, nil}, nil
+		}
+		if errors.Is(err, leasehold.ErrHeld) && len(keys) > 1 {
+			err = &allHeldError{holders.all(), err}
+		}
+		return hold{}, notLocks(s, err, f)
+	}
+	group, err := locks.AcquireAll(ctx, keys, opts...)
+	if err != nil {
+		return hold{}, notLocks(s, err, f)
+	}
+	return hold{keys[0].Partition, group.Locks(), group}, nil
+}
+
+// notLocks says what one of several keys is, if it is a semaphore's.
+func notLocks(s *store, err error, f *acquireFlags) error {
+	var bad *leasehold.RecordError
+	if n, is := permitsIn(s.layout, err); is && errors.As(err, &bad) {
+		return notALock(bad.Key.Partition, n, f)
+	}
+	return err
+}

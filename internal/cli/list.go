@@ -103,11 +103,7 @@ with the state: held, released or deleted.`,
 func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
-	records, bad, err := listed(ctx, locks, f)
-	damaged := len(bad) > 0
-	for _, err := range bad {
-		a.say.fail(err)
-	}
+	records, damaged, err := a.records(ctx, locks, f)
 	if err != nil {
 		return answer(cause(ctx, err))
 	}
@@ -147,6 +143,15 @@ func (a *app) newListing(s *store, locks *leasehold.Client) listing {
 		table: s.table, json: a.flags.json, terminal: terminal, colour: terminal && a.get("NO_COLOR") == "",
 		sortKeys: caps.SortKey, expiry: caps.Expiry,
 	}
+}
+
+// records is listed with the damaged records reported on stderr.
+func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags) (found []leasehold.Record, damaged bool, err error) {
+	found, bad, err := listed(ctx, locks, f)
+	for _, err := range bad {
+		a.say.fail(err)
+	}
+	return found, len(bad) > 0, err
 }
 
 // listed reads the records to list, in order of key. The errors of damaged ones are

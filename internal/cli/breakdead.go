@@ -18,7 +18,11 @@ const breaksAtOnce = 16
 // breakDead breaks the grants of all dead holders of keys that begin with prefix: those
 // that it has listed, and that have not renewed since.
 func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, prefix string, f breakFlags) error {
-	records, damaged, err := a.records(ctx, locks, listFlags{prefix: prefix})
+	records, bad, err := listed(ctx, locks, listFlags{prefix: prefix})
+	damaged := len(bad) > 0
+	for _, err := range bad {
+		a.say.fail(err)
+	}
 	if err != nil {
 		return cause(ctx, err)
 	}

@@ -102,7 +102,7 @@ func TestWhoMayAsk(t *testing.T) {
 }
 
 func TestListeningElsewhereLetsInAddressesButNoNames(t *testing.T) {
-	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != 200 {
+	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by its address: %d", got.StatusCode)
 	}
 	if got := knock(door(true), "GET", "/", known, host("evil.example:4711")); got.StatusCode != http.StatusMisdirectedRequest {

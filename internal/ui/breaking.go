@@ -110,7 +110,7 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 	s.scan.mu.Lock()
 	s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)
 	s.scan.mu.Unlock()
-	err = s.cfg.Source.Break(ctx, r, asked.Dead)
+	err = s.cfg.Source.Break(ctx, r, asked.Reason, asked.Dead)
 	if err != nil && !errors.Is(err, leasehold.ErrUnknownOutcome) {
 		s.scan.mu.Lock()
 		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})

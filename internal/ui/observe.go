@@ -35,8 +35,8 @@ const (
 	EventDeath    EventKind = "death"    // its lease has run out
 	EventBack     EventKind = "back"     // it was dead and renewed after all
 	EventRelease  EventKind = "release"
-	EventFreed    EventKind = "freed" // a dead holder's record was freed, by a break as a rule
-	EventBreak    EventKind = "break" // through this page
+	EventFreed    EventKind = "freed" // a dead holder's record was freed, and nothing says by whom
+	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
 	EventDamage   EventKind = "damage"
 	EventRepair   EventKind = "repair"
@@ -53,6 +53,7 @@ type Event struct {
 	Token  int64
 	Mode   protocol.Mode
 	From   *Holder // of a takeover or hand-over: who had it before
+	By     string  // of a break, if it is known
 	Reason string  // of a break; of damage: the problem
 }
 
@@ -69,7 +70,7 @@ func grantOf(r protocol.Record, by rules) string {
 // observe is what a look at a key shows, and what has happened since the look before.
 // before is nil at the first look. first: the table has not been read whole yet, so
 // that nothing is known to be new. broken says why a grant was broken through this
-// page.
+// page; of other breaks most layouts' records tell.
 func observe(before *Lock, found Found, look Look, by rules, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	now.Found.Holders = nil
@@ -79,7 +80,7 @@ func observe(before *Lock, found Found, look Look, by rules, first bool, broken 
 			old[h.Grant] = h
 		}
 	}
-	c := &change{at: look.Answered, broken: broken}
+	c := &change{at: look.Answered, broken: broken, stored: brokenIn(found)}
 	var began []Holder
 	for _, r := range found.Holders {
 		grant := grantOf(r, by)
@@ -136,6 +137,7 @@ func vanished(before Lock, look Look, broken func(string) (string, bool)) (Lock,
 type change struct {
 	at     time.Time
 	broken func(grant string) (reason string, ok bool)
+	stored *protocol.Broken // the last break that the record tells of
 	events []Event
 }
 
@@ -148,10 +150,25 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 
 func (c *change) byBreak(h Holder) bool {
 	reason, ok := c.broken(h.Grant)
+	if c.stored != nil && c.stored.Token == h.Record.Token && c.stored.Token != 0 {
+		e := c.add(EventBreak, h)
+		e.By, e.Reason = c.stored.By, c.stored.Reason
+		return true
+	}
 	if ok {
 		c.add(EventBreak, h).Reason = reason
 	}
 	return ok
+}
+
+// brokenIn returns the last break that a record tells of, nil if there is none.
+func brokenIn(found Found) *protocol.Broken {
+	for _, r := range found.Holders {
+		if r.Broken != nil {
+			return r.Broken
+		}
+	}
+	return found.Free.Broken
 }
 
 // successions says how grants ended and others began. What ended and what began

@@ -64,6 +64,11 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	}
 	a, a2, b := grant("a", "host/1", "v1", 1), grant("a", "host/1", "v2", 1), grant("b", "host/2", "v3", 2)
 	mine := grant("c", "host/1", "v4", 2)
+	broken := &protocol.Broken{By: "operator", Reason: "stuck", Token: 1}
+	brokenFree := free()
+	brokenFree.Free.Broken = broken
+	afterBreak := b
+	afterBreak.Broken = broken
 	reader := func(id, version string) protocol.Record {
 		r := grant(id, "reader-"+id, version, 5)
 		r.Mode = protocol.ModeRead
@@ -73,17 +78,20 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	waits.Intent = &protocol.Record{Grant: "w", Owner: "writer", Mode: protocol.ModeIntent}
 	bad := Found{Key: protocol.Key{Partition: "k"}, Kind: KindDamaged, Problem: "attribute lease is missing"}
 	for name, looks := range map[string][]sight{
-		"held when first seen":            {{0, held(a), "seen a"}},
-		"renewed":                         {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
-		"released":                        {{0, held(a), "seen a"}, {time.Second, free(), "release a"}},
-		"granted again by another":        {{0, held(a), "seen a"}, {time.Second, free(), "release a"}, {time.Second, held(b), "grant b"}},
-		"changed hands between two looks": {{0, held(a), "seen a"}, {time.Second, held(b), "release a; grant b"}},
-		"handed over":                     {{0, held(a), "seen a"}, {time.Second, held(mine), "handover c from a"}},
-		"died and was taken over":         {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(b), "takeover b from a"}},
-		"taken over before it was seen":   {{0, held(a), "seen a"}, {lease + time.Second, held(b), "takeover b from a"}},
-		"renewed after all":               {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(a2), "back a"}},
-		"a dead holder's record is freed": {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, free(), "freed a"}},
-		"damaged, and mended":             {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
+		"held when first seen":                      {{0, held(a), "seen a"}},
+		"renewed":                                   {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
+		"released":                                  {{0, held(a), "seen a"}, {time.Second, free(), "release a"}},
+		"granted again by another":                  {{0, held(a), "seen a"}, {time.Second, free(), "release a"}, {time.Second, held(b), "grant b"}},
+		"changed hands between two looks":           {{0, held(a), "seen a"}, {time.Second, held(b), "release a; grant b"}},
+		"handed over":                               {{0, held(a), "seen a"}, {time.Second, held(mine), "handover c from a"}},
+		"died and was taken over":                   {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(b), "takeover b from a"}},
+		"taken over before it was seen":             {{0, held(a), "seen a"}, {lease + time.Second, held(b), "takeover b from a"}},
+		"renewed after all":                         {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(a2), "back a"}},
+		"a dead holder's record is freed":           {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, free(), "freed a"}},
+		"broken by somebody else":                   {{0, held(a), "seen a"}, {time.Second, brokenFree, "break a: stuck"}},
+		"broken and granted anew between two looks": {{0, held(a), "seen a"}, {time.Second, held(afterBreak), "break a: stuck; grant b"}},
+		"a break of an earlier grant":               {{0, held(b), "seen b"}, {time.Second, brokenFree, "release b"}},
+		"damaged, and mended":                       {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
 		"a reader comes, another goes": {
 			{0, readWrite(reader("r1", "v1")), "seen r1"},
 			{time.Second, readWrite(reader("r1", "v1"), reader("r2", "v2")), "grant r2"},

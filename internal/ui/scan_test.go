@@ -171,7 +171,7 @@ func (b *bench) post(path string, body, to any) int {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	r := httptest.NewRequest("POST", "http://"+here+path, bytes.NewReader(sent))
+	r := httptest.NewRequest(http.MethodPost, "http://"+here+path, bytes.NewReader(sent))
 	ours(r)
 	w := httptest.NewRecorder()
 	b.server.ServeHTTP(w, r)

@@ -27,7 +27,8 @@ type Source interface {
 	Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error)
 
 	// Break frees the grant in r. With unrenewed, only if it has not been renewed.
-	Break(ctx context.Context, r leasehold.Record, unrenewed bool) error
+	// The reason is stored where the layout has a place for it.
+	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 
 // Page is one page of the table, and the read units that it took.
@@ -114,8 +115,11 @@ func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Reco
 }
 
 // Break implements Source.
-func (t *Table) Break(ctx context.Context, r leasehold.Record, unrenewed bool) error {
+func (t *Table) Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error {
 	var opts []leasehold.BreakOption
+	if reason != "" && t.locks.Capabilities().KeepOnRelease {
+		opts = append(opts, leasehold.WithReason(reason))
+	}
 	if unrenewed {
 		opts = append(opts, leasehold.IfUnrenewed())
 	}

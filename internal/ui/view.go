@@ -75,7 +75,7 @@ func (b *board) row(e *entry, c clock, now time.Time) rowView {
 		v.Owner, v.Granted = l.Free.Owner, wallMS(l.Free.GrantedAt)
 		return v
 	}
-	h := soonest(l.Holders)
+	h := last(l.Holders)
 	r := h.Record
 	v.Owner, v.Token, v.Granted, v.Mode = r.Owner, r.Token, wallMS(r.GrantedAt), r.Mode
 	v.Seen, v.Session, v.Other = c.ms(h.Seen), r.Session, r.Grant == "" && l.Kind == KindLock
@@ -92,12 +92,12 @@ func beatOf(b Beat, c clock) beatView {
 	return beatView{Since: c.ms(b.Since), Until: c.ms(b.Until), Warn: c.ms(b.warnAt()), Lease: b.Lease.Milliseconds(), Renewals: b.Renewals}
 }
 
-// soonest is the holder whose lease ends first among those that live; of dead ones the
-// first.
-func soonest(all []Holder) Holder {
+// last is the holder who keeps the lock for longest: of those that live, the one whose
+// lease ends last; of dead ones the first.
+func last(all []Holder) Holder {
 	best := all[0]
 	for _, h := range all[1:] {
-		if best.Beat.Dead && !h.Beat.Dead || best.Beat.Dead == h.Beat.Dead && h.Beat.Until.Before(best.Beat.Until) {
+		if best.Beat.Dead && !h.Beat.Dead || !best.Beat.Dead && !h.Beat.Dead && h.Beat.Until.After(best.Beat.Until) {
 			best = h
 		}
 	}
@@ -207,6 +207,7 @@ type eventView struct {
 	Mode      protocol.Mode `json:"mode,omitempty"`
 	FromOwner string        `json:"fromOwner,omitempty"`
 	FromToken int64         `json:"fromToken,omitempty"`
+	By        string        `json:"by,omitempty"`
 	Reason    string        `json:"reason,omitempty"`
 }
 
@@ -242,7 +243,7 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 		v.Spans = append(v.Spans, span)
 	}
 	for _, ev := range e.history.Events {
-		view := eventView{At: c.ms(ev.At), Kind: ev.Kind, Owner: ev.Owner, Token: ev.Token, Mode: ev.Mode, Reason: ev.Reason}
+		view := eventView{At: c.ms(ev.At), Kind: ev.Kind, Owner: ev.Owner, Token: ev.Token, Mode: ev.Mode, By: ev.By, Reason: ev.Reason}
 		if ev.From != nil {
 			view.FromOwner, view.FromToken = ev.From.Record.Owner, ev.From.Record.Token
 		}
@@ -263,7 +264,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	b, err := json.Marshal(leasehold.Record{
 		Key: leasehold.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*leasehold.Broken)(r.Broken),
 	})
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"problem": err.Error()})

@@ -1,0 +1,108 @@
+// How values are written for people.
+
+let utc = new URLSearchParams(location.search).get("tz") === "utc";
+const formats = new Map();
+
+/** zone returns or sets whether times are in UTC. */
+export function zone(to) {
+  if (to !== undefined) utc = to;
+  return utc;
+}
+
+function format(options) {
+  const key = JSON.stringify(options) + utc;
+  if (!formats.has(key)) {
+    formats.set(key, new Intl.DateTimeFormat("sv-SE", { ...options, timeZone: utc ? "UTC" : undefined }));
+  }
+  return formats.get(key);
+}
+
+const clockOf = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const dayOf = { year: "numeric", month: "2-digit", day: "2-digit" };
+
+/** time writes a time of day, with the date unless that is today's. */
+export function time(ms, now = Date.now()) {
+  if (!ms) return "";
+  const day = format(dayOf).format(ms);
+  const clock = format(clockOf).format(ms);
+  return day === format(dayOf).format(now) ? clock : `${day} ${clock}`;
+}
+
+/** fullTime writes a time so that it can be found in a log. */
+export function fullTime(ms) {
+  if (!ms) return "";
+  const millis = String(ms % 1000).padStart(3, "0");
+  const name = utc ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return `${format({ ...dayOf, ...clockOf }).format(ms)}.${millis} ${name}`;
+}
+
+/** zoneName names the zone that times are in. */
+export function zoneName() {
+  if (utc) return "UTC";
+  const part = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts().find((p) => p.type === "timeZoneName");
+  return part.value === "UTC" ? "local (UTC)" : part.value;
+}
+
+/** age writes a duration: 12s, 3m12s, 5h3m, 6d5h. */
+export function age(ms) {
+  const s = Math.max(Math.floor(ms / 1000), 0);
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m${s % 60}s`;
+  if (s < 86400) return `${Math.floor(s / 3600)}h${Math.floor(s / 60) % 60}m`;
+  return `${Math.floor(s / 86400)}d${Math.floor(s / 3600) % 24}h`;
+}
+
+/** left writes a short duration with a tenth: 4.2s. */
+export function left(ms) {
+  return ms < 60_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)}s` : age(ms);
+}
+
+/** number writes a count with separators. */
+export const number = (n) => n.toLocaleString("en-GB");
+
+/** shortOwner cuts the random id at the end of an owner to four characters. */
+export function shortOwner(owner) {
+  return /\/[a-z2-7]{26}$/.test(owner) ? owner.slice(0, -22) : owner;
+}
+
+/** shortToken keeps the end of a token, in which neighbours differ. */
+export function shortToken(token) {
+  const s = String(token);
+  return s.length > 7 ? `…${s.slice(-5)}` : s;
+}
+
+/** bytes decodes base64. */
+export function bytes(base64) {
+  return Uint8Array.from(atob(base64 ?? ""), (c) => c.charCodeAt(0));
+}
+
+/** asText decodes UTF-8; null: it is none. */
+export function asText(data) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(data);
+  } catch {
+    return null;
+  }
+}
+
+/** asJSON indents JSON; null: it is none. */
+export function asJSON(data) {
+  const s = asText(data);
+  try {
+    return s === null ? null : JSON.stringify(JSON.parse(s), null, 2);
+  } catch {
+    return null;
+  }
+}
+
+/** asHex writes 16 bytes a line, as hexdump -C does. */
+export function asHex(data) {
+  const lines = [];
+  for (let at = 0; at < data.length; at += 16) {
+    const part = [...data.slice(at, at + 16)];
+    const hex = part.map((b) => b.toString(16).padStart(2, "0")).join(" ");
+    const plain = part.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(8, "0")}  ${hex.padEnd(47)}  ${plain}`);
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,255 @@
+// The list of all locks. Only the rows that can be seen exist.
+
+import { by, h, text } from "./dom.js";
+import { age, fullTime, left, number, shortOwner } from "./format.js";
+import { columns, select, states } from "./select.js";
+import { beat, isPermit, now, on, staleSince, standing, state, tally } from "./state.js";
+import { go, onView, toLock, view } from "./view.js";
+
+const spare = 6; // rows beyond the edges
+const slow = 3000; // rows from which the list is sorted less often
+const grid = by("grid");
+const body = by("rows");
+const spacer = h("div", { class: "spacer", role: "presentation" });
+body.append(spacer);
+
+let chosen = { rows: [], counts: {} };
+let shownRows = new Map(); // row elements by id
+let active = 0; // id of the row that keys act on
+let dirty = true;
+let selectedAt = 0;
+
+/** startList wires the list. */
+export function startList() {
+  for (const c of columns) {
+    by("columns").append(h("div", { role: "columnheader", class: `c-${c.id}`, "data-sort": c.id },
+      h("button", { type: "button", tabindex: "-1", onclick: () => sortBy(c.id) }, c.name)));
+    by("sort").append(h("option", { value: c.id }, c.name));
+  }
+  for (const s of states) {
+    by("states").append(h("button", { type: "button", class: `state ${s}`, "data-state": s, "aria-pressed": "false", onclick: () => toggle(s) },
+      s, " ", h("span", { class: "count" }, "0")));
+  }
+  for (const id of ["q", "prefix", "owner", "kind", "sort"]) {
+    by(id).addEventListener("input", () => go({ [id]: by(id).value === "key" && id === "sort" ? "" : by(id).value }));
+  }
+  const wide = matchMedia("(min-width: 761px)");
+  const open = () => { by("more").open = wide.matches || ["prefix", "owner", "kind", "sort"].some((n) => view()[n]); };
+  wide.addEventListener("change", open);
+  open();
+  by("filters").addEventListener("submit", (e) => e.preventDefault());
+  grid.addEventListener("scroll", () => paint(), { passive: true });
+  grid.addEventListener("keydown", keys);
+  new ResizeObserver(() => paint()).observe(grid);
+  on("list", () => { dirty = true; });
+  on("hello", () => { dirty = true; });
+  onView(follow);
+  follow();
+  requestAnimationFrame(frame);
+}
+
+/** follow shows what the address says. */
+function follow() {
+  const v = view();
+  for (const id of ["q", "prefix", "owner", "kind"]) if (by(id).value !== v[id]) by(id).value = v[id];
+  by("sort").value = v.sort.replace(/^-/, "") || "key";
+  const wanted = v.state.split(",");
+  for (const b of by("states").children) b.setAttribute("aria-pressed", String(wanted.includes(b.dataset.state)));
+  const sort = v.sort || "key";
+  for (const c of by("columns").children) {
+    const is = c.dataset.sort === sort ? "ascending" : `-${c.dataset.sort}` === sort ? "descending" : "none";
+    c.setAttribute("aria-sort", is);
+  }
+  by("list").hidden = Boolean(v.lock);
+  dirty = true;
+  selectedAt = 0;
+}
+
+function sortBy(id) {
+  const sort = view().sort || "key";
+  go({ sort: sort === id ? `-${id}` : id === "key" ? "" : id });
+}
+
+function toggle(s) {
+  const wanted = new Set(view().state.split(",").filter(Boolean));
+  if (!wanted.delete(s)) wanted.add(s);
+  go({ state: [...wanted].join(",") });
+}
+
+/** frame runs once per frame: bars move, and the list is sorted when it is due. */
+function frame() {
+  requestAnimationFrame(frame);
+  if (by("list").hidden || !state.hello) return;
+  const since = performance.now() - selectedAt;
+  if ((dirty && since > (state.rows.size > slow ? 500 : 0)) || since > 1000) choose();
+  moveBars();
+}
+
+/** choose sorts and filters anew. */
+function choose() {
+  dirty = false;
+  selectedAt = performance.now();
+  tally();
+  chosen = select(state.rows.values(), view(), now());
+  for (const b of by("states").children) {
+    text(b.querySelector(".count"), number(chosen.counts[b.dataset.state]));
+  }
+  grid.setAttribute("aria-rowcount", String(chosen.rows.length + 1));
+  const none = by("none");
+  none.hidden = chosen.rows.length > 0;
+  if (!none.hidden) text(none, nothing());
+  paint();
+}
+
+function nothing() {
+  if (!state.status?.whole) return `Reading the table: ${number(state.status?.read ?? 0)} items so far.`;
+  if (state.rows.size > 0) return "No lock fits the search and the filters.";
+  return "There are no locks in this table. They appear here as soon as somebody acquires one.";
+}
+
+const rowHeight = () => parseFloat(getComputedStyle(grid).getPropertyValue("--row"));
+
+/** paint makes the rows that can be seen, and removes the others. */
+function paint() {
+  const height = rowHeight();
+  spacer.style.height = `${chosen.rows.length * height}px`;
+  const first = Math.max(Math.floor(grid.scrollTop / height) - spare, 0);
+  const last = Math.min(Math.ceil((grid.scrollTop + grid.clientHeight) / height) + spare, chosen.rows.length);
+  const at = now();
+  const keep = new Map();
+  for (let i = first; i < last; i++) {
+    const row = chosen.rows[i];
+    const element = shownRows.get(row.i) ?? newRow(row);
+    shownRows.delete(row.i);
+    keep.set(row.i, element);
+    fill(element, row, i, at);
+    element.style.transform = `translateY(${i * height}px)`;
+  }
+  for (const element of shownRows.values()) element.remove();
+  shownRows = keep;
+  const current = keep.has(active) ? `row-${active}` : "";
+  if (current) grid.setAttribute("aria-activedescendant", current);
+  else grid.removeAttribute("aria-activedescendant");
+  moveBars();
+}
+
+function newRow(row) {
+  const cells = Object.fromEntries(columns.map((c) => [c.id, h("div", { role: "gridcell", class: `c-${c.id}` })]));
+  const link = h("a", { tabindex: "-1" });
+  const badge = h("span", { class: "badge" });
+  cells.key.append(link, badge);
+  const fillBar = h("i");
+  const words = h("span", { class: "words" });
+  cells.left.append(h("span", { class: "bar", "aria-hidden": "true" }, fillBar), words);
+  const element = h("div", { role: "row", class: "row", id: `row-${row.i}` }, Object.values(cells));
+  element.parts = { cells, link, badge, fillBar, words };
+  element.addEventListener("click", (e) => {
+    if (!e.target.closest("a")) {
+      active = row.i;
+      link.click();
+    }
+  });
+  body.append(element);
+  return element;
+}
+
+function fill(element, row, index, at) {
+  const { cells, link, badge } = element.parts;
+  element.row = row;
+  const s = standing(row, at);
+  element.setAttribute("aria-rowindex", String(index + 2));
+  element.className = `row ${s || row.kind}${row.i === active ? " active" : ""}`;
+  element.setAttribute("aria-selected", String(row.i === active));
+  link.setAttribute("href", toLock(row));
+  text(link, row.sort ? `${row.key} (${row.sort})` : row.key);
+  const b = badgeOf(row);
+  badge.hidden = !b;
+  text(badge, b);
+  text(cells.state, row.kind === "semaphore" ? `${state.taken.get(row.key) ?? 0} of ${row.permits}` : s);
+  text(cells.owner, ownerOf(row));
+  cells.owner.title = row.owner ?? "";
+  text(cells.token, row.token ? String(row.token) : "");
+  text(cells.age, s === "released" || !(row.granted || row.seen) ? "" : age(at - (row.granted || row.seen)));
+  cells.age.title = row.granted ? `granted ${fullTime(row.granted)}, by the holder's clock` : "";
+  text(cells.layout, layoutOf(row));
+}
+
+/** badgeOf says what a row is, unless it is a plain lock. */
+export function badgeOf(row) {
+  if (row.kind === "semaphore") {
+    return `semaphore: ${state.taken.get(row.key) ?? 0} of ${row.permits} taken`;
+  }
+  if (row.kind === "session") {
+    const n = state.under.get(row.session) ?? 0;
+    return `session of ${n} ${n === 1 ? "lock" : "locks"}`;
+  }
+  if (isPermit(row)) return `permit ${row.permit ?? 0}`;
+  if (row.kind !== "rw") return row.problem ? "damaged" : row.session ? "in a session" : "";
+  const waits = row.intent ? ", a writer waits" : "";
+  if (row.mode === "write") return `writer${waits}`;
+  return row.holders ? `${row.holders} ${row.holders === 1 ? "reader" : "readers"}${waits}` : `read/write${waits}`;
+}
+
+function ownerOf(row) {
+  if (row.problem) return row.problem;
+  const owner = shortOwner(row.owner ?? "");
+  return row.holders > 1 ? `${owner} and ${row.holders - 1} more` : owner;
+}
+
+/** layoutOf says how a record is written, and by whom. */
+export function layoutOf(row) {
+  return row.other ? `${state.hello.layout}, by its own library` : state.hello.layout;
+}
+
+/** moveBars shows how much of each lease is left. */
+function moveBars() {
+  const at = now();
+  const stale = staleSince();
+  for (const element of shownRows.values()) {
+    const { fillBar, words } = element.parts;
+    drawBar(element.row, fillBar, words, at, stale);
+  }
+}
+
+/** drawBar draws what is left of a lease, and says it. */
+export function drawBar(row, fillBar, words, at, stale) {
+  const b = beat(row);
+  const s = standing(row, at);
+  const shown = s === "held" || s === "expiring" || s === "dead";
+  fillBar.parentElement.hidden = !shown || !b.until;
+  if (!shown || !b.until) return text(words, "");
+  if (b.state === "released") return text(words, "its session has ended");
+  const remains = b.until - (stale > 1 ? Math.min(at, stale) : at);
+  fillBar.style.transform = `scaleX(${s === "dead" ? 0 : Math.min(Math.max(remains / b.lease, 0), 1)})`;
+  if (s === "dead") text(words, `ended ${age(-remains)} ago`);
+  else if (stale) text(words, "?");
+  else text(words, remains > 0 ? `${left(remains)} of ${left(b.lease).replace(".0s", "s")}` : "due: looking");
+}
+
+function keys(e) {
+  const at = chosen.rows.findIndex((r) => r.i === active);
+  const page = Math.max(Math.floor(grid.clientHeight / rowHeight()) - 2, 1);
+  const moves = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: chosen.rows.length - 1 };
+  if (e.key === "Enter" && at >= 0 && e.target === grid) {
+    e.preventDefault();
+    shownRows.get(active)?.parts.link.click();
+    return;
+  }
+  if (!(e.key in moves) || e.ctrlKey || e.metaKey || e.altKey || chosen.rows.length === 0) return;
+  e.preventDefault();
+  const to = Math.min(Math.max(moves[e.key], 0), chosen.rows.length - 1);
+  active = chosen.rows[to].i;
+  const height = rowHeight();
+  const head = by("columns").offsetHeight;
+  if (to * height < grid.scrollTop) grid.scrollTop = to * height;
+  else if ((to + 1) * height + head > grid.scrollTop + grid.clientHeight) grid.scrollTop = (to + 1) * height + head - grid.clientHeight;
+  paint();
+}
+
+/** focusList puts the keyboard on the list, on the lock that was shown last. */
+export function focusList(which) {
+  const row = which && [...state.rows.values()].find((r) => r.key === which.key && (r.sort ?? "") === which.sort);
+  if (row) active = row.i;
+  choose();
+  grid.focus({ preventScroll: true });
+}

@@ -1,0 +1,333 @@
+// One lock: its record, who holds it, who waits, and what has happened to it.
+
+import { breakDialog } from "./breaking.js";
+import { by, h, text } from "./dom.js";
+import { age, asHex, asJSON, asText, bytes, fullTime, shortOwner, time } from "./format.js";
+import { badgeOf, drawBar, focusList, layoutOf } from "./list.js";
+import { isPermit, now, on, permitsOf, show, staleSince, standing, state, tally } from "./state.js";
+import { draw, spans, windowOf, words } from "./timeline.js";
+import { go, href, lockOf, onView, toLock, view } from "./view.js";
+
+const place = by("lock");
+let parts = null;
+let which = null;
+let drawnAt = 0;
+let dataAs = "text";
+
+/** startLock wires the view of one lock. */
+export function startLock() {
+  on("lock", update);
+  on("list", () => { if (which && drawnAt === 0) update(); });
+  on("hello", () => which && show(which));
+  onView(follow);
+  follow();
+  new ResizeObserver(() => timeline()).observe(place);
+  requestAnimationFrame(frame);
+}
+
+/** follow shows the lock that the address names. */
+function follow() {
+  const v = view();
+  const next = lockOf(v);
+  const same = which && next && which.key === next.key && which.sort === next.sort;
+  place.hidden = !next;
+  if (same) {
+    update();
+    return;
+  }
+  const before = which;
+  which = next;
+  show(next);
+  if (!next) {
+    document.title = "leasehold";
+    if (before) focusList(before);
+    return;
+  }
+  document.title = `${next.key} · leasehold`;
+  build();
+  parts.heading.focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+/** build makes the frame of the view; update fills it. */
+function build() {
+  parts = {
+    heading: h("h2", { tabindex: "-1", id: "lock-title" }, which.sort ? `${which.key} (${which.sort})` : which.key),
+    badge: h("span", { class: "badge" }),
+    state: h("span", { class: "pill" }),
+    note: h("p", { class: "note", role: "status" }),
+    holders: h("div", { class: "holders" }),
+    waits: h("p", { class: "quiet" }),
+    history: h("section", { "aria-labelledby": "h-timeline" }),
+    contents: h("section", { "aria-labelledby": "h-data" }),
+    group: h("div", {}),
+    ranges: h("div", { class: "ranges", role: "group", "aria-label": "Time drawn" }),
+    drawing: h("div", { class: "drawing" }),
+    hidden: h("p", { class: "quiet" }),
+    grants: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Grants" }),
+    events: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What happened" }),
+    data: h("pre", { id: "data", tabindex: "0", "aria-label": "Data" }),
+    kinds: h("div", { class: "ranges", role: "group", "aria-label": "Show the data as" }),
+    record: h("pre", { tabindex: "0", "aria-label": "Record" }),
+    as: h("input", { type: "checkbox", id: "as", onchange: (e) => go({ as: e.target.checked ? "election" : "" }) }),
+    breaks: h("button", { type: "button", class: "danger", hidden: true, onclick: () => breakDialog(which) }, "Break…"),
+  };
+  for (const s of spans) parts.ranges.append(h("button", { type: "button", "data-span": s.id, onclick: () => go({ span: s.id }) }, s.name));
+  for (const k of ["text", "JSON", "hex"]) {
+    parts.kinds.append(h("button", { type: "button", "data-as": k, onclick: () => { dataAs = k; data(); } }, k));
+  }
+  place.replaceChildren(
+    h("nav", { "aria-label": "Back" }, h("a", { href: href({ lock: "", key2: "", span: "", as: "" }), class: "back" }, "← All locks")),
+    h("div", { class: "title" }, parts.heading, parts.state, parts.badge, parts.breaks),
+    parts.note,
+    h("section", { "aria-labelledby": "h-holds" }, h("h3", { id: "h-holds" }, "Who holds it"), parts.holders, parts.waits, parts.group),
+    fill(parts.history,
+      h("div", { class: "title" }, h("h3", { id: "h-timeline" }, "Timeline"), parts.ranges,
+        h("label", { class: "check" }, parts.as, "read as an election")),
+      parts.drawing, parts.hidden,
+      h("h4", {}, "Grants"), parts.grants, h("h4", {}, "What happened"), parts.events),
+    fill(parts.contents, h("div", { class: "title" }, h("h3", { id: "h-data" }, "Data"), parts.kinds), parts.data),
+    h("section", { "aria-labelledby": "h-record", class: "record" }, h("h3", { id: "h-record" }, "Record"),
+      h("p", { class: "quiet" }, "As leasehold get --json prints it."), parts.record),
+  );
+  update();
+}
+
+function fill(parent, ...children) {
+  parent.replaceChildren(...children);
+  return parent;
+}
+
+function update() {
+  if (!parts || !which) return;
+  tally();
+  const lock = state.lock ?? { key: which.key, sort: which.sort, spans: [], events: [] };
+  const row = lock.row;
+  const s = row ? standing(row, now()) : "";
+  parts.state.className = `pill ${s}`;
+  text(parts.state, s || "no record");
+  const semaphore = row?.kind === "semaphore";
+  parts.history.hidden = semaphore;
+  parts.contents.hidden = semaphore || row?.kind === "session" || row?.kind === "rw";
+  place.querySelector(".record").hidden = semaphore;
+  parts.state.hidden = semaphore;
+  const badge = row ? badgeOf(row) : "";
+  parts.badge.hidden = !badge;
+  text(parts.badge, badge);
+  text(parts.note, note(lock, row));
+  parts.note.hidden = !parts.note.textContent;
+  parts.breaks.hidden = !state.hello?.allowBreak || !lock.holders?.length || row?.kind === "session";
+  parts.as.checked = view().as === "election";
+  parts.as.closest("label").hidden = Boolean(row && row.kind !== "lock");
+  holders(lock, row);
+  text(parts.waits, waits(lock, row));
+  parts.waits.hidden = !parts.waits.textContent;
+  group(row);
+  for (const b of parts.ranges.children) b.setAttribute("aria-pressed", String(b.dataset.span === view().span));
+  tables(lock);
+  data();
+  const records = (lock.holders ?? []).map((x) => x.record);
+  if (lock.free) records.push(lock.free);
+  text(parts.record, records.map((r) => JSON.stringify(r, null, 2)).join("\n") || (row?.problem ?? "There is no record."));
+  timeline();
+}
+
+function note(lock, row) {
+  if (row?.problem) return `This record is damaged: ${row.problem}. Nobody can be granted the key until it is mended or deleted: leasehold get shows it.`;
+  if (!state.lock) return "";
+  if (!row && lock.events.length === 0) return state.status?.whole ? "There is no record of this key, and none has been seen since this server started." : "Not found yet: the table is still being read.";
+  if (!row) return "There is no record of this key any more.";
+  return "";
+}
+
+/** holders shows who has the lock, each with a bar that runs down. */
+function holders(lock, row) {
+  const all = lock.holders ?? [];
+  if (all.length === 0 || row?.kind === "semaphore") {
+    parts.bars = [];
+    const free = row?.state === "released" && row.kind === "session" ? "This session has ended: every lock under it is free." : row?.state === "released" || !row ? "Nobody." : "";
+    parts.holders.replaceChildren(...(free ? [h("p", {}, free)] : []));
+    parts.signature = "";
+    return;
+  }
+  const signature = all.map((x) => `${x.grant} ${x.dead ?? false}`).join() + state.hello.layout + location.search;
+  if (signature !== parts.signature) {
+    parts.signature = signature;
+    parts.bars = all.map((x) => {
+      const fill = h("i");
+      const left = h("span", { class: "words" });
+      const renewed = h("dd");
+      const term = view().as === "election";
+      const card = h("article", { class: `card${x.dead ? " dead" : ""}` },
+        h("p", { class: "who", title: x.record.owner }, h("strong", {}, shortOwner(x.record.owner) || "somebody"),
+          x.mode ? h("span", { class: "badge" }, x.mode === "read" ? "reader" : "writer") : null,
+          x.dead ? h("span", { class: "pill dead" }, "dead") : null),
+        h("div", { class: "lease" }, h("span", { class: "bar", "aria-hidden": "true" }, fill), left),
+        h("dl", {},
+          item(term ? "Term" : "Token", x.record.token ?? "none: another library granted it"),
+          term ? item("Value", asText(bytes(x.record.data)) || "none") : null,
+          item("Held since", x.record.grantedAt ? `${fullTime(Date.parse(x.record.grantedAt))}, by its clock` : `${fullTime(x.seen)}, when it was first seen`),
+          h("div", {}, h("dt", {}, "Last renewal"), renewed),
+          x.session && row?.kind === "lock" ? h("div", {}, h("dt", {}, "Session"), h("dd", {}, sessionLink(x.session))) : null,
+          item("Layout", row ? layoutOf(row) : "")));
+      return { card, fill, left, renewed };
+    });
+    parts.holders.replaceChildren(...parts.bars.map((b) => b.card));
+  }
+  all.forEach((x, i) => {
+    const n = `${x.n ?? 0} seen`;
+    text(parts.bars[i].renewed, x.session && row?.kind === "lock" ? "by its session" : `${time(x.since, now())}, ${n}`);
+    parts.bars[i].holder = x;
+  });
+}
+
+const item = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value)));
+
+function sessionLink(id) {
+  const row = state.sessions.get(id);
+  return row ? h("a", { href: toLock(row) }, id) : `${id} (its row is missing)`;
+}
+
+function waits(lock, row) {
+  if (lock.intent) return `${shortOwner(lock.intent.record.owner)} waits to write: no new reader is let in.`;
+  if (!row || row.kind === "semaphore" || row.kind === "session") return "";
+  return "Who waits for it leaves no trace in the table, except a writer behind readers. Nobody waits in this process, which only looks.";
+}
+
+/** group shows what belongs to a semaphore or a session, or what the lock belongs to. */
+function group(row) {
+  const out = [];
+  if (row?.kind === "semaphore") {
+    const permits = new Map(permitsOf(row.key).map((p) => [p.permit ?? 0, p]));
+    const taken = [...permits.values()].filter((p) => p.state !== "released").length;
+    out.push(h("p", {}, h("strong", {}, `${taken} of ${row.permits} permits are taken.`), row.most > row.permits ? ` There were ${row.most} once.` : "", " Each permit is a lock with a timeline of its own."));
+    const all = Array.from({ length: Math.max(row.permits, ...permits.keys(), 0) }, (_, i) => i);
+    if (permits.has(all.length)) all.push(all.length);
+    out.push(h("ul", { class: "slots" }, all.map((i) => slot(i, permits.get(i)))));
+  } else if (row?.kind === "session") {
+    const locks = [...state.rows.values()].filter((r) => r.kind === "lock" && r.session === row.session && r.state !== "released");
+    out.push(h("h4", {}, `${locks.length} ${locks.length === 1 ? "lock" : "locks"} under this session`));
+    out.push(h("ul", { class: "keys" }, locks.slice(0, 500).map((r) => h("li", {}, h("a", { href: toLock(r) }, r.key)))));
+  } else if (row && isPermit(row)) {
+    out.push(h("p", {}, `This is permit ${row.permit ?? 0} of the semaphore `, h("a", { href: toLock(state.semaphores.get(row.semaphore)) }, row.semaphore), "."));
+  } else if (row?.sort && state.hello?.layout === "dynamo-dlm") {
+    const slots = [...state.rows.values()].filter((r) => r.key === row.key);
+    if (slots.length > 1) {
+      out.push(h("h4", {}, `${slots.length} slots of this key are taken`));
+      out.push(h("ul", { class: "keys" }, slots.map((r) => h("li", {}, h("a", { href: toLock(r) }, `slot ${r.sort}`)))));
+    }
+  }
+  const signature = out.map((e) => e.outerHTML).join();
+  if (signature !== parts.groupSignature) parts.group.replaceChildren(...out);
+  parts.groupSignature = signature;
+}
+
+function slot(i, row) {
+  if (!row || row.state === "released") return h("li", { class: "slot released" }, h("span", {}, `${i}`), " free");
+  const s = standing(row, now());
+  return h("li", { class: `slot ${s}` }, h("a", { href: toLock(row) }, `${i}`), ` ${s}: `, h("span", { title: row.owner }, shortOwner(row.owner ?? "")));
+}
+
+const happened = {
+  seen: (e) => `${who(e)} held it already when this server started.`,
+  grant: (e) => `${who(e)} was granted it.`,
+  handover: (e) => `${who(e)} had it passed on within the same owner, from token ${e.fromToken ?? "none"}.`,
+  takeover: (e) => `${who(e)} took it over from ${shortOwner(e.fromOwner ?? "") || "somebody"}${e.fromToken ? ` (token ${e.fromToken})` : ""}, whose lease had run out.`,
+  death: (e) => `The lease of ${who(e)} ran out: it is dead or stuck, and has lost the lock.`,
+  back: (e) => `${who(e)} renewed after all, though its lease had run out.`,
+  release: (e) => `${who(e)} released it.`,
+  freed: (e) => `The grant of ${who(e)}, which was dead, was ended: somebody broke it, or the holder came back and released.`,
+  break: (e) => `The grant of ${who(e)} was broken${e.by ? ` by ${shortOwner(e.by)}` : " through this page"}${e.reason ? `: ${e.reason}` : "."}`,
+  deletion: (e) => (e.owner ? `The record was deleted: ${who(e)} released it, or somebody deleted it.` : "The record was deleted."),
+  damage: (e) => `The record was damaged: ${e.reason}.`,
+  repair: () => "The record was mended.",
+  intent: (e) => `${shortOwner(e.owner ?? "")} waits to write.`,
+};
+
+const who = (e) => `${shortOwner(e.owner ?? "") || "somebody"}${e.mode === "read" ? " (reader)" : e.mode === "write" ? " (writer)" : ""}${e.token ? ` (token ${e.token})` : ""}`;
+
+/** sentence says an event in words. */
+export const sentence = (e) => happened[e.kind]?.(e) ?? e.kind;
+
+function tables(lock) {
+  const at = now();
+  const election = view().as === "election";
+  const grants = [...lock.spans].reverse();
+  const head = election ? ["Term", "Leader", "Value", "From", "To", "Led for", "Renewals", "Began", "Ended"] : ["Token", "Owner", "From", "To", "Held for", "Renewals", "Began", "Ended"];
+  const rows = grants.map((s) => [
+    s.token ? String(s.token) : "none", cell(shortOwner(s.owner) || "somebody", s.owner), ...(election ? [s.value ?? ""] : []),
+    cell(time(s.from, at), fullTime(s.from)), s.to ? cell(time(s.to, at), fullTime(s.to)) : s.died ? "dead" : "now",
+    age((s.to || at) - s.from), String(s.n), beganOf(s, lock), s.ended ? ended(s.ended) : s.died ? `lease ran out ${time(s.died, at)}` : "",
+  ]);
+  replace(parts.grants, table(head, rows, "No grant has been seen since this server started."));
+  const events = [...lock.events].reverse().map((e) => [cell(time(e.at, at), fullTime(e.at)), e.kind, sentence(e)]);
+  replace(parts.events, table(["Time", "What", "In words"], events, "Nothing has happened since this server started."));
+}
+
+const ended = (kind) => ({ takeover: "taken over", handover: "handed over", release: "released", break: "broken", freed: "freed when dead", deletion: "deleted", damage: "damaged" })[kind] ?? kind;
+
+function beganOf(s, lock) {
+  const before = lock.spans.find((x) => x.grant === s.before);
+  if (s.began === "takeover") return before ? `took over from ${before.token || shortOwner(before.owner)}` : "took over";
+  return { seen: "seen held", grant: "granted", handover: "handed over" }[s.began] ?? s.began;
+}
+
+const cell = (value, title) => h("span", { title }, value);
+
+function table(head, rows, none) {
+  if (rows.length === 0) return h("p", { class: "quiet" }, none);
+  return h("table", {}, h("thead", {}, h("tr", {}, head.map((c) => h("th", { scope: "col" }, c)))),
+    h("tbody", {}, rows.map((r) => h("tr", {}, r.map((c) => h("td", {}, c))))));
+}
+
+/** replace leaves what is there if it says the same, so that a reader keeps its place. */
+function replace(parent, child) {
+  if (parent.firstChild?.textContent !== child.textContent) parent.replaceChildren(child);
+}
+
+function data() {
+  const record = state.lock?.holders?.[0]?.record ?? state.lock?.free;
+  const raw = record?.data;
+  for (const b of parts.kinds.children) b.setAttribute("aria-pressed", String(b.dataset.as === dataAs));
+  parts.kinds.hidden = !raw;
+  if (!raw) return text(parts.data, record ? "none" : "");
+  const b = bytes(raw);
+  const shown = { text: () => asText(b) ?? "This is no text: look at it as hex.", JSON: () => asJSON(b) ?? "This is no JSON.", hex: () => asHex(b) }[dataAs]();
+  text(parts.data, shown);
+}
+
+/** timeline draws anew: time goes on though nothing changes. */
+function timeline() {
+  if (!parts || !which || place.hidden) return;
+  drawnAt = performance.now();
+  const lock = state.lock;
+  if (!lock || lock.spans.length === 0) {
+    parts.drawing.replaceChildren(h("p", { class: "quiet" }, "No grant has been seen since this server started."));
+    parts.hidden.hidden = true;
+    return;
+  }
+  const span = spans.find((s) => s.id === view().span)?.ms ?? 0;
+  const stale = staleSince();
+  const w = windowOf(lock, span, state.hello.started, stale > 1 ? stale : now());
+  parts.drawing.replaceChildren(draw(lock, w, Math.max(parts.drawing.clientWidth, 280)));
+  parts.hidden.hidden = w.hidden === 0;
+  text(parts.hidden, `${w.hidden} more owners are in the table only.`);
+}
+
+function frame() {
+  requestAnimationFrame(frame);
+  if (!which || place.hidden || !parts) return;
+  const at = now();
+  const stale = staleSince();
+  const row = state.lock?.row;
+  for (const b of parts.bars ?? []) {
+    const x = b.holder;
+    const own = row?.kind === "lock" && x.session ? row : { ...x, kind: "holder", state: x.dead ? "dead" : "held" };
+    drawBar(own, b.fill, b.left, at, stale);
+  }
+  if (row) {
+    const s = standing(row, at);
+    if (parts.state.textContent !== s) update();
+  }
+  if (performance.now() - drawnAt > 1000) timeline();
+}

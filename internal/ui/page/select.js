@@ -1,0 +1,55 @@
+// Which rows the list shows, and in which order.
+
+import { beat, isPermit, standing } from "./state.js";
+
+export const states = ["held", "expiring", "dead", "released", "damaged"];
+
+export const columns = [
+  { id: "key", name: "Key" },
+  { id: "state", name: "State" },
+  { id: "owner", name: "Owner" },
+  { id: "token", name: "Token" },
+  { id: "age", name: "Held for" },
+  { id: "left", name: "Lease left" },
+  { id: "layout", name: "Layout" },
+];
+
+/** select returns the rows of a view in their order, and how many there are of each state. */
+export function select(rows, v, at) {
+  const q = v.q.toLowerCase();
+  const owner = v.owner.toLowerCase();
+  const wanted = new Set(v.state.split(",").filter(Boolean));
+  const counts = Object.fromEntries(states.map((s) => [s, 0]));
+  const found = [];
+  for (const r of rows) {
+    if (v.prefix && !r.key.startsWith(v.prefix)) continue;
+    if (owner && !(r.owner ?? "").toLowerCase().includes(owner)) continue;
+    if (v.kind && (isPermit(r) ? "permit" : r.kind) !== v.kind) continue;
+    if (q && !matches(r, q)) continue;
+    const s = standing(r, at);
+    if (s) counts[s]++;
+    if (wanted.size === 0 || wanted.has(s)) found.push(r);
+  }
+  const down = v.sort.startsWith("-");
+  const value = values[down ? v.sort.slice(1) : v.sort] ?? values.key;
+  const sorted = found.map((r) => [value(r, at), r]);
+  sorted.sort(([a, x], [b, y]) => (a < b ? -1 : a > b ? 1 : x.key < y.key ? -1 : x.key > y.key ? 1 : x.i - y.i));
+  if (down) sorted.reverse();
+  return { rows: sorted.map(([, r]) => r), counts };
+}
+
+function matches(r, q) {
+  return r.key.toLowerCase().includes(q) || (r.sort ?? "").toLowerCase().includes(q) ||
+    (r.owner ?? "").toLowerCase().includes(q) || String(r.token ?? "").includes(q);
+}
+
+const never = Number.MAX_SAFE_INTEGER;
+const values = {
+  key: (r) => r.key + "\u0000" + (r.sort ?? ""),
+  state: (r, at) => ["damaged", "dead", "expiring", "held", "released"].indexOf(standing(r, at)),
+  owner: (r) => r.owner ?? "",
+  token: (r) => r.token ?? 0,
+  age: (r) => (r.state === "released" ? never : (r.granted || r.seen || never)),
+  left: (r) => (r.state === "released" ? never : beat(r).until || never),
+  layout: (r) => Number(r.other ?? false),
+};

@@ -11,10 +11,10 @@ FUZZTIME   ?= 30s
 SOAKCHECKS ?= 20000
 SOAKSEEDS  ?= 100000
 
-.PHONY: help test check lint fuzz soak bench engines interop
+.PHONY: help test check lint fuzz soak bench engines interop screenshots
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # go test reports packages in the order given, so the three slow ones come last.
 SLOW = $(CURDIR) $(CURDIR)/internal/simulation $(CURDIR)/internal/cli
@@ -59,3 +59,6 @@ engines: ## Install the real servers into .engines
 
 interop: ## Play the lock libraries of others and ours on one table, and show the results
 	cd interop && go test -count=1 -json -timeout 1h ./sharing | go run ./cmd/sharingtable
+
+screenshots: ## Write pictures of each view of leasehold ui to .engines/screenshots
+	cd interop && go test -count=1 -run '^TestNoViewIsWiderThanTheScreenOrComplains$$' ./ui -screenshots $(CURDIR)/.engines/screenshots

@@ -1,0 +1,82 @@
+//go:build linux
+
+package ui
+
+import (
+	"flag"
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/interop/browser"
+)
+
+// screenshots is where make screenshots wants them.
+var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
+
+// night is a scene with everything that there is to see.
+func night(t *testing.T) *scene {
+	s := newScene(t, "native")
+	s.hold("billing/nightly-report", "--owner", "batch-3", "--data", `{"step":"aggregate","done":41822,"of":90000}`)
+	s.hold("deploy/prod", "--owner", "ci-runner-17", "--data", "release 2026.11.3")
+	s.hold("deploy/staging", "--owner", "ci-runner-4")
+	for _, key := range []string{"import/7", "import/8", "import/12"} {
+		s.hold(key, "--owner", "importer-"+key[7:])
+	}
+	for range 2 {
+		s.hold("gpu", "-p", "3", "--owner", "render-"+string("ab"[0]))
+	}
+	s.run("run", "cache/warm-up", "--owner", "web-1", "--", "true")
+	s.start("elect", "scheduler", "--value", "10.0.0.7:8080", "--owner", "node-a", "--", "sleep", "600")
+	return s
+}
+
+func TestNoViewIsWiderThanTheScreenOrComplains(t *testing.T) {
+	s := night(t)
+	p := s.ui("--allow-break")
+	p.Wait(says("scheduler", "held"))
+	first := s.hold("import/9", append([]string{"--owner", "importer-9"}, short...)...)
+	next := s.wait("import/9", append([]string{"--owner", "importer-spare"}, short...)...)
+	p.to("?lock=import/9")
+	p.Wait(`document.querySelectorAll(".beat").length > 3`)
+	first.kill()
+	next.line()
+	dead := s.hold("queue/mail", append([]string{"--owner", "mailer-2"}, short...)...)
+	dead.kill()
+	p.Wait(`document.querySelector(".arrow.takeover")`)
+	p.to("")
+	p.Wait(says("queue/mail", "dead"))
+	views := []struct{ name, query, ready string }{
+		{"list", "", `document.querySelectorAll(".row").length > 8`},
+		{"lock", "?lock=import/9", `document.querySelector(".arrow.takeover")`},
+		{"semaphore", "?lock=gpu", `document.querySelectorAll(".slot").length === 3`},
+		{"data", "?lock=billing/nightly-report", `document.querySelector("pre").textContent !== ""`},
+		{"break", "?lock=deploy/prod", `document.querySelector(".card")`},
+	}
+	for _, size := range []struct {
+		name          string
+		width, height int64
+	}{{"wide", 1280, 800}, {"narrow", 390, 844}} {
+		p.Size(size.width, size.height)
+		for _, v := range views {
+			p.to(v.query)
+			p.Wait(v.ready)
+			if v.name == "break" {
+				p.Run(`document.querySelector("button.danger").click()`)
+				p.Wait(`document.getElementById("typed")`)
+			}
+			if wide := browser.Eval[int](p.Page, "document.documentElement.scrollWidth"); wide > int(size.width) {
+				t.Errorf("%s, %s: %d pixels wide", v.name, size.name, wide)
+			}
+			for _, dark := range []bool{false, true} {
+				scheme := map[bool]string{false: "light", true: "dark"}[dark]
+				p.Dark(dark)
+				if *screenshots != "" {
+					p.Screenshot(filepath.Join(*screenshots, v.name+"-"+scheme+"-"+size.name+".png"))
+				}
+			}
+		}
+	}
+	if complaints := p.Problems(); len(complaints) > 0 {
+		t.Errorf("the page complains: %q", complaints)
+	}
+}

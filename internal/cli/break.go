@@ -83,8 +83,10 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 				return usagef("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.layout.Name())
 			}
 			if f.dead {
+				var reads *meter
+				s.db, reads = metered(s.db)
 				return answer(s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
-					return a.breakDead(ctx, s, locks, strings.Join(args, ""), f)
+					return a.breakDead(ctx, s, locks, reads, strings.Join(args, ""), f)
 				}))
 			}
 			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
@@ -224,8 +226,11 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 		fmt.Fprintf(a.Stderr, "The holder has not renewed for one lease (%s): it is dead or stuck.\n", shortDuration(o.heartbeat.lease))
 	}
 	yes, err := a.ask(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())))
-	if err == nil && !yes {
+	switch {
+	case err == nil && !yes:
 		err = exit(codeNo, errors.New("nothing was broken"))
+	case err == nil && o.liveness == dead:
+		err = by.stillDead(ctx, o)
 	}
 	return o, err
 }

@@ -17,7 +17,7 @@ const breaksAtOnce = 16
 
 // breakDead breaks the grants of all dead holders of keys that begin with prefix: those
 // that it has listed, and that have not renewed since.
-func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, prefix string, f breakFlags) error {
+func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, prefix string, f breakFlags) error {
 	records, bad, err := listed(ctx, locks, listFlags{prefix: prefix})
 	damaged := len(bad) > 0
 	for _, err := range bad {
@@ -32,11 +32,13 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 	}
 	by.limit = f.checkFor
 	by.reader.listing = scope{prefix: prefix}
+	by.reader.requests, by.reader.units = reads.total()
+	by.reader.units *= 2 // a consistent reading
 	what := fmt.Sprintf("%d holders", len(records))
 	if len(records) == 1 {
 		what = "1 holder"
 	}
-	var found []row
+	var found []observation
 	unclear := 0
 	for _, o := range a.observeWithProgress(ctx, by, records, what) {
 		switch {
@@ -48,7 +50,7 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 		case o.err != nil:
 			return o.err
 		case o.liveness == dead:
-			found = append(found, row{o.record, dead})
+			found = append(found, o)
 		case o.liveness == unknown:
 			unclear++
 		}
@@ -70,7 +72,11 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 		out := a.newListing(s, locks)
 		out.json, out.terminal, out.checked = false, true, true
 		out.colour = a.get("NO_COLOR") == ""
-		if err := out.write(a.Stderr, found, a.Now()); err != nil {
+		rows := make([]row, len(found))
+		for i, o := range found {
+			rows[i] = row{o.record, dead}
+		}
+		if err := out.write(a.Stderr, rows, a.Now()); err != nil {
 			return err
 		}
 		yes, err := a.ask(ctx, fmt.Sprintf("Break the %s of %s%s? [y/N] ",
@@ -87,7 +93,7 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 		code = codeTrouble
 	}
 	for some := range slices.Chunk(found, breaksAtOnce) {
-		for i, err := range breakAll(ctx, locks, some, f) {
+		for i, err := range breakAll(ctx, by, some, f) {
 			if ctx.Err() != nil && err != nil {
 				return context.Cause(ctx)
 			}
@@ -111,12 +117,16 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 
 // breakAll breaks grants at the same time, and returns the errors in their order. None
 // is broken whose holder has renewed since.
-func breakAll(ctx context.Context, locks *leasehold.Client, rows []row, f breakFlags) []error {
-	errs := make([]error, len(rows))
+func breakAll(ctx context.Context, by observer, found []observation, f breakFlags) []error {
+	errs := make([]error, len(found))
 	opts := append(f.options(), leasehold.IfUnrenewed())
 	var wg sync.WaitGroup
-	for i, r := range rows {
-		wg.Go(func() { errs[i] = locks.Break(ctx, r.record, opts...) })
+	for i, o := range found {
+		wg.Go(func() {
+			if errs[i] = by.stillDead(ctx, o); errs[i] == nil {
+				errs[i] = by.locks.Break(ctx, o.record, opts...)
+			}
+		})
 	}
 	wg.Wait()
 	return errs

@@ -344,6 +344,25 @@ func (w *watch) decode(item protocol.Item, before leasehold.Record) (protocol.Re
 	return entries[0], nil
 }
 
+// stillDead returns a *ChangedError if a holder that was found dead has renewed its
+// session since. Its record does not show that.
+func (o observer) stillDead(ctx context.Context, found observation) error {
+	sharing, ok := o.reader.proto.(protocol.Sharing)
+	if !ok || !found.heartbeat.shared || found.heartbeat.dead {
+		return nil
+	}
+	key := sharing.SessionKey(protocol.ClientID(found.record.Owner))
+	items, err := o.reader.byKey(ctx, []protocol.Key{key})
+	if err != nil {
+		return err
+	}
+	now, err := sessionHeartbeat(sharing, items[key])
+	if err == nil && now.version != found.heartbeat.version {
+		err = &leasehold.ChangedError{Now: found.record}
+	}
+	return err
+}
+
 // updated returns the record of a grant as it is now.
 func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
 	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/rwlock"
@@ -144,5 +146,57 @@ func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
 		if err := locks.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+func TestAHolderThatHasRenewedItsSessionSinceIsNotBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		db := localdynamo.New().Client()
+		if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+			t.Fatal(err)
+		}
+		holder, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := holder.Acquire(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		by, err := newObserver(&store{db: db, table: "locks", layout: layout.Native{}}, locks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sharing := by.reader.proto.(protocol.Sharing)
+		key := sharing.SessionKey(protocol.ClientID(lock.Record().Owner))
+		items, err := by.reader.byKey(ctx, []protocol.Key{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		beat, err := sessionHeartbeat(sharing, items[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := observation{record: lock.Record(), liveness: dead, heartbeat: beat}
+		if err := by.stillDead(ctx, found); err != nil {
+			t.Errorf("before it has renewed: %v", err)
+		}
+		time.Sleep(6 * time.Second)
+		if errs := breakAll(ctx, by, []observation{found}, breakFlags{}); !errors.Is(errs[0], leasehold.ErrChanged) || lock.Err() != nil {
+			t.Errorf("after it has renewed: %v, and the holder: %v", errs[0], lock.Err())
+		}
+		if err := holder.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		found.heartbeat.dead = true
+		if errs := breakAll(ctx, by, []observation{found}, breakFlags{}); errs[0] != nil {
+			t.Errorf("after its session has ended: %v", errs[0])
+		}
+		_ = locks.Close(ctx)
 	})
 }

@@ -270,6 +270,16 @@ func TestDoctorSaysThatConnectionsAreNotReused(t *testing.T) {
 	is(t, f.doctor(1), "connections", "warning", " 0 reused", "each renewal pays for a new one")
 }
 
+func TestTheCommandReusesItsConnections(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, healthy)
+	// A few may be new on a busy machine, where the transport gives up on one that is
+	// slow to come back.
+	if c := f.doctor(0)["connections"]; c.Values["new"].(float64) > 5 || c.Values["reused"].(float64) < 100 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestDoctorSaysHowTheServerIsReached(t *testing.T) {
 	t.Parallel()
 	t.Run("by TLS", func(t *testing.T) {

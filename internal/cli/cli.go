@@ -17,6 +17,7 @@
 //	              and requestlog.go shows every request with -v
 //	grantfile.go  writes a grant to a file without overwriting anything of
 //	              value; grantstore.go: the table or store a grant belongs to
+//	runmetrics.go the metrics of run --metrics
 //	supervise.go  runs CMD under the lock; child*.go: its process group;
 //	              watchdog.go: the process that stops CMD when trust ends;
 //	              gate*.go: keeps CMD waiting until the watchdog knows of it
@@ -71,7 +72,8 @@ type app struct {
 	flags globalFlags
 	say   *messages
 
-	completing bool // of an argument: create nothing
+	metrics    *runMetrics // of run --metrics; nil: none
+	completing bool        // of an argument: create nothing
 }
 
 // Main runs the command and returns its exit code.
@@ -85,6 +87,7 @@ func Main(env Env) int {
 	cmd, err := root.ExecuteContextC(context.Background())
 	a.say.clear()
 	code := a.exitCode(cmd, err)
+	a.endMetrics(code, err)
 	a.endEvents(code, err)
 	return code
 }

@@ -51,7 +51,7 @@ func (a *app) openEvents(to string) error {
 	}
 	f, err := open(to)
 	if err != nil {
-		return usagef("--events %s: %v", printable(to), err)
+		return err
 	}
 	s := newEventStream(to, func(err error) {
 		a.say.note("no more events are written to %s: %v; CMD is not affected", printable(to), withoutPath(err))
@@ -96,9 +96,9 @@ func openEventFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666) //nolint:gosec // the user's umask applies, as with a shell's >>
 	switch {
 	case errors.Is(err, syscall.ENXIO) && isFIFO(path):
-		return nil, errors.New("no process has this FIFO open for reading: start its reader first")
+		return nil, usagef("--events %s: no process has this FIFO open for reading: start its reader first", printable(path))
 	case err != nil:
-		return nil, withoutPath(err)
+		return nil, usagef("--events %s: %v", printable(path), withoutPath(err))
 	}
 	return f, nil
 }

@@ -1,11 +1,8 @@
 package cli
 
-import (
-	"errors"
-	"os"
-)
+import "os"
 
 // openInherited fails: a Windows process has no numbered file descriptors.
-func openInherited(string) (*os.File, error) {
-	return nil, errors.New("Windows has no file descriptors: name a file")
+func openInherited(number string) (*os.File, error) {
+	return nil, usagef("--events %s: Windows has no file descriptors: name a file", number)
 }

@@ -53,6 +53,7 @@ type runFlags struct {
 	grace        time.Duration
 	background   string
 	events       string
+	metrics      string
 }
 
 func (a *app) newRun() *cobra.Command {
@@ -103,6 +104,7 @@ though they run, for a CMD that starts a daemon.`,
 	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	fl.StringVar(&f.events, "events", "", eventsUsage)
+	fl.StringVar(&f.metrics, "metrics", "", "write metrics of this run to `FILE`, NAME.prom, for the node exporter's textfile collector")
 	return cmd
 }
 
@@ -133,6 +135,9 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error {
 	keys := f.several.named(args)
+	if err := a.startMetrics(f.metrics, keys, f.sortKey); err != nil {
+		return err
+	}
 	if err := f.several.check(cmd, a, keys); err != nil {
 		return err
 	}
@@ -174,7 +179,10 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error
 		return answer(err)
 	}
 	defer closeLocks(g.locks)
-	return a.supervision(s, g.hold, signals, renewals, j).run()
+	a.metrics.noteGranted(a.Now())
+	err = a.supervision(s, g.hold, signals, renewals, j).run()
+	a.metrics.noteEnded(a.Now())
+	return err
 }
 
 // job is a CMD to run under a lock, and how to stop it.

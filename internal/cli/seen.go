@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,7 +113,7 @@ func (f *seenFile) update(entries []seenEntry) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(f.path, append(b, '\n'))
+	return writeFile(f.path, append(b, '\n'), 0o600)
 }
 
 // read returns the file's content. A missing or damaged file counts as empty.
@@ -125,14 +126,18 @@ func (f *seenFile) read() seenJSON {
 	return content
 }
 
-// writeFile replaces a file as a whole or not at all. It gets mode 0600.
-func writeFile(path string, b []byte) error {
+// writeFile replaces a file as a whole or not at all. It gets that mode.
+func writeFile(path string, b []byte, mode fs.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // fails after the rename, as it should
-	if _, err := tmp.Write(b); err != nil {
+	_, err = tmp.Write(b)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if err != nil {
 		_ = tmp.Close()
 		return err
 	}

@@ -2,6 +2,7 @@
 # bench install themselves and need Linux, Node 20 (npm), Java 17 and Maven.
 
 STATICCHECK   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.engines/*' | sort)))
@@ -11,7 +12,7 @@ FUZZTIME   ?= 30s
 SOAKCHECKS ?= 20000
 SOAKSEEDS  ?= 100000
 
-.PHONY: help test check lint fuzz soak bench engines interop screenshots
+.PHONY: help test check lint fuzz soak bench engines interop screenshots dist tags
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +34,9 @@ check: lint ## Lint and test every module, with the race detector and the real s
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 
-lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module
+lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module, actionlint over the workflows
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these:"; echo "$$unformatted"; exit 1; }
+	go run $(ACTIONLINT) -shellcheck= -pyflakes=
 	@for m in $(MODULES); do echo "== lint $$m"; (cd $$m && \
 		go vet ./... && \
 		go run $(STATICCHECK) ./... && \
@@ -62,3 +64,9 @@ interop: ## Play the lock libraries of others and ours on one table, and show th
 
 screenshots: ## Write pictures of each view of leasehold ui to .engines/screenshots
 	cd interop && go test -count=1 -run '^TestNoViewIsWiderThanTheScreenOrComplains$$' ./ui -screenshots $(CURDIR)/.engines/screenshots
+
+dist: ## Build the archives of a release into dist, twice, and compare the two
+	cd release && go run . dist -o ../dist
+
+tags: ## Ask whether the commit may be tagged: make tags VERSION=v0.1.0
+	cd release && go run . tags $(VERSION)

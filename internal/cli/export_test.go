@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -35,11 +34,7 @@ func (stuck) Close() error { return nil }
 // CheckArgs finds a command line wrong that names a command or flag that is not
 // there. It runs nothing, and does not ask whether the line is complete.
 func CheckArgs(args []string) error {
-	a := &app{Env: Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}}
-	a.say = newMessages(a.Env)
-	root := a.newRoot()
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
+	root := Command()
 	cmd, rest, err := root.Find(args)
 	if err != nil {
 		return err

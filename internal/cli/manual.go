@@ -1,0 +1,17 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is the tree of commands, for those who print its manual or ask which
+// flags there are.
+func Command() *cobra.Command {
+	env := Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
+	root := (&app{Env: env, say: newMessages(env)}).newRoot()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	return root
+}

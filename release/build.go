@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// checkout is a commit with its time, which every file of a release bears.
+type checkout struct {
+	commit string
+	time   time.Time
+}
+
+// clone makes a clone of the repository of module, at the commit that is checked
+// out there.
+func clone(ctx context.Context, module, to string) (checkout, error) {
+	head, err := output(ctx, module, nil, "git", "log", "-1", "--format=%H %ct")
+	if err != nil {
+		return checkout{}, err
+	}
+	hash, seconds, _ := strings.Cut(strings.TrimSpace(head), " ")
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return checkout{}, fmt.Errorf("the time of commit %s: %w", hash, err)
+	}
+	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return checkout{}, err
+	}
+	if _, err := output(ctx, module, nil, "git", "clone", "--quiet", "--shared", "--no-checkout", strings.TrimSpace(repository), to); err != nil {
+		return checkout{}, err
+	}
+	_, err = output(ctx, to, nil, "git", "checkout", "--quiet", "--detach", hash)
+	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, err
+}
+
+// build builds the command. The same commit and Go version give the same bytes,
+// wherever that is done: no path of the machine is in it, and no C.
+func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
+	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
+	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {
+		return file{}, nil, err
+	}
+	content, err := os.ReadFile(to)
+	if err != nil {
+		return file{}, nil, err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(content))
+	if err != nil {
+		return file{}, nil, err
+	}
+	name := "leasehold"
+	if p.os == "windows" {
+		name += ".exe"
+	}
+	return file{name: name, content: content, executable: true}, info, nil
+}
+
+// output runs a program and returns what it prints.
+func output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var errs bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), env...), &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return string(out), nil
+}

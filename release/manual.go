@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/leasehold-go/leasehold/internal/cli"
+)
+
+// manual is a page for each command and topic, and the completions of each shell.
+func manual(at time.Time) ([]file, error) {
+	root := cli.Command()
+	root.DisableAutoGenTag = true // which has today's date
+	var files []file
+	for _, cmd := range documented(root) {
+		var page bytes.Buffer
+		cmd.Long = asMarkdown(cmd.Long)
+		header := &doc.GenManHeader{Section: "1", Date: &at, Source: "leasehold", Manual: "leasehold"}
+		if err := doc.GenMan(cmd, header, &page); err != nil {
+			return nil, err
+		}
+		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+		files = append(files, file{name: path.Join("man", name), content: page.Bytes()})
+	}
+	for name, print := range map[string]func(*bytes.Buffer) error{
+		"leasehold.bash": func(b *bytes.Buffer) error { return root.GenBashCompletionV2(b, true) },
+		"_leasehold":     func(b *bytes.Buffer) error { return root.GenZshCompletion(b) },
+		"leasehold.fish": func(b *bytes.Buffer) error { return root.GenFishCompletion(b, true) },
+		"leasehold.ps1":  func(b *bytes.Buffer) error { return root.GenPowerShellCompletionWithDesc(b) },
+	} {
+		var script bytes.Buffer
+		if err := print(&script); err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: path.Join("completions", name), content: script.Bytes()})
+	}
+	return files, nil
+}
+
+// documented are a command, its topics and what is below them, but for what is
+// hidden.
+func documented(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() && !sub.Hidden {
+			all = append(all, documented(sub)...)
+		}
+	}
+	return all
+}
+
+// asMarkdown is a help text in which lines that are indented stay lines.
+func asMarkdown(text string) string {
+	var out []string
+	table := false
+	for line := range strings.SplitSeq(text, "\n") {
+		indented := strings.HasPrefix(line, "  ")
+		if indented != table {
+			out = append(out, "")
+		}
+		if table = indented; table {
+			line = "    " + line
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}

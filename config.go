@@ -18,9 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is what a Client needs of DynamoDB. *dynamodb.Client has it, and so has
-// any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting). It
-// must be safe for concurrent use. DB never grows.
+// DB is what a Client needs of DynamoDB. *dynamodb.Client implements it, and so
+// does any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting).
+// It must be safe for concurrent use. No method will ever be added to it.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -36,8 +36,8 @@ type DB interface {
 // them.
 const Forever time.Duration = -1
 
-// Config configures a Client. Table is the only field without a default: zero
-// means the default in all others.
+// Config configures a Client. Only Table is required. In every other field, zero
+// means the default.
 type Config struct {
 	// Table is the lock table's name or ARN. Required.
 	Table string
@@ -63,9 +63,9 @@ type Config struct {
 	Margin time.Duration
 
 	// PollMin and PollMax bound the mean pause between two reads of a waiter. The
-	// mean grows with the age of the grant it waits for: a lock that changes hands
-	// often is watched closely, one held for long is watched cheaply. Each pause
-	// is random, up to twice the mean: none is longer than twice PollMax.
+	// mean grows with the age of the grant: a lock that changes hands often is read
+	// often, one that is held for long is read rarely. Each pause is random, up to
+	// twice the mean, so none is longer than twice PollMax.
 	// Defaults 25 ms and 500 ms.
 	PollMin, PollMax time.Duration
 
@@ -74,56 +74,56 @@ type Config struct {
 	// turn. Default 16; negative: never.
 	LocalHandOver int
 
-	// RenewConcurrency is how many renewals may be in flight at once. The lock that
-	// is trusted for the shortest time goes first, and a renewal that hangs does
-	// not keep the place of another for long. At least 16. Default 128.
+	// RenewConcurrency is how many renewals may be in flight at once. The lock with
+	// the least trust left goes first, and a renewal that hangs does not hold up the
+	// others for long. At least 16. Default 128.
 	//
-	// The SDK's HTTP client keeps 10 idle connections: with hundreds of locks,
+	// The SDK's HTTP client keeps 10 idle connections. With hundreds of locks,
 	// raise its MaxIdleConnsPerHost to this number. The log says so, once, when
-	// there are more than ten locks to a connection.
+	// there are more than ten locks for each connection.
 	RenewConcurrency int
 
-	// DeleteOnRelease deletes the record on release. By default it is kept, marked
-	// released, if the layout can: data stays, and tokens go on growing.
+	// DeleteOnRelease deletes the record on release. By default the record is kept
+	// and marked released, if the layout can: then data stays, and tokens go on
+	// growing.
 	DeleteOnRelease bool
 
 	// Retention is how long after its release a record is kept, before DynamoDB's
 	// TTL may delete it. Default 7 days for a record without data or attributes,
-	// Forever for one with; a value set here counts for both.
+	// Forever for one with. A value set here applies to both.
 	Retention time.Duration
 
-	// ReleaseGrace is how long Release, Do and Close may still take when their
-	// context has ended already. Default 2 s.
+	// ReleaseGrace is how long Release, Do and Close may still take after their
+	// context has ended. Default 2 s.
 	ReleaseGrace time.Duration
 
-	// SharedLease renews one record for all locks of this client instead of one
-	// for each: for thousands of locks. Set it on every client of a table or on
-	// none. Native layout only.
+	// SharedLease renews one record for all locks of this client, instead of one
+	// for each lock. It is for thousands of locks. Set it on every client of a table
+	// or on none. Native layout only.
 	//
 	// A lock is trusted while that one record is renewed, and nobody takes it over
-	// before. Its own record has a lease of an hour, for libraries that know no
-	// shared leases, and is renewed every twenty minutes: it may take as long until
-	// a holder learns of a Break. A late request of an Acquire that gave up may
-	// block a key until this client has released it: seconds, or two minutes if
-	// the request was late by minutes. WithLease, WithoutRenewal and Detach cannot
-	// be used with it.
+	// until then. The lock's own record has a lease of an hour, for libraries that
+	// do not know shared leases. It is renewed every twenty minutes, so it may take
+	// that long until a holder learns of a Break. A late request of an Acquire that
+	// gave up may block a key until this client has released it: for seconds, or for
+	// two minutes if the request was late by minutes. WithLease, WithoutRenewal and
+	// Detach cannot be used with it.
 	SharedLease bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
-	// every request with a 5xx or throttling. It gives up that the holder stops
-	// first: if the outage is this process's alone, another may be granted the
-	// lock meanwhile. Commit stays safe.
+	// every request with a 5xx or throttling. The price: if only this process has
+	// the outage, another may be granted the lock while this one still works under
+	// it. Commit stays safe.
 	HoldThroughOutage bool
 
-	// Logger is told of lost locks and of failing renewals (Warn; the latter summed
-	// up, every ten seconds), of renewals that succeed again (Info), and of all
-	// events (Debug). Default slog.Default(). For silence:
-	// slog.New(slog.DiscardHandler).
+	// Logger gets lost locks and failing renewals as Warn (failing renewals summed
+	// up every ten seconds), renewals that succeed again as Info, and all events as
+	// Debug. Default slog.Default(). For silence: slog.New(slog.DiscardHandler).
 	Logger *slog.Logger
 
-	// OnEvent is called for every event, on the goroutine where it happens and
-	// from many at once, with no mutex held and the caller's context. It must not
-	// block: releasing the lock of which it is being told would wait for itself.
+	// OnEvent is called for every event, with the caller's context, on the goroutine
+	// where it happens: from many goroutines at once. It must not block. A Release of
+	// the lock that the event is about would wait for itself.
 	OnEvent func(context.Context, Event)
 }
 
@@ -133,8 +133,8 @@ const (
 	defaultRetention = 7 * 24 * time.Hour
 )
 
-// complete fills in defaults and reports every problem in one error. proto is
-// the layout's, nil if that has problems of its own.
+// complete fills in defaults and reports every problem in one error. proto is nil
+// if there is a problem with the layout itself.
 func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -243,15 +243,15 @@ func checkDB(db DB) error {
 	return nil
 }
 
-// connections is the idle pool of the SDK's HTTP client: what does not fit it is
-// closed after each request, and renewals are slowed down by new connections.
+// connections is the idle pool of the SDK's HTTP client. A connection that does not
+// fit into it is closed after its request, and renewals wait for new ones.
 type connections struct {
-	idle int // math.MaxInt: not known
+	idle int // how many it keeps; math.MaxInt: not known
 	said sync.Once
 }
 
-// locksPerConnection is how many locks one idle connection is enough for: after
-// a pause all of them are renewed at once.
+// locksPerConnection is for how many locks one idle connection is enough. After the
+// process has paused, all of them are renewed at once.
 const locksPerConnection = 10
 
 func idleConnections(db DB) int {
@@ -263,8 +263,8 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// check warns, once, if there are fewer than renewals at a time: of those that
-// Config asks for, or, with locks, once there are that many of these.
+// check warns, once, if there are fewer idle connections than concurrent renewals.
+// locks is how many are held; 0 when the client is made.
 func (c *connections) check(renewals, locks int, log *slog.Logger) {
 	if c.idle >= renewals {
 		return

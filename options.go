@@ -22,7 +22,7 @@ type ReleaseOption interface{ toRelease(*releaseOptions) }
 // GetOption is for Get and Watch.
 type GetOption interface{ toGet(*Key) }
 
-// KeyOption completes a key: it is for acquiring, Get and Watch.
+// KeyOption completes a key. It is for acquiring, Get and Watch.
 type KeyOption interface {
 	AcquireOption
 	GetOption
@@ -34,16 +34,16 @@ type LeaseOption interface {
 	RenewOption
 }
 
-// RecordOption changes what the record carries, in the same write as the grant,
-// the renewal or the release it is given to.
+// RecordOption changes data or attributes of the record, in the same write as the
+// grant, the renewal or the release that it is given to.
 type RecordOption interface {
 	AcquireOption
 	RenewOption
 	ReleaseOption
 }
 
-// ReleasePolicy says what a release leaves of the record. Given to a call that
-// acquires, it holds for Do and Close as well.
+// ReleasePolicy says whether a release keeps the record or deletes it. Given to a
+// call that acquires, it applies to Do and Close as well.
 type ReleasePolicy interface {
 	AcquireOption
 	ReleaseOption
@@ -71,7 +71,7 @@ type request struct {
 	ordered      bool // by AcquireAll: its keys have an order
 }
 
-// asked is what a caller of Acquire has said, and not left to the configuration.
+// asked is what a caller of Acquire has set in the call itself; zero: not set.
 type asked struct {
 	lease  time.Duration
 	policy policy
@@ -89,7 +89,7 @@ type releaseOptions struct {
 	changes changes
 }
 
-// changes are the caller's changes of what the record carries.
+// changes are the caller's changes of the record's data and attributes.
 type changes protocol.Changes
 
 func (c *changes) setAttributes(a map[string]types.AttributeValue) {
@@ -114,7 +114,7 @@ const (
 	deleteRecord
 )
 
-// warning is a call, before expiry, that a caller of Acquire asks for.
+// warning is a function to call before expiry, from WithExpiryWarning.
 type warning struct {
 	left time.Duration
 	fn   func(*Lock)
@@ -124,19 +124,19 @@ type acquireFunc func(*request)
 
 func (f acquireFunc) toAcquire(r *request) { f(r) }
 
-// IfExists acquires the key only if it has a record, held or released. The error
-// is ErrNotFound if there is none.
+// IfExists acquires the key only if it has a record, held or released. If it has
+// none, the error is ErrNotFound.
 func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.ifExists = true }) }
 
 // NoWait returns a *HeldError instead of waiting for the holder. Requests that
 // fail are still retried, for about ten seconds at most.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.noWait = true }) }
 
-// Reentrant shares the grant if ctx belongs to a lock of the same key, where
+// Reentrant shares the grant if ctx belongs to a lock of the same key. Without it
 // the error would be ErrDeadlock. The Lock returned is another handle on that
 // grant, which is released with its last handle. Each handle has its own expiry
-// warnings. Nothing is sent: another lease, release policy, data or attributes
-// than the grant has are refused.
+// warnings. Nothing is sent, so asking for another lease, release policy, data or
+// attributes than those of the grant is an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData stores data if the record has none.
@@ -144,17 +144,18 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn once each time less than left remains until trust
-// ends (Lock.TrustedUntil), as it does when renewals fail. A renewal that
-// succeeds makes it ready for the next time. A lock that is lost before fn was
-// called, by Break for one, calls it too; one that is released does not. fn runs
-// on a goroutine of its own; left is 0 or more. More than one may be given.
+// WithExpiryWarning calls fn when less than left remains until trust ends
+// (Lock.TrustedUntil), as when renewals fail. It calls fn once, and is ready again
+// after a renewal that succeeds. If the lock is lost before fn was called, as by
+// Break, fn is called too; if it is released, fn is not called. fn runs on a
+// goroutine of its own. left is 0 or more. More than one warning may be given.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
 
-// WithoutRenewal renews nothing in the background, for a process that is frozen
-// between calls: call Renew yourself, before Lock.TrustedUntil.
+// WithoutRenewal renews nothing in the background. It is for a process that is
+// frozen between calls, as in AWS Lambda: call Renew yourself, before
+// Lock.TrustedUntil.
 func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.manual = true }) }
 
 type sortKey string
@@ -174,8 +175,8 @@ func (d leaseOption) toAcquire(r *request) {
 func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it.
-// At least 1 s. A Renew with a shorter one bounds the trust in the lock by it from
-// the moment it is sent, even if it is refused, until another Renew succeeds.
+// At least 1 s. A Renew with a shorter lease shortens the trust in the lock as soon
+// as it is sent, even if it is refused, until another Renew succeeds.
 func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
 type recordOption func(*changes)
@@ -184,15 +185,15 @@ func (f recordOption) toAcquire(r *request)        { f(&r.changes) }
 func (f recordOption) toRenew(r *renewal)          { f(&r.changes) }
 func (f recordOption) toRelease(r *releaseOptions) { f(&r.changes) }
 
-// WithAttributes sets top-level attributes of the record. A nil value removes
-// one; those not named stay, whoever wrote them. A name that the layout uses
-// itself is an error before anything is sent.
+// WithAttributes sets top-level attributes of the record. A nil value removes the
+// attribute. Those not named stay, whoever wrote them. A name that the layout
+// itself uses is an error, before anything is sent.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *changes) { c.setAttributes(a) })
 }
 
-// WithData replaces the record's data; nil removes it. Without it the data stays,
-// whoever wrote it.
+// WithData replaces the record's data; nil removes it. Without this option the data
+// stays, whoever wrote it.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *changes) {
 		c.SetData, c.Data = true, nil
@@ -231,12 +232,12 @@ func (f listFunc) toList(l *listing) { f(l) }
 // listing, to go on from there.
 func ListAfter(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
 
-// ListPartition lists the records of one partition key. It is a query, which
-// reads those records alone; it does not go with ListPrefix.
+// ListPartition lists the records of one partition key. It is a query, which reads
+// only those records. It cannot be combined with ListPrefix.
 func ListPartition(key string) ListOption { return listFunc(func(l *listing) { l.partition = &key }) }
 
-// ListPrefix lists the keys that begin with p. It is a scan: it reads, and costs,
-// the whole table.
+// ListPrefix lists the keys that begin with p. It is a scan: it reads the whole
+// table, and costs as much.
 func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.prefix = p }) }
 
 // BreakOption is for Break.
@@ -257,6 +258,7 @@ func (f breakFunc) toBreak(b *breaking) { f(b) }
 // record.
 func WithReason(text string) BreakOption { return breakFunc(func(b *breaking) { b.reason = text }) }
 
-// IfUnrenewed breaks only if the holder has not renewed since the record was
-// read, for a holder that was found dead. If it has, a *ChangedError.
+// IfUnrenewed breaks only if the holder has not renewed since the record was read.
+// It is for a holder that was found dead. If it has renewed, the error is a
+// *ChangedError.
 func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking) { b.unrenewed = true }) }

@@ -12,16 +12,16 @@ import (
 )
 
 // Commit runs writes in one transaction that lands only while this grant
-// stands. At most 99 writes, 98 under Config.SharedLease; none at all asks
-// whether the grant stands.
+// stands. It takes at most 99 writes, 98 under Config.SharedLease. Without writes it
+// only checks whether the grant stands.
 //
-// Nil means that the writes have landed, once. ErrLost: the grant had ended;
-// the lock's context ends as well. *CommitError: one of the writes failed, by
-// its own condition for one; the lock is still held. Of both, nothing was
-// written, nor will be. ErrUnknownOutcome: no reply came in time, or none that
-// settles it; the writes may have landed, or may yet while the grant stands:
-// read what they were to change. Anything else is a request that was refused
-// or never sent, and has written nothing.
+// Nil means that the writes have landed, once. ErrLost means that the grant had
+// ended; the lock's context ends as well. *CommitError means that one of the writes
+// failed, for example by its own condition; the lock is still held. In these two
+// cases nothing was written, nor will be. ErrUnknownOutcome means that no reply came
+// in time, or none that settles it: the writes may have landed, or may yet while the
+// grant stands. Read what they were to change. With any other error the request was
+// refused or never sent, and has written nothing.
 //
 // Conflicts and throttling are retried under one idempotency token while the
 // lock is trusted, lost replies until ctx ends, for at most five minutes. When
@@ -90,7 +90,7 @@ func (g *Group) commit(t *transaction) error {
 // that follows. The context ends before anything is sent. A ctx that has ended
 // shortens the release to Config.ReleaseGrace; it does not skip it.
 //
-// Of a grant that other handles share (Reentrant) it releases this handle.
+// If other handles share the grant (Reentrant), it releases only this handle.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -116,8 +116,8 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	return withReleases(err, g.release(ctx, rs))
 }
 
-// withReleases joins the error of a commit and those of the releases after it,
-// which may tell of the same loss.
+// withReleases joins the error of a commit and those of the releases after it. They
+// may report the same loss: it is said once.
 func withReleases(err error, released []error) error {
 	if errors.Is(err, ErrLost) {
 		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
@@ -204,7 +204,7 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 	return err
 }
 
-// notSent is the error of a commit that has sent nothing.
+// notSent is the error of a commit that did not send anything.
 func notSent(h *holding, cause error) error {
 	return h.c.errorf("commit", h.key, "nothing was sent: %w", cause)
 }

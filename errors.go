@@ -33,23 +33,24 @@ var (
 	ErrPermits        = errors.New("leasehold: number of permits differs")   // matches *PermitsError
 )
 
-// HeldError says who holds the key. It matches ErrHeld, and what ended the wait.
+// HeldError says who holds the key. It matches ErrHeld, and also the error that
+// ended the wait.
 type HeldError struct {
 	Table       string
 	Key         Key
 	Holder      Record      // as last seen
 	Observation Observation // for the next try, in another process: see Client.ImportObservations
 
-	// Err is what ended the wait: context.Cause of its context. Without a wait,
-	// as in TryAcquire, it is nil. Of several keys, it has the *RecordError of a
-	// key that could not be read as well.
+	// Err is what ended the wait: context.Cause of its context. It is nil without a
+	// wait, as in TryAcquire. When several keys were wanted, it also has the
+	// *RecordError of a key that could not be read.
 	Err error
 
-	others int // readers beside Holder that leave no room for another; 0: not known, or there is room
+	others int // readers beside Holder, if they leave no room for another; else 0
 }
 
-// heldError says that holder has the key, and what ended the wait, if there was
-// one.
+// heldError says that holder has the key. ended is what ended the wait; nil: there
+// was none.
 func (c *Client) heldError(key Key, holder Record, ended error) *HeldError {
 	return &HeldError{Table: c.cfg.Table, Key: key, Holder: holder.clone(), Observation: c.observationOf(holder), Err: ended}
 }
@@ -73,7 +74,7 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// inTable names the table of an error that has one.
+// inTable names the table in the text of an error, if it is known.
 func inTable(table string) string {
 	if table == "" {
 		return ""
@@ -81,11 +82,11 @@ func inTable(table string) string {
 	return " in table " + table
 }
 
-// oneLine is an error's text on one line: errors.Join makes one of each error.
+// oneLine is an error's text on one line: errors.Join puts each error on its own.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// holderName is a record's owner for people; some layouts name none, and a
-// peer's may look like one of ours.
+// holderName is a record's owner, for people. Some layouts name none. The name that
+// a peer wrote is shown whole, even if it looks like one of ours.
 func holderName(r Record) string {
 	if r.Grant != "" {
 		return cmp.Or(protocol.ShortOwner(r.Owner), "somebody")
@@ -191,8 +192,8 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError says that the record is not what Break was given any more. Nothing
-// was freed, unless the error is ErrUnknownOutcome as well. It matches ErrChanged.
+// ChangedError says that the record has changed since it was read for Break. Nothing
+// was freed, unless the error is also ErrUnknownOutcome. It matches ErrChanged.
 type ChangedError struct {
 	Table string
 	Now   Record // what Break found
@@ -209,16 +210,16 @@ func (e *ChangedError) Error() string {
 // Is reports whether target is ErrChanged.
 func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
 
-// RecordError says that the item of a key does not read as a lock of the layout.
+// RecordError says that the item of a key cannot be read as a lock of the layout.
 // Such a key is never granted. It matches ErrBadRecord.
 type RecordError struct {
 	Table     string
 	Key       Key
-	Attribute string                          // which does not read
+	Attribute string                          // which cannot be read
 	Problem   string                          // why, for people
 	Item      map[string]types.AttributeValue // as stored
 
-	is     string // what else it is, where it is nothing damaged, and what to do
+	is     string // what else it is, if it is not damaged, and what to do
 	advice string // what to do; "" if it is damaged
 }
 
@@ -271,8 +272,8 @@ func (cfg *Config) unsupported(feature string) error {
 // Is reports whether target is errors.ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// OpError says that a request to DynamoDB failed, and in which operation. A call
-// that acquires says "acquire", whichever it is.
+// OpError says that a request to DynamoDB failed, and in which operation. For every
+// call that acquires, that is "acquire".
 type OpError struct {
 	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "holders", "resize"
 	Table string
@@ -342,14 +343,14 @@ func opError(op, table string, key Key, err error) error {
 	return &OpError{Op: op, Table: table, Key: key, Err: err}
 }
 
-// notRunError marks an error of Do that came before the function.
+// notRunError marks an error of Do from before the function was called.
 type notRunError struct{ err error }
 
 func (e *notRunError) Error() string        { return e.err.Error() }
 func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
 func (e *notRunError) Unwrap() error        { return e.err }
 
-// recordError says of an item why it is not what it was read as.
+// recordError is the error for an item that could not be read as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}
 	if c.isPermits(item) {
@@ -361,8 +362,8 @@ func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	return bad
 }
 
-// otherKind says what an item is that was read as a record of another kind, and
-// what to do; "" if it is damaged, or another layout's.
+// otherKind says what an item is, and what to do, if it is a record of another kind
+// than the caller expected; "" if it is damaged, or of another layout.
 func (c *Client) otherKind(item protocol.Item) string {
 	if rw, ok := c.proto.(protocol.ReadWriting); ok && protocol.IsReadWrite(item) {
 		if entries, err := rw.Entries(item); err == nil {

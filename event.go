@@ -7,29 +7,29 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventWaiting    EventKind = "waiting"     // a call waits for Holder: when it is first seen, and when another holds
+	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees
 	EventGranted    EventKind = "granted"     // Took: from the call to the grant
 	EventRenewed    EventKind = "renewed"     // Took: the request
 	EventRenewError EventKind = "renew_error" // a renewal failed, and is retried; Remaining: until trust ends
 	EventLost       EventKind = "lost"        // Err: the *LostError
 	EventReleased   EventKind = "released"    // Took: the request; Held: since the grant
-	EventCommitted  EventKind = "committed"   // or not: Err says why; Took: from the first request to the last answer
+	EventCommitted  EventKind = "committed"   // a commit has ended; Err: why it failed; Took: from the first request to the last answer
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // the requests of a wait fail, and are retried; the first time, then once a minute
-	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant; Took: since the call; not of a try that met a holder
+	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, but not a try that met a holder; Took: since the call
 )
 
 // Event is one thing that has happened. Fields that do not apply are zero.
 //
-// Held can be summed up: the time of a grant is in one event, that of its loss or
-// else of its first release. So can Requests, without those of EventThrottled:
-// these are in the event that ends the call as well.
+// Held can be summed up: the time of each grant is in one event, that of its loss
+// or else of its first release. To sum up Requests, leave out those of
+// EventThrottled: the event that ends the call counts them too.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock
 	Key       Key           // of a commit of several locks, the first
 	Token     int64         // of the grant; 0 before there is one
-	Took      time.Duration // what for, its kind says
+	Took      time.Duration // from when to when: see the kinds
 	Held      time.Duration // how long the grant lasted
 	Remaining time.Duration // how long the lock is still trusted
 	Requests  int           // sent to DynamoDB

@@ -11,29 +11,31 @@ import (
 )
 
 // Guard returns the ConditionCheck that fails once the lock's record does not
-// show this grant any more (grant, owner, token, not released), for a
-// transaction you build. It survives renewals; it is for this grant only. Under
-// Config.SharedLease that is not all that the grant rests on: use Guards.
+// show this grant any more (grant, owner, token, not released). It is for a
+// transaction that you build, stays valid across renewals, and is for this grant
+// only. Under Config.SharedLease the grant depends on more than that: use Guards.
 //
 // Give such a transaction a ClientRequestToken, or leave that to the SDK, and
 // tell the lock how it ended with GuardError.
 func (l *Lock) Guard() types.TransactWriteItem { return l.h.guard() }
 
-// Guards returns all that this grant rests on: Guard and, under
-// Config.SharedLease, the check that the shared lease stands. One of the two
-// holds on for as long as nobody else has been granted the lock; it is both that
-// fail as soon as the grant has ended. Of several locks of one client use
-// Group.Guards, or leave out the second: a transaction takes an item once.
+// Guards returns the checks of all that this grant depends on: Guard and, under
+// Config.SharedLease, the check that the shared lease stands. Use both: only
+// together do they fail as soon as the grant has ended. One alone may pass until
+// somebody else is granted the lock. For several locks of one client use
+// Group.Guards, or leave out the second check of all but one: a transaction may
+// contain an item only once.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
-// Guards returns all that the grants rest on: a guard for each lock, in the order
-// of Locks, and under Config.SharedLease one last check that the shared lease
-// stands, which Lock.GuardError of any of the locks knows. They fail once a
-// grant has ended, for a transaction you build. They survive renewals.
+// Guards returns the checks of all that the grants depend on, for a transaction that
+// you build: a guard for each lock, in the order of Locks, and under
+// Config.SharedLease a last check that the shared lease stands, which
+// Lock.GuardError of any of the locks accepts. They fail once a grant has ended, and
+// stay valid across renewals.
 func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.holds())) }
 
-// rowsOf returns what the grants of holds rest on: their own records in order,
-// and the rows of the sessions that they are under, each once.
+// rowsOf returns what the grants of holds depend on: their own records in order,
+// and the rows of their sessions, each once.
 func rowsOf(holds []*holding) []*ownRow {
 	rows := make([]*ownRow, 0, len(holds)+1)
 	for _, h := range holds {
@@ -64,10 +66,11 @@ func guardsOf(rows []*ownRow) []types.TransactWriteItem {
 	return guards
 }
 
-// GuardError tells the lock how a transaction of yours ended whose item i was
-// its Guard, or one of its Guards: call it for each of those. If item i is what
-// failed it returns a *LostError wrapping err and the lock's context ends, or
-// those of all locks if it was their shared lease; else it returns err.
+// GuardError tells the lock how a transaction of yours ended. Item i of the
+// transaction was the lock's Guard, or one of its Guards: call it for each of them.
+// If item i is what failed, the lock's context ends, or those of all locks if it was
+// their shared lease, and the error is a *LostError that wraps err. Otherwise it
+// returns err.
 func (l *Lock) GuardError(err error, i int) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || i < 0 || i >= len(cancelled.CancellationReasons) {
@@ -89,17 +92,16 @@ func (l *Lock) GuardError(err error, i int) error {
 	return loseBy([]failedGuard{failed}, []*holding{h}, err, (*holding).endedOtherwise)[0]
 }
 
-// failedGuard is a guard that did not hold. It fails for ever: no grant comes
+// failedGuard is a guard that has failed. It can never pass again: no grant comes
 // back.
 type failedGuard struct {
 	row  *ownRow       // whose it is: a lock's, or a session's
-	item protocol.Item // of which it did not hold; nil: there is none
+	item protocol.Item // as it was then; nil: there was none
 }
 
-// loseBy ends every lock that rests on a guard that failed, and returns how each
-// of holds was lost, nil for one that stands. The error of a loss is err, after
-// what otherwise says had ended the lock before. All have ended before one is told
-// of.
+// loseBy ends every lock that depends on a guard that failed, and returns how each of
+// holds was lost; nil: it was not. The error of a loss is err, joined with what
+// otherwise says had ended the lock before. All have ended before one is reported.
 func loseBy(failed []failedGuard, holds []*holding, err error, otherwise func(*holding) error) []*LostError {
 	losses := make([]*LostError, len(holds))
 	var told []loss

@@ -32,7 +32,7 @@ type holding struct {
 	heldReported bool          // an event of a release has said how long it was held
 }
 
-// newHolding begins to hold what attempt a was granted, as item shows it, and
+// newHolding begins to hold what attempt a was granted, as record r shows it, and
 // makes the first handle.
 func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
 	c.unsettled.Settle(want.key, r.Version)
@@ -109,8 +109,8 @@ type loss struct {
 
 func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.age()} }
 
-// tellOf says which locks were lost, all of which have ended: whoever waits for
-// one, or wants a warning, before the log and the listeners, which may be slow.
+// tellOf reports locks that were lost; all of them have ended. Those who wait for one,
+// or want a warning, come first: the log and the listeners may be slow.
 func tellOf(losses []loss) {
 	for _, l := range losses {
 		l.h.c.lines.Pass(l.h.key, l.h)
@@ -124,5 +124,6 @@ func tellOf(losses []loss) {
 	}
 }
 
-// age is the time since the grant, by the clock that stands still in suspend.
+// age is the time since the grant, by the clock that stops while the machine is
+// suspended.
 func (h *holding) age() time.Duration { return h.c.now().Mono - h.granted.Mono }

@@ -9,7 +9,7 @@ import (
 )
 
 // Lock is one grant of one key. Its methods are safe for concurrent use, and
-// none of them can touch a later grant of the key. The zero Lock is of no use.
+// none of them can change a later grant of the key. The zero Lock is of no use.
 type Lock struct {
 	h      *holding
 	ctx    *lockContext
@@ -32,9 +32,9 @@ func (l *Lock) Token() int64 { return l.h.token }
 // ErrClosed. It has the values of Acquire's context, but neither its end nor a
 // deadline.
 //
-// Its Err and Done look at the clock: after a pause they are right at once. A
-// context derived from it by package context ends only when a timer of the
-// runtime has fired; Bind returns one that looks at the clock too.
+// Its Err and Done look at the clock, so they are right immediately after a pause
+// of the process. A context that package context derives from it ends only when a
+// timer of the runtime has fired. Bind returns one that looks at the clock too.
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Err returns nil while the lock is trusted, and then context.Cause(l.Context()).
@@ -54,8 +54,8 @@ func (l *Lock) Record() Record { return l.h.currentRecord().clone() }
 // if there is none. Nothing is sent.
 func (l *Lock) Data() []byte { return slices.Clone(l.h.currentRecord().Data) }
 
-// TookOver returns the last record of the dead holder that this grant took over,
-// if it did: its work may be half done.
+// TookOver returns the last record of the dead holder, if this grant took the key
+// over from one: its work may be half done.
 func (l *Lock) TookOver() (Record, bool) {
 	if l.h.took == nil {
 		return Record{}, false

@@ -16,10 +16,10 @@ import (
 )
 
 // Get returns the record of one key, by a consistent read. The error is
-// ErrNotFound if there is none, a *RecordError if it is no lock of this layout.
-// Of a read/write lock the record is that of the writer, or of the reader who has
-// held it longest; List has them all. Requests that fail are retried, for about
-// ten seconds at most.
+// ErrNotFound if there is none, and a *RecordError if it is not a lock of this
+// layout. For a read/write lock it returns the record of the writer, or of the
+// reader that has held it longest; List yields all of them. Requests that fail are
+// retried, for about ten seconds at most.
 func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
 	k := Key{Partition: key}
 	for _, o := range opts {
@@ -45,7 +45,7 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 	return all[0], err
 }
 
-// retryRead repeats a read that was throttled or not answered, for as long as
+// retryRead repeats a read that was throttled or had no answer, for as long as
 // TryAcquire would.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
 	began := c.now()
@@ -70,9 +70,9 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 }
 
 // List yields the records of the table, held and released. It reads them page by
-// page, eventually consistent: a record may be seconds old. A *RecordError is of
-// one item, and the listing goes on; any other error ends it. A page that cannot
-// be read is tried again, for about ten seconds at most.
+// page. The reads are eventually consistent: a record may be seconds old. A
+// *RecordError is about one item, and the listing goes on. Any other error ends the
+// listing. A page that cannot be read is tried again, for about ten seconds at most.
 func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record, error] {
 	var l listing
 	for _, o := range opts {
@@ -107,7 +107,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			for _, item := range items {
 				key := Key(c.proto.Schema().KeyOf(item))
 				if c.isSession(key) || c.isPermits(item) {
-					continue // no lock, and nothing is wrong with it
+					continue // not a lock, and not damaged either
 				}
 				all, err := c.decodeAll(key, item)
 				for _, r := range all {

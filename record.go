@@ -19,10 +19,10 @@ import (
 // Key names a lock by its partition key and, in a table that has one, its sort
 // key; otherwise Sort is empty.
 //
-// A call for one key takes its partition key as a string, which is nearly always
-// all of it, and WithSortKey. A call for several takes Keys of strings, or a
-// []Key of pairs. Break takes the Record that was looked at: it frees what its
-// caller knows, not whatever holds the key by the time.
+// A call for one key takes the partition key as a string, which is usually the
+// whole key, and WithSortKey. A call for several keys takes Keys of strings, or a
+// []Key with sort keys. Break takes the Record that its caller has read: it frees
+// that grant, not whatever holds the key by then.
 type Key struct{ Partition, Sort string }
 
 // Keys returns keys without a sort key, for AcquireAll and AcquireAny.
@@ -34,9 +34,9 @@ func Keys(partitions ...string) []Key {
 	return keys
 }
 
-// String returns the partition key, and after it the sort key in parentheses if
-// there is one. A key that would be misread in a line of text is quoted: an empty
-// one, or one with a space. It is for people: never compare or parse it.
+// String returns the partition key, followed by the sort key in parentheses if
+// there is one. A key that could be misread in a line of text is quoted, as an
+// empty one or one with a space. It is for people: do not compare or parse it.
 func (k Key) String() string {
 	if k.Sort == "" {
 		return quoted(k.Partition)
@@ -127,8 +127,8 @@ func printable(s string) string {
 	return s
 }
 
-// clone returns a copy that shares nothing with r: what a caller does to its data
-// and attributes, it does to its own.
+// clone returns a copy that shares nothing with r: its caller may change the data and
+// attributes.
 func (r Record) clone() Record {
 	r.Data, r.Attributes, r.Broken = bytes.Clone(r.Data), cloneAttributes(r.Attributes), r.Broken.clone()
 	return r

@@ -22,7 +22,7 @@ type transaction struct {
 	stop   context.CancelFunc
 	holds  []*holding           // in the order of keys
 	rows   []*ownRow            // whose guards they are: of holds, and of their sessions
-	ended  func(*holding) error // why nothing is begun under a lock any more; nil: it may be
+	ended  func(*holding) error // why no request may be begun under a lock; nil: one may
 	losses []*LostError         // of holds: how the commit found them to be lost
 }
 
@@ -39,15 +39,15 @@ func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.
 	return t
 }
 
-// run sends the transaction until what became of it is known, or cannot be. It
-// is called once.
+// run sends the transaction until its outcome is known, or cannot be. It is called
+// once.
 func (t *transaction) run() (fence.Result, error) {
 	defer t.stop()
 	r := t.Run(t.ctx)
 	return r, t.errorOf(r)
 }
 
-// report tells of the commit.
+// report emits the event of the commit.
 func (t *transaction) report(r fence.Result, err error) {
 	t.c.emit(context.WithoutCancel(t.ctx), Event{
 		Kind: EventCommitted, Key: t.holds[0].key, Token: t.holds[0].token,
@@ -55,7 +55,7 @@ func (t *transaction) report(r fence.Result, err error) {
 	})
 }
 
-// errorOf is what the caller is told of a result.
+// errorOf is the caller's error for a result.
 func (t *transaction) errorOf(r fence.Result) error {
 	table, key := t.c.cfg.Table, t.holds[0].key
 	switch r.Step {
@@ -101,7 +101,7 @@ func (t *transaction) lost(r fence.Result) error {
 	return t.losses[slices.IndexFunc(t.losses, func(lost *LostError) bool { return lost != nil })]
 }
 
-// Trusted reports whether something may be begun under all the locks.
+// Trusted reports whether a request may be begun under all the locks.
 func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *holding) bool { return t.ended(h) != nil })
 }
@@ -121,13 +121,13 @@ func (t *transaction) Turn(ctx context.Context) (leave func()) {
 	}
 }
 
-// Throttled tells of a request that was throttled, or in conflict.
+// Throttled emits the event of a request that was throttled, or in conflict.
 func (t *transaction) Throttled(err error) {
 	t.c.emit(context.WithoutCancel(t.ctx), Event{Kind: EventThrottled, Key: t.holds[0].key, Token: t.holds[0].token, Requests: 1, Err: err})
 }
 
-// outlived says how a lock that was given up here would be lost by now, nil while
-// it would still be trusted.
+// outlived says how a lock that this client has given up would be lost by now; nil
+// while it would still be trusted.
 func (h *holding) outlived() error {
 	if h.lease.Lasts() {
 		return nil

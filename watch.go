@@ -10,30 +10,30 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Sighting is what one look at a record has shown.
+// Sighting is what one read of a record has shown.
 type Sighting struct {
 	Holder   *Record // as stored; nil: the key is free
 	Dead     bool    // Holder is dead, and its key can be taken over
-	NewGrant bool    // this look is the first that shows this grant
+	NewGrant bool    // this read is the first that shows this grant
 }
 
-// Watch reads the record of key again and again, as a waiter would but without
-// asking for the key, and yields what each look has shown: the first one at
-// once, later ones after pauses that grow to about Config.PollMax while nothing
-// changes, and when the holder is due to be dead. It ends when ctx does.
+// Watch reads the record of key again and again, and yields what each read has
+// shown. It never acquires the key. The first read is sent at once. Then it pauses
+// for longer and longer while nothing changes, up to about Config.PollMax, but it
+// reads when the holder will be dead if it does not renew. It ends when ctx does.
 //
-// A holder is dead once its record has stood still for its lease, by this
-// process's monotonic clock; with Config.SharedLease it is the holder's session
-// that is watched, and where records say when they expire, that time counts. One
-// that was dead and renews after all, because clocks run apart, is not dead any
-// more. Changes that follow each other faster than the looks may be seen as one.
+// A holder is dead once its record has not changed for one lease, by this process's
+// monotonic clock. With Config.SharedLease the holder's session is watched instead.
+// In layouts whose records say when they expire, that time counts. A dead holder
+// that renews after all, because clocks run apart, is not dead any more. Changes
+// that are faster than the reads may be seen as one.
 //
-// Requests that DynamoDB does not answer are repeated for as long as it takes,
-// and meanwhile nothing is yielded; the client tells of it with an
-// EventWaitError and in its log, at once and then once a minute. An error that
-// stays - no such table, access denied, a *RecordError, a read/write lock among
-// them, ErrClosed - is yielded with the zero Sighting, and ends the sequence.
-// A look is one read, two of a holder with a shared lease.
+// Requests that DynamoDB does not answer are repeated for as long as it takes.
+// Meanwhile nothing is yielded, and the client reports it with an EventWaitError and
+// in its log, at once and then once a minute. An error that does not pass is yielded
+// with the zero Sighting, and ends the sequence: no such table, access denied,
+// ErrClosed, or a *RecordError, which a read/write lock is as well. Each look costs
+// one read, or two if the holder has a shared lease.
 func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
 		k := Key{Partition: key}
@@ -93,9 +93,9 @@ type recordWatch struct {
 
 	looked bool
 	last   *Record       // the holder that the last look has shown; nil: none
-	since  time.Duration // monotonic: the first sight of the grant, or of the free key
+	since  time.Duration // monotonic: when the grant, or the free key, was first seen
 
-	deadAt time.Duration // monotonic: when the holder is dead, if all stays as it is
+	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
 	dead   bool
 }
 
@@ -126,8 +126,8 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 		}
 		deadAt = until
 	}
-	// Not by when the reply came: the holder may have renewed while it was
-	// under way. An unsettled attempt is held by nobody.
+	// The time of the reply does not count: the holder may have renewed while it was
+	// in flight. No client treats an unsettled attempt as held.
 	dead := asked.Mono >= deadAt || w.c.isUnsettled(w.key, r.Version)
 	holder := *r // the caller's
 	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: w.last == nil || grantIDOf(*w.last) != grantIDOf(*r)}
@@ -135,7 +135,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 	return shown, nil
 }
 
-// pause is the time until the next look, which is due when the holder is.
+// pause is the time until the next look, at the latest when the holder would be dead.
 func (w *recordWatch) pause() time.Duration {
 	now := w.c.now().Mono
 	d := decide.Pause(now-w.since, w.c.cfg.PollMin, w.c.cfg.PollMax, w.c.chance())

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 func (a *app) newAcquire() *cobra.Command {
@@ -38,6 +39,13 @@ followed. If the grant cannot be written, KEY is released again.`,
 			}
 			l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
 			if err != nil {
+				return err
+			}
+			proto, err := records.Of(l)
+			if err != nil {
+				return err
+			}
+			if err := refuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
 				return err
 			}
 			lockKey := completeKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})

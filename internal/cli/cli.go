@@ -29,6 +29,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -100,7 +101,9 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	if readerGone(err, a.Stdout) {
 		return codeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
 	}
-	// PersistentPreRunE has not run if the flags could not be parsed.
+	// PersistentPreRunE has not run if the flags could not be parsed, and those after
+	// the bad one were not read.
+	a.flags.json = a.flags.json || slices.Contains(a.ownArgs(), "--json")
 	a.say.configure(a.flags)
 	a.report(err)
 	var code *exitError
@@ -108,6 +111,14 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 		return code.code
 	}
 	return a.troubleCode(cmd)
+}
+
+// ownArgs returns the arguments that are not CMD's.
+func (a *app) ownArgs() []string {
+	if i := slices.Index(a.Args, "--"); i >= 0 {
+		return a.Args[:i]
+	}
+	return a.Args
 }
 
 // readerGone reports whether err means that the reader of standard output has

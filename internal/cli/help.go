@@ -38,7 +38,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	if cmd.HasParent() {
 		fmt.Fprintln(w, "\nGlobal flags: leasehold --help")
 	} else {
-		fmt.Fprint(w, "\nMore:\n  leasehold help exit-codes, leasehold help environment, leasehold help events\n")
+		fmt.Fprint(w, "\nMore:\n  leasehold help exit-codes, leasehold help environment, leasehold help events,\n  leasehold help json\n")
 	}
 }
 

@@ -80,7 +80,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease(), a.newElect())
 	add("look", a.newList(), a.newGet(), a.newBreak(), a.newSemaphore(), a.newUI(), a.newDoctor())
 	add("setup", a.newTable(), a.newBench(), a.newLocal(), a.newDemo(), a.newCompletion(), a.newVersion())
-	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), newEventsTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
+	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newJSONTopic(), newEventsTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
 	completeFlags(root)
 	return root
 }

@@ -1,0 +1,189 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// published is the schema that leasehold help json prints.
+type published struct {
+	Defs map[string]map[string]any `json:"$defs"`
+}
+
+func readSchema(t *testing.T) published {
+	t.Helper()
+	b, err := os.ReadFile("schema.json")
+	var s published
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// check compares a value with what the schema says of it, and is stricter: a field that
+// the schema does not describe is a mistake.
+func (s published) check(at string, want map[string]any, v any) []string {
+	if ref, ok := want["$ref"].(string); ok {
+		return s.check(at, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
+	}
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
+	if enum, ok := want["enum"].([]any); ok && !slices.Contains(enum, v) {
+		add("%v is not one of %v", v, enum)
+	}
+	switch v := v.(type) {
+	case string:
+		if want["type"] != "string" {
+			add("a string, not %v", want["type"])
+		}
+		if want["format"] == "date-time" {
+			if at, err := time.Parse("2006-01-02T15:04:05.000Z", v); err != nil || at.IsZero() {
+				add("%s is not a time in UTC with milliseconds", v)
+			}
+		}
+	case float64:
+		if want["type"] != "number" && (want["type"] != "integer" || v != float64(int64(v))) {
+			add("%v is not of type %v", v, want["type"])
+		}
+	case bool:
+		if want["type"] != "boolean" {
+			add("a boolean, not %v", want["type"])
+		}
+	case []any:
+		items, _ := want["items"].(map[string]any)
+		if want["type"] != "array" || items == nil {
+			add("an array, not %v", want["type"])
+			break
+		}
+		for i, e := range v {
+			wrong = append(wrong, s.check(fmt.Sprintf("%s[%d]", at, i), items, e)...)
+		}
+	case map[string]any:
+		if want["type"] != "object" {
+			add("an object, not %v", want["type"])
+		}
+		required, _ := want["required"].([]any)
+		for _, name := range required {
+			if _, ok := v[name.(string)]; !ok {
+				add("%s is missing", name)
+			}
+		}
+		fields, closed := want["properties"].(map[string]any)
+		for name, e := range v {
+			field, known := fields[name].(map[string]any)
+			switch {
+			case known:
+				wrong = append(wrong, s.check(at+"."+name, field, e)...)
+			case closed:
+				add("%s is not in the schema", name)
+			}
+		}
+	default:
+		add("%v", v)
+	}
+	return wrong
+}
+
+// lines checks every line of output against an object of the schema, and returns how
+// many there are.
+func (s published) lines(t *testing.T, object, output string) int {
+	t.Helper()
+	n := 0
+	for line := range strings.Lines(output) {
+		n++
+		var v any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Errorf("%s: %v: %s", object, err, line)
+			continue
+		}
+		if wrong := s.check(object, s.Defs[object], v); s.Defs[object] == nil || len(wrong) > 0 {
+			t.Errorf("%s: %q: %s", object, wrong, line)
+		}
+	}
+	return n
+}
+
+func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
+	s := readSchema(t)
+	for _, name := range layout.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"), "LEASEHOLD_LAYOUT="+name)
+			grant := filepath.Join(dir, "grant")
+			var token string
+			for _, c := range []struct {
+				object string // on standard output
+				errors string // on standard error
+				args   []string
+			}{
+				{"table", "", []string{"table", "create"}},
+				{"finding", "", []string{"table", "check"}},
+				{"grant", "", []string{"acquire", "k", "-l", "10s"}},
+				{"", "error", []string{"acquire", "-n", "k"}},
+				{"", "error", []string{"get", "none"}},
+				{"", "error", []string{"get", "--nonsense"}},
+				{"record", "", []string{"ls"}},
+				{"record", "", []string{"ls", "--all"}},
+				{"record", "", []string{"ls", "--check", "--for", "0.1"}},
+				{"record", "", []string{"get", "k"}},
+				{"", "event", []string{"run", "j", "--", "true"}},
+				{"", "event", []string{"run", "-n", "-v", "j2", "--", "true"}},
+				{"build", "", []string{"version"}},
+				{"record", "", []string{"break", "k", "--yes"}},
+				{"record", "", []string{"ls", "--all"}},
+				{"", "", []string{"acquire", "m", "-f", grant}},
+				{"", "", []string{"release", "-f", grant}},
+			} {
+				args := append(slices.Clone(c.args), "--json")
+				if i := slices.Index(c.args, "--"); i >= 0 {
+					args = slices.Insert(slices.Clone(c.args), i, "--json")
+				}
+				if c.args[0] == "break" {
+					args = append(args, "--token", token)
+				}
+				out, errs, _ := said(t, env, args...)
+				var got struct{ Token json.Number }
+				if c.object == "grant" && json.Unmarshal([]byte(out), &got) == nil {
+					token = got.Token.String()
+				}
+				all := c.args[0] == "ls" && c.args[len(c.args)-1] == "--all" // in some layouts nothing is kept
+				if n := s.lines(t, c.object, out); (n == 0) != (c.object == "") && !all {
+					t.Errorf("%v printed %d lines: %s%s", args, n, out, errs)
+				}
+				if n := s.lines(t, c.errors, errs); (n == 0) != (c.errors == "") {
+					t.Errorf("%v said %d lines: %s", args, n, errs)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatJSONPrintsOfAWatchAndAnElectionIsWhatTheSchemaSays(t *testing.T) {
+	s, dir := readSchema(t), t.TempDir()
+	env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"))
+	if _, errs, code := said(t, env, "acquire", "k"); code != 0 {
+		t.Fatal(errs)
+	}
+	for object, args := range map[string][]string{"change": {"ls", "--watch", "--json"}, "leader": {"elect", "k", "--watch", "--json"}} {
+		w := start(t, dir, env, args...)
+		eventually(t, object+" is printed", func() bool { return strings.Contains(w.stdout.String(), "\n") })
+		w.signal(syscall.SIGINT)
+		w.ends(130)
+		s.lines(t, object, w.stdout.String())
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// fieldsOf returns the names of a struct's fields in its JSON.
+func fieldsOf(v any) []string {
+	var names []string
+	t := reflect.TypeOf(v)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous:
+			names = append(names, fieldsOf(reflect.New(f.Type.Elem()).Elem().Interface())...)
+		case name != "":
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
+	var top struct {
+		Defs map[string]struct {
+			Properties map[string]any `json:"properties"`
+			Required   []string       `json:"required"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(schema, &top); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]any{
+		"event": eventJSON{}, "key": keyJSON{}, "process": process{}, "leader": leaderJSON{}, "finding": finding{}, "error": errorJSON{},
+		"step": demoEvent{}, "grant": grantPlace{}, "measured": resultJSON{}, "build": build{},
+	} {
+		for _, field := range fieldsOf(v) {
+			if top.Defs[name].Properties[field] == nil {
+				t.Errorf("%s.%s is not in schema.json", name, field)
+			}
+		}
+	}
+	for name, def := range top.Defs {
+		for _, field := range def.Required {
+			if def.Properties[field] == nil {
+				t.Errorf("%s needs %s, which it does not describe", name, field)
+			}
+		}
+	}
+}

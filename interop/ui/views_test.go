@@ -22,8 +22,8 @@ func night(t *testing.T) *scene {
 	for _, key := range []string{"import/7", "import/8", "import/12"} {
 		s.hold(key, "--owner", "importer-"+key[7:])
 	}
-	for range 2 {
-		s.hold("gpu", "-p", "3", "--owner", "render-"+string("ab"[0]))
+	for _, owner := range []string{"render-a", "render-b"} {
+		s.hold("gpu", "-p", "3", "--owner", owner)
 	}
 	s.run("run", "cache/warm-up", "--owner", "web-1", "--", "true")
 	s.start("elect", "scheduler", "--value", "10.0.0.7:8080", "--owner", "node-a", "--", "sleep", "600")

@@ -99,6 +99,14 @@ function choose() {
   none.hidden = chosen.rows.length > 0;
   if (!none.hidden) text(none, nothing());
   paint();
+  arrange();
+}
+
+/** arrange puts the rows into the document as they are on the screen, for screen readers. */
+function arrange() {
+  const inOrder = chosen.rows.filter((r) => shownRows.has(r.i)).map((r) => shownRows.get(r.i));
+  const there = [...body.children].filter((e) => e !== spacer);
+  if (inOrder.some((e, i) => e !== there[i])) body.append(...inOrder);
 }
 
 function nothing() {
@@ -117,15 +125,20 @@ function paint() {
   const last = Math.min(Math.ceil((grid.scrollTop + grid.clientHeight) / height) + spare, chosen.rows.length);
   const at = now();
   const keep = new Map();
-  for (let i = first; i < last; i++) {
-    const row = chosen.rows[i];
-    const element = shownRows.get(row.i) ?? newRow(row);
+  const wanted = chosen.rows.slice(first, last);
+  for (const row of wanted) {
+    if (shownRows.has(row.i)) keep.set(row.i, shownRows.get(row.i));
     shownRows.delete(row.i);
-    keep.set(row.i, element);
-    fill(element, row, i, at);
-    element.style.transform = `translateY(${i * height}px)`;
   }
-  for (const element of shownRows.values()) element.remove();
+  const free = [...shownRows.values()]; // those out of sight show other rows
+  shownRows.clear();
+  wanted.forEach((row, i) => {
+    const element = keep.get(row.i) ?? free.pop() ?? newRow();
+    keep.set(row.i, element);
+    fill(element, row, first + i, at);
+    element.style.transform = `translateY(${(first + i) * height}px)`;
+  });
+  for (const element of free) element.remove();
   shownRows = keep;
   const current = keep.has(active) ? `row-${active}` : "";
   if (current) grid.setAttribute("aria-activedescendant", current);
@@ -133,7 +146,7 @@ function paint() {
   moveBars();
 }
 
-function newRow(row) {
+function newRow() {
   const cells = Object.fromEntries(columns.map((c) => [c.id, h("div", { role: "gridcell", class: `c-${c.id}` })]));
   const link = h("a", { tabindex: "-1" });
   const badge = h("span", { class: "badge" });
@@ -141,11 +154,11 @@ function newRow(row) {
   const fillBar = h("i");
   const words = h("span", { class: "words" });
   cells.left.append(h("span", { class: "bar", "aria-hidden": "true" }, fillBar), words);
-  const element = h("div", { role: "row", class: "row", id: `row-${row.i}` }, Object.values(cells));
+  const element = h("div", { role: "row", class: "row" }, Object.values(cells));
   element.parts = { cells, link, badge, fillBar, words };
   element.addEventListener("click", (e) => {
     if (!e.target.closest("a")) {
-      active = row.i;
+      active = element.row.i;
       link.click();
     }
   });
@@ -156,22 +169,27 @@ function newRow(row) {
 function fill(element, row, index, at) {
   const { cells, link, badge } = element.parts;
   element.row = row;
+  set(element, "id", `row-${row.i}`);
   const s = standing(row, at);
-  element.setAttribute("aria-rowindex", String(index + 2));
-  element.className = `row ${s || row.kind}${row.i === active ? " active" : ""}`;
-  element.setAttribute("aria-selected", String(row.i === active));
-  link.setAttribute("href", toLock(row));
+  set(element, "aria-rowindex", String(index + 2));
+  set(element, "class", `row ${s || row.kind}${row.i === active ? " active" : ""}`);
+  set(element, "aria-selected", String(row.i === active));
+  set(link, "href", toLock(row));
   text(link, row.sort ? `${row.key} (${row.sort})` : row.key);
   const b = badgeOf(row);
   badge.hidden = !b;
   text(badge, b);
   text(cells.state, row.kind === "semaphore" ? `${state.taken.get(row.key) ?? 0} of ${row.permits}` : s);
   text(cells.owner, ownerOf(row));
-  cells.owner.title = row.owner ?? "";
+  set(cells.owner, "title", row.owner ?? "");
   text(cells.token, row.token ? String(row.token) : "");
   text(cells.age, s === "released" || !(row.granted || row.seen) ? "" : age(at - (row.granted || row.seen)));
-  cells.age.title = row.granted ? `granted ${fullTime(row.granted)}, by the holder's clock` : "";
+  set(cells.age, "title", row.granted ? `granted ${fullTime(row.granted)}, by the holder's clock` : "");
   text(cells.layout, layoutOf(row));
+}
+
+function set(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
 /** badgeOf says what a row is, unless it is a plain lock. */

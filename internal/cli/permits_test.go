@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,11 +25,12 @@ func TestTableSixProcessesShareTwoPermits(t *testing.T) {
 	const processes, rounds = 6, 4
 	for range rounds {
 		var all []*process
-		for range processes {
-			all = append(all, start(t, dir, env, "run", "-p", "2", "-q", "gpu", "--", "sh", "-c", entersAndLeaves))
+		for i := range processes {
+			all = append(all, start(t, dir, env, "run", "-p", "2", fmt.Sprintf("--json=%v", i%2 == 1), "gpu", "--", "sh", "-c", entersAndLeaves))
 		}
-		for _, p := range all {
+		for i, p := range all {
 			p.ends(0)
+			saysOnceThatItWaits(t, p.stderr.String(), i%2 == 1)
 		}
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "counts"))
@@ -43,6 +45,22 @@ func TestTableSixProcessesShareTwoPermits(t *testing.T) {
 		if n != "1" && n != "2" {
 			t.Errorf("%s inside at once", n)
 		}
+	}
+}
+
+// saysOnceThatItWaits checks that a process said at most once that it waits, and
+// then how many holders it saw.
+func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
+	t.Helper()
+	waits, summary := `(?m)^leasehold: waiting: all 2 permits of gpu are held, by `, `(?m)^leasehold: granted gpu/\d after \d+s( and \d+ holders)?, token \d+$`
+	if asJSON {
+		waits, summary = `"event":"waiting".*"holdersSeen":[2-9]`, `"event":"granted".*"holdersSeen":[2-9]`
+	}
+	switch said := len(regexp.MustCompile(waits).FindAllString(stderr, -1)); {
+	case said > 1:
+		t.Errorf("it said %d times that it waits: %s", said, stderr)
+	case said == 1 && !regexp.MustCompile(summary).MatchString(stderr):
+		t.Errorf("it did not say how the wait ended: %s", stderr)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/config"
 )
 
 // The names that AWS would refuse, or that lead nowhere, are refused before anything is
@@ -37,8 +39,9 @@ func checkRegion(region, by string, otherServer bool) error {
 	return usagef("the Region %q (%s) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
-// regionBy says what has named the Region.
-func (a *app) regionBy() string {
+// regionBy says what has named the Region. It is empty if nothing has, as for a
+// server on this machine.
+func (a *app) regionBy(cfg aws.Config) string {
 	switch {
 	case a.flags.region != "":
 		return "--region"
@@ -46,10 +49,16 @@ func (a *app) regionBy() string {
 		return "AWS_REGION"
 	case a.get("AWS_DEFAULT_REGION") != "":
 		return "AWS_DEFAULT_REGION"
-	case strings.HasPrefix(cmp.Or(a.flags.table, a.get("LEASEHOLD_TABLE")), "arn:"):
-		return "of the table's ARN, or of the profile"
 	}
-	return "of the profile"
+	for _, source := range cfg.ConfigSources {
+		if shared, ok := source.(config.SharedConfig); ok && shared.Region != "" {
+			return "profile " + cmp.Or(shared.Profile, "default")
+		}
+	}
+	if cfg.Region != "" {
+		return "the table's ARN"
+	}
+	return ""
 }
 
 // checkEndpoint refuses a URL that no request can be sent to.

@@ -236,11 +236,11 @@ func (a *app) checkAWS(s *store) error {
 			return err
 		}
 	}
-	if err := checkRegion(region, a.regionBy(), server != ""); err != nil {
+	if err := checkRegion(region, a.regionBy(s.aws), server != ""); err != nil {
 		return err
 	}
 	if id, err := arn.Parse(s.table); err == nil && server == "" && id.Region != region {
-		return usagef("table %s is in the Region %s, not %s (%s)", s.table, id.Region, region, a.regionBy())
+		return usagef("table %s is in the Region %s, not %s (%s)", s.table, id.Region, region, a.regionBy(s.aws))
 	}
 	return nil
 }

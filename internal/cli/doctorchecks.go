@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -43,36 +41,12 @@ func (d *doctor) namedBy(flag, variable string) string {
 func (d *doctor) checkRegion() {
 	o := d.store.db.Options()
 	region := o.Region
-	f := finding{Check: "region", State: fine, What: region + ", from " + d.regionFrom(), Values: map[string]any{"region": region}}
+	f := finding{Check: "region", State: fine, What: region + ", from " + cmp.Or(d.app.regionBy(d.store.aws), "nowhere: any will do for a server on this machine"), Values: map[string]any{"region": region}}
 	if endpoint := aws.ToString(o.BaseEndpoint); endpoint != "" {
 		f.What += "; requests go to " + endpoint
 		f.Values["endpoint"] = endpoint
 	}
-	if id, err := arn.Parse(d.store.table); err == nil && id.Region != region && o.BaseEndpoint == nil {
-		f.State = fatal
-		f.Do = fmt.Sprintf("the table is in %s, as its ARN says: use --region %s, or unset the other", id.Region, id.Region)
-	}
 	d.say(f)
-}
-
-func (d *doctor) regionFrom() string {
-	switch {
-	case d.app.flags.region != "":
-		return "--region"
-	case d.app.get("AWS_REGION") != "":
-		return "AWS_REGION"
-	case d.app.get("AWS_DEFAULT_REGION") != "":
-		return "AWS_DEFAULT_REGION"
-	}
-	for _, source := range d.store.aws.ConfigSources {
-		if shared, ok := source.(config.SharedConfig); ok && shared.Region != "" {
-			return "profile " + cmp.Or(shared.Profile, "default")
-		}
-	}
-	if d.store.aws.Region != "" {
-		return "the table's ARN"
-	}
-	return "nowhere: any will do for a server on this machine"
 }
 
 // checkIdentity asks AWS who the caller is. Locks do not need it: without an answer
@@ -309,16 +283,11 @@ func (d *doctor) checkPermissions(ctx context.Context) bool {
 			}
 		}
 		d.say(f)
-		d.denied(p.action, !is)
+		if !is {
+			d.cannot = append(d.cannot, p.action)
+		}
 	}
 	return true
-}
-
-// denied remembers what cannot be tried further.
-func (d *doctor) denied(action string, denied bool) {
-	if denied {
-		d.cannot = append(d.cannot, action)
-	}
 }
 
 // key is the key to write to.

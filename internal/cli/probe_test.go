@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -9,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -132,5 +136,39 @@ func TestDoctorTriesWhatThePoliciesAllow(t *testing.T) {
 		if !p.neededFor(table.Operate) {
 			t.Errorf("no policy allows %s", p.action)
 		}
+	}
+}
+
+func TestDoctorSaysWhereTheRegionIsFrom(t *testing.T) {
+	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
+	for _, c := range []struct {
+		name  string
+		table string
+		flags globalFlags
+		env   map[string]string
+		aws   aws.Config
+		want  string
+	}{
+		{name: "flag", flags: globalFlags{region: "eu-west-1"}, env: map[string]string{"AWS_REGION": "x"}, aws: profile, want: "eu-west-1, from --region"},
+		{name: "variable", env: map[string]string{"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "x"}, aws: profile, want: "eu-west-1, from AWS_REGION"},
+		{name: "older variable", env: map[string]string{"AWS_DEFAULT_REGION": "eu-west-1"}, aws: profile, want: "eu-west-1, from AWS_DEFAULT_REGION"},
+		{name: "profile", aws: profile, want: "eu-west-1, from profile prod"},
+		{name: "ARN", table: "arn:aws:dynamodb:eu-west-1:123456789012:table/locks", aws: aws.Config{Region: "eu-west-1"}, want: "eu-west-1, from the table's ARN"},
+		{name: "nothing", want: "local, from nowhere: any will do for a server on this machine"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out linesWriter
+			env := envOf(c.env)
+			env.Stdout, env.Stderr = &out, &out
+			c.flags.json = true
+			d := &doctor{app: &app{Env: env, flags: c.flags}, worst: fine, interrupted: func() bool { return false }}
+			d.app.say = newMessages(env)
+			d.store = &store{table: c.table, aws: c.aws, db: dynamodb.New(dynamodb.Options{Region: cmp.Or(c.aws.Region, placeholder)})}
+			d.checkRegion()
+			var f finding
+			if err := json.Unmarshal(out, &f); err != nil || f.What != c.want || f.State != fine {
+				t.Errorf("%s", out)
+			}
+		})
 	}
 }

@@ -211,6 +211,9 @@ func TestTableBreakAsks(t *testing.T) {
 			if code == 0 {
 				s.shows(`broke the grant of k to [^ ]+ \(token \d+\)\r\n$`)
 				want = "released"
+				ls := onTerminal(t, dir, env, "ls", "-a")
+				ls.ends(0)
+				ls.shows(`STATE\r\nk [^\n]* released, broken by [^ ]+@[^ ]+/[a-z2-7]{4} at \d{4}-[-0-9]+ [0-9:]+\r\n$`)
 			}
 			get := start(t, dir, env, "get", "k")
 			get.ends(0)

@@ -2,12 +2,14 @@ package layouttest
 
 import (
 	"reflect"
+	"time"
 
 	"github.com/leasehold-go/leasehold"
 )
 
 func contentChecks() []check {
 	return []check{
+		{claim: "a record says when it was granted, and when it was written last", hold: contentTimes},
 		{claim: "data and attributes in a peer's record survive our grant", hold: carriesOn},
 		{claim: "data and attributes are changed by grant, renewal and release", hold: changesContents},
 		{claim: "two sort keys are two locks", hold: sortKeys},
@@ -134,4 +136,26 @@ func sortKeys(e *env) {
 		e.Error("a peer's key was granted")
 	}
 	e.release(e.acquire(c, leasehold.WithSortKey(two)))
+}
+
+func contentTimes(e *env) {
+	c, _ := e.client()
+	before := time.Now().Truncate(time.Millisecond)
+	lock := e.acquire(c, leasehold.WithoutRenewal())
+	granted := e.get(c)
+	if at := granted.GrantedAt; at.Before(before) || at.After(time.Now()) || granted.WrittenAt().Before(at) {
+		e.Errorf("granted at %v, written at %v, after %v", at, granted.WrittenAt(), before)
+	}
+	if err := lock.Renew(e.within(patience)); err != nil {
+		e.Fatal(err)
+	}
+	renewed := e.get(c)
+	if at := renewed.WrittenAt(); !renewed.GrantedAt.Equal(granted.GrantedAt) || at.Before(granted.WrittenAt()) || at.After(time.Now()) {
+		e.Errorf("renewed at %v, granted at %v, and before %v", at, renewed.GrantedAt, granted.GrantedAt)
+	}
+	e.release(lock)
+	e.put(e.granted(e.key, "a-peer", patience))
+	if r := e.get(c); !r.GrantedAt.IsZero() || !r.WrittenAt().IsZero() {
+		e.Errorf("a peer's was granted at %v, written at %v", r.GrantedAt, r.WrittenAt())
+	}
 }

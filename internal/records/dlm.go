@@ -133,6 +133,7 @@ func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Version = protocol.VersionOfHex(r.Version)
 		d.required(attrToken)
 		r.Grant = d.text(attrGrant)
+		r.GrantedAt = protocol.VersionTime(r.Grant)
 	}
 	if d.err != nil {
 		return protocol.Record{Key: r.Key}, d.err

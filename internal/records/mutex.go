@@ -182,6 +182,7 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 		if owner, version := parseHolder(holder); d.isOurs(owner, version) {
 			d.required(attrToken)
 			r.Owner, r.Version, r.Token, r.Grant = owner, version, token, d.text(attrGrant)
+			r.GrantedAt = protocol.VersionTime(r.Grant)
 		} else if expires, ok := item[mutexExpires].(*types.AttributeValueMemberN); ok {
 			r.Owner, r.Version = holder, expires.Value
 		}

@@ -18,9 +18,9 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo are the files of commands whose lines say themselves what to do, or
-// whose errors nobody can meet.
-var saysWhatToDo = regexp.MustCompile(`^(doctor|bench|demo|gate|watchdog)`)
+// saysWhatToDo are the files of commands and flags whose lines say themselves what
+// to do, or whose errors nobody can meet.
+var saysWhatToDo = regexp.MustCompile(`^(doctor|bench|demo|gate|watchdog|flags)`)
 
 // messagesOf are the formats of what the command can say, and where it says them:
 // values in them are spelled "…".

@@ -63,8 +63,8 @@ type Client struct {
 	result  error         // of Close
 }
 
-// New returns a Client. It sends nothing and starts nothing. The error lists all
-// that is wrong with cfg; a nil *dynamodb.Client is an error, too.
+// New returns a Client. It sends nothing and starts no goroutine. The error lists
+// everything that is wrong with cfg. A nil *dynamodb.Client is an error, too.
 func New(db DB, cfg Config) (*Client, error) {
 	concurrency := cfg.RenewConcurrency
 	if cfg.Layout == nil {
@@ -145,7 +145,7 @@ func (c *Client) drop(h *holding) {
 	delete(c.held, h)
 }
 
-// Stats is what a Client does at one moment.
+// Stats is a snapshot of what a Client does.
 type Stats struct {
 	Held         int           // locks held
 	Waiting      int           // calls that wait for a key

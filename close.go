@@ -12,13 +12,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/places"
 )
 
-// Close ends the client. Calls that wait for a key return ErrClosed, as do later
-// ones. Every lock's context ends with the cause ErrClosed. A lock is released
-// once no function in Do runs under it: those that are trusted for the shortest
-// time go first, and no more than Config.RenewConcurrency are released at once.
-// Errors are joined. When ctx has ended and Config.ReleaseGrace has passed, what is still
-// held is left to its lease. A second Close waits for the first until its own ctx
-// ends, and returns the same.
+// Close ends the client. Calls that wait for a key return ErrClosed, and so do later
+// calls. Every lock's context ends with the cause ErrClosed. Each lock is released
+// once no function in Do runs under it: those with the least trust left go first, and
+// at most Config.RenewConcurrency at a time. Errors are joined. Once ctx has ended and
+// Config.ReleaseGrace has passed, locks that are still held are left to their leases.
+// A second Close waits for the first until its own ctx ends, and returns the same.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.isClosing() {
@@ -71,8 +70,9 @@ func (c *Client) byTrust() []*holding {
 }
 
 // freeAll frees each lock once no function in Do works under it. The locks of a
-// session are freed by its end, in one write, if their functions return within
-// half of the grace; those that do not hold up no other lock than their own.
+// session are freed together, by one write that ends the session, if their functions
+// return within half of the grace. Otherwise they are freed one by one, so that a
+// function that does not return holds up its own lock only.
 func (cl *closer) freeAll(held []*holding) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.cfg.ReleaseGrace/2)
 	defer cancel()
@@ -96,8 +96,8 @@ func (cl *closer) freeAll(held []*holding) {
 	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
 }
 
-// waitForDo waits until no function in Do works under any of the locks; false:
-// until ended before that.
+// waitForDo waits until no function in Do works under any of the locks. False: until
+// ended first.
 func waitForDo(until context.Context, held []*holding) bool {
 	for _, h := range held {
 		if !h.waitForDo(until) {
@@ -107,8 +107,8 @@ func waitForDo(until context.Context, held []*holding) bool {
 	return true
 }
 
-// freeOne frees a lock, once there is a place for it. One that need not wait for
-// a function in Do costs no goroutine before that.
+// freeOne frees a lock once there is a place for its request. If no function in Do
+// works under the lock, it has no goroutine before that.
 func (cl *closer) freeOne(h *holding) {
 	if h.isIdle() {
 		leave, ok := cl.places.Take(cl.limit)
@@ -130,7 +130,7 @@ func (cl *closer) freeOne(h *holding) {
 	})
 }
 
-// free frees a lock that has its place; not ok: there is no time left for it.
+// free frees a lock whose request has a place. ok is false if no time is left.
 func (cl *closer) free(h *holding, leave func(), ok bool) {
 	if !ok {
 		h.end(ErrClosed)
@@ -143,7 +143,7 @@ func (cl *closer) free(h *holding, leave func(), ok bool) {
 	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
 }
 
-// unreleased is the error of a lock that nothing was sent for.
+// unreleased is the error of a lock for which no request was sent.
 func (c *Client) unreleased(key Key, cause error) error {
 	return opError("release", c.cfg.Table, key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
 }
@@ -157,8 +157,7 @@ func (cl *closer) failed(err error) {
 	cl.errs = append(cl.errs, err)
 }
 
-// closeError is what went wrong with some of the locks of a client that closes.
-// It unwraps to the errors of all.
+// closeError sums up the errors of Close in one line. It unwraps to all of them.
 type closeError struct {
 	table string
 	held  int
@@ -192,8 +191,8 @@ func (c *Client) waitIdle(limit context.Context) {
 	}
 }
 
-// cancelHandles ends the contexts of a holding that is still trusted: a function in Do
-// is to stop, and the lease is renewed until it has.
+// cancelHandles ends the contexts of a lock that is still trusted, so that functions in
+// Do stop. Until they have, the lease is renewed.
 func (h *holding) cancelHandles(cause error) {
 	h.mu.Lock()
 	handles := slices.Clone(h.handles)
@@ -210,8 +209,8 @@ func (h *holding) isIdle() bool {
 	return h.working == 0
 }
 
-// waitForDo waits until no function in Do works under the lock; false: until ended
-// before that.
+// waitForDo waits until no function in Do works under the lock. False: until ended
+// first.
 func (h *holding) waitForDo(until context.Context) bool {
 	h.mu.Lock()
 	if h.working == 0 {

@@ -30,7 +30,7 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// find returns the holding of that key that ctx belongs to, if it still holds.
+// find returns the holding of that key that the context belongs to, if it is still held.
 func (h *heldKeys) find(c *Client, key Key) *holding {
 	for ; h != nil; h = h.outer {
 		if h.by.c == c && h.by.key == key && h.by.ended() == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// permitRow is the row of a semaphore, which says how many permits there are.
+// permitRow is the row of a semaphore. It stores how many permits there are.
 type permitRow struct {
 	c    *Client
 	rows protocol.PermitRows
@@ -38,7 +38,7 @@ func (c *Client) isPermits(item protocol.Item) bool {
 	return err == nil
 }
 
-// decode reads a row; nil: there is none.
+// decode decodes a row. A nil item means that there is none.
 func (r *permitRow) decode(item protocol.Item) (protocol.Permits, error) {
 	if item == nil {
 		return protocol.Permits{}, nil
@@ -50,8 +50,8 @@ func (r *permitRow) decode(item protocol.Item) (protocol.Permits, error) {
 	return p, nil
 }
 
-// read reads the row until it is answered, refused or ctx ends. The zero
-// Permits: there is none yet.
+// read reads the row until it is answered, refused or ctx ends. If there is no row
+// yet, it returns the zero Permits.
 func (r *permitRow) read(ctx context.Context) (protocol.Permits, error) {
 	if !r.c.enter() {
 		return protocol.Permits{}, ErrClosed
@@ -62,7 +62,7 @@ func (r *permitRow) read(ctx context.Context) (protocol.Permits, error) {
 	return r.readUntil(ctx, "acquire")
 }
 
-// readUntil is read for as long as ctx lasts.
+// readUntil is read, but goes on while the client closes.
 func (r *permitRow) readUntil(ctx context.Context, op string) (protocol.Permits, error) {
 	var item protocol.Item
 	err := r.repeat(ctx, op, func() (err error) {
@@ -99,9 +99,9 @@ func (r *permitRow) repeat(ctx context.Context, op string, request func() error)
 	return opError(op, r.c.cfg.Table, r.at, errors.Join(cause, f.Err))
 }
 
-// create stores n unless a number is there already, and returns what is there
-// then. created: by this call, though another may have changed it since. When ctx
-// ends a request may be under way yet; with manual it is waited for, within the
+// create stores n unless a number is stored already, and returns what is stored then.
+// created: this call has stored it, though another may have changed it since. When ctx
+// ends, a request may still be in flight; with manual it is waited for, within the
 // release grace.
 func (r *permitRow) create(ctx context.Context, n int, manual bool) (p protocol.Permits, created bool, err error) {
 	w := &permitWrite{permitRow: r, op: "acquire", n: n,
@@ -113,8 +113,8 @@ func (r *permitRow) create(ctx context.Context, n int, manual bool) (p protocol.
 	})
 }
 
-// resize stores n in the place of whatever is there. ErrUnknownOutcome if ctx
-// ended without an answer.
+// resize stores n, whatever was stored before. ErrUnknownOutcome if ctx ended without
+// an answer.
 func (r *permitRow) resize(ctx context.Context, n int) (protocol.Permits, error) {
 	w := &permitWrite{permitRow: r, op: "resize", n: n,
 		done:  func(now protocol.Permits) bool { return now.N == n },
@@ -135,7 +135,7 @@ type permitWrite struct {
 	*permitRow
 	op    string
 	n     int
-	done  func(now protocol.Permits) bool // what is there will do
+	done  func(now protocol.Permits) bool // nothing more has to be written
 	wrote func(permitAttempt, protocol.Permits) bool
 	sent  attempts.Sequence[permitAttempt]
 }
@@ -146,8 +146,8 @@ type permitAttempt struct{ row protocol.Permits }
 // ID is the version that the attempt writes.
 func (a permitAttempt) ID() string { return a.row.Version }
 
-// finish runs write, and returns when ctx ends or the client is closed though
-// it is not done: with manual, when the release grace has passed besides.
+// finish runs write. It returns before write is done if ctx ends or the client is
+// closed; with manual, it waits for write up to the release grace after that.
 func (w *permitWrite) finish(ctx context.Context, manual bool, write func(context.Context) (protocol.Permits, bool, error)) (p protocol.Permits, ours bool, err error) {
 	c := w.c
 	if ctx.Err() != nil {
@@ -187,8 +187,8 @@ func (w *permitWrite) finish(ctx context.Context, manual bool, write func(contex
 	return p, false, err
 }
 
-// store replaces the row, which shows now, until its number will do. ours: that was
-// written by an attempt of this call.
+// store replaces the row, which shows now, until nothing more has to be written. ours:
+// what is stored was written by an attempt of this call.
 func (w *permitWrite) store(ctx context.Context, now protocol.Permits) (stored protocol.Permits, ours bool, err error) {
 	op := attempts.Operation[permitAttempt]{
 		Key:  protocol.Key(w.at),
@@ -238,8 +238,8 @@ func (w *permitWrite) next(now protocol.Permits) (permitAttempt, *protocol.Write
 	return permitAttempt{p}, w.rows.Replace(protocol.Key(w.at), w.c.owner, now.Version, p)
 }
 
-// heldPermits reads those of keys that are held. A record that does not read is
-// an error beside the others.
+// heldPermits returns the records of those keys that are held. For a record that cannot
+// be read there is an error, beside the other records.
 func (c *Client) heldPermits(ctx context.Context, keys []Key) ([]Record, error) {
 	read := func(keys []Key) (items map[Key]protocol.Item, err error) {
 		err = c.retryRead(ctx, "holders", keys[0], func(ctx context.Context) error {
@@ -271,7 +271,7 @@ func (c *Client) heldPermits(ctx context.Context, keys []Key) ([]Record, error) 
 	return held, errors.Join(append(damaged, err)...)
 }
 
-// isExpired reports whether a record says itself that its holder is dead.
+// isExpired reports whether the record itself says that its holder is dead.
 func (c *Client) isExpired(r Record) bool {
 	return c.caps.Expiry == layout.WallClock && c.deadAt(r, observed.Version{}, c.now(), time.Now()) <= c.now().Mono
 }

@@ -9,23 +9,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/places"
 )
 
-// Release frees the key. The context ends before the write is sent. It may be
-// called again until it has freed the key: nil once released, ErrLost if the
-// lock was lost before. ErrUnknownOutcome, if a write had no reply, and any other
-// error, with which nothing was freed, are not final: call it again, or let the
-// lease run out. A ctx that has ended shortens Release to Config.ReleaseGrace; it
-// does not skip it.
+// Release frees the key. The lock's context ends before the write is sent. Nil means
+// that the key was freed, ErrLost that the lock had been lost before. Other errors are
+// not final: after ErrUnknownOutcome, when a write had no reply, the key may be free;
+// after any other it is not. Call Release again, or let the lease run out. A ctx that
+// has ended shortens Release to Config.ReleaseGrace, but does not prevent it.
 //
-// With Config.SharedLease the lease is one that goes on being renewed: there a
-// release that failed is repeated by the client until the key is free.
+// With Config.SharedLease the lease goes on being renewed. There the client repeats a
+// release that failed until the key is free.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return l.group().Release(ctx, opts...)
 }
 
-// Release frees all keys, in one transaction for up to 100; if that is refused
-// or has no answer, one by one and in parallel. It joins the errors, in the order
-// of Locks, each as of Lock.Release, and like that may be called again. Options
-// apply to every lock.
+// Release frees all keys, up to 100 in one transaction. If that is refused or has no
+// answer, it frees them one by one, in parallel. It joins the errors, in the order of
+// Locks, each as from Lock.Release, and may be called again like that. Options apply
+// to every lock.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	rs, err := g.newReleases(opts)
 	if err != nil {

@@ -12,30 +12,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Semaphore is a key with n permits, each of them an ordinary lock: at most n
-// hold one at a time. It is safe for concurrent use. Package semaphore says what
-// it costs.
+// Semaphore is a key with n permits. Each permit is an ordinary lock, and at most n are
+// held at a time. It is safe for concurrent use. Package semaphore says what it costs.
 type Semaphore struct {
 	c   *Client
 	key Key
 	all []Key      // of as many permits as there can be
-	row *permitRow // says how many there are; nil: the layout has none
+	row *permitRow // stores how many there are; nil: the layout has none
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	n       int
-	agreed  bool           // n is what the row said
-	asOf    decide.Instant // when the request began that read n
+	agreed  bool           // n was read from the row
+	asOf    decide.Instant // when the request that read n began
 	changed chan struct{}  // closed when n changes
 }
 
 // Semaphore returns the semaphore of n permits (1 to 100) under key. It sends
-// nothing. n is stored by the first Acquire; where it differs later, Acquire
-// returns a *PermitsError. A Semaphore that has acquired once follows every
+// nothing. The first Acquire stores n. Another process whose n differs gets a
+// *PermitsError from Acquire. A Semaphore that has acquired once follows every
 // Resize.
 //
-// With layout.DynamoDLM the permits are dynamo-dlm's own slots. No record of that
-// library says how many there are, so nothing can tell that two processes count
-// differently: the greatest number counts. Layouts that have neither are an
+// With layout.DynamoDLM the permits are dynamo-dlm's own slots. That library does not
+// store how many there are, so nobody notices when two processes use different
+// numbers: the greatest one counts. With a layout that has no permits, the error is an
 // *UnsupportedError.
 func (c *Client) Semaphore(key string, n int) (*Semaphore, error) {
 	s := &Semaphore{c: c, key: Key{Partition: key}, n: n, changed: make(chan struct{})}
@@ -129,9 +128,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Loc
 	return s.Acquire(ctx, append(slices.Clip(opts), NoWait())...)
 }
 
-// Holders reads who has permits, dead holders within their lease included, in
-// order of their permits: those above n as well, after a Resize. A record that
-// does not read is a *RecordError beside the others.
+// Holders returns the records of the permits that are held, in order of the permits.
+// It includes dead holders until their lease has run out and, after a Resize, permits
+// above n. For a record that cannot be read there is a *RecordError, beside the other
+// records.
 func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
 	n, _ := s.number()
 	if s.row != nil {
@@ -148,16 +148,16 @@ func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
 	return s.c.heldPermits(ctx, s.all[:n])
 }
 
-// Keys returns the keys of the permits, as many as there are as far as is known:
-// those of New until the first Acquire.
+// Keys returns the keys of the permits, as many as this process knows of: n of them
+// until the first Acquire, and then as many as are stored.
 func (s *Semaphore) Keys() []Key {
 	n, _ := s.number()
 	return slices.Clone(s.all[:n])
 }
 
-// Resize stores a new n for all processes. Holders above it keep their permits;
-// from when it returns nil nobody is granted another one above n. Others learn
-// of it with their next grant; who waits, within 20 times Config.PollMax.
+// Resize stores a new n for all processes. Holders of permits above n keep them. Once
+// it has returned nil, nobody is granted another permit above n. Other processes learn
+// of it with their next grant; those that wait, within 20 times Config.PollMax.
 // ErrUnknownOutcome if ctx ended without an answer.
 func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	if err := s.checkNumber(n); err != nil {
@@ -190,21 +190,21 @@ func (s *Semaphore) request(opts []AcquireOption) (request, error) {
 	return want, nil
 }
 
-// withinTry bounds what a call that does not wait repeats.
+// withinTry bounds the retries of a call that does not wait.
 func withinTry(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, tryFor, fmt.Errorf("gave up after %v", tryFor))
 }
 
-// number returns how many permits there are as far as is known, and what is
-// closed when that changes.
+// number returns how many permits this process knows of, and a channel that is closed
+// when that changes.
 func (s *Semaphore) number() (int, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.n, s.changed
 }
 
-// follow enters what a request that began then has told, unless a later one has
-// told something else.
+// follow records the number that a request has read. began is when it began: if a later
+// request has been recorded, nothing changes.
 func (s *Semaphore) follow(n int, began decide.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,8 @@ func (s *Semaphore) follow(n int, began decide.Instant) {
 	}
 }
 
-// agree compares n with the stored number, or stores it, once for a Semaphore.
+// agree compares n with the stored number, or stores it. It does so once for each
+// Semaphore.
 func (s *Semaphore) agree(ctx context.Context, manual bool) error {
 	s.mu.Lock()
 	n, agreed := s.n, s.agreed
@@ -354,7 +355,7 @@ func (s *Semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (withi
 	return false, err
 }
 
-// notOurs says of a row that does not read what it may be.
+// notOurs explains the error of a row that cannot be read.
 func (s *Semaphore) notOurs(err error) error {
 	if !errors.Is(err, ErrBadRecord) {
 		return err

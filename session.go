@@ -12,29 +12,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// touchEvery is how often the record of a lock under a session is renewed, and
-// lockLease the lease that stands in it, for those who know nothing of sessions:
-// long, so that the renewals cost little, and honest, so that such a peer waits
-// rather than steals. (A lease for ever makes the Java client's arithmetic
-// fail.) To us it says nothing: a touch that fails neither ends trust nor
-// extends it. It tells of a Break, or of a record that was deleted.
+// lockLease is the lease in the record of a lock under a session, for libraries that
+// do not know sessions. touchEvery is how often that record is renewed. The lease is
+// long, so that renewals cost little, and true, so that such a library waits and does
+// not take the key. (A lease without end overflows in the Java client.) For this
+// client it means nothing: a renewal of that record neither extends trust nor, if it
+// fails, ends it. It only finds out about a Break, or that the record was deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
 )
 
-// session is a shared lease: one row that this client renews for all the locks
-// it was granted under it. A lock under a session is trusted while both its
-// record and the session are. An id is never used again.
+// session is a shared lease: one row that this client renews for all the locks that
+// it was granted under the session. Such a lock is trusted while both its record and
+// the session are. An id is never used again.
 type session struct {
 	ownRow
 	id     string
-	queue  chan struct{} // one place: who is next to name the row in a transaction
-	naming chan struct{} // one place: who names it in a transaction, or writes it
+	queue  chan struct{} // one place: for the next transaction that names the row
+	naming chan struct{} // one place: for a transaction that names the row, or a write of it
 
-	marking chan struct{}              // one place: who tries to mark the row dead; guards the next two
-	marks   attempts.Sequence[attempt] // to do so
-	dead    bool                       // one has, or somebody else
+	marking chan struct{}              // one place: for marking the row dead; guards the next two
+	marks   attempts.Sequence[attempt] // to mark it dead
+	dead    bool                       // it is marked
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	locks     map[*holding]bool
@@ -50,12 +50,12 @@ type sharing struct {
 	current *session
 }
 
-// errSessionOut is why nothing is granted under a session that is held on to:
-// whoever can reach DynamoDB may mark it dead.
+// errSessionOut is why nothing is granted under a session that has run out and is
+// held on to through an outage: any client that can reach DynamoDB may mark it dead.
 var errSessionOut = errors.New("leasehold: the shared lease has run out: it is held on to through an outage, and nothing new is granted under it")
 
-// session returns the client's session, and begins one if there is none that
-// is trusted. Nil without an error: this client's locks are renewed one by one.
+// session returns the client's session, and begins one if none is trusted. It is nil,
+// without an error, if this client renews its locks one by one.
 func (c *Client) session(ctx context.Context) (*session, error) {
 	if c.sharing == nil {
 		return nil, nil
@@ -73,7 +73,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	switch {
 	case before == nil:
 	case before.ended() != nil:
-		// Its locks are lost; that others may have them at once needs the mark.
+		// Its locks are lost. Only once it is marked dead can others have them at once.
 		c.detach(func() { _ = before.close(ctx) })
 	case before.lease.Remaining() <= 0: // held on to through an outage
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: errSessionOut}
@@ -89,8 +89,8 @@ func (sh *sharing) get() *session {
 	return sh.current
 }
 
-// beginSession creates a session's row. One whose creation had no answer is
-// never used: the next attempt has another id.
+// beginSession creates a session's row. If there is no answer, that id is never used:
+// the next attempt has another one.
 func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	owner := protocol.NewOwner(c.cfg.Owner)
 	id := protocol.ClientID(owner)
@@ -106,11 +106,11 @@ func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	})
 	failure := r.Failure()
 	switch {
-	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // a network that repeats itself is refused by its own work
+	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // rejected: this was the second copy of the request
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Outcome != attempts.Applied:
 		return nil, failure
-	case c.isClosing(): // which may have stopped waiting for it
+	case c.isClosing(): // Close may have stopped waiting for this
 		failure = &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	default:
 		record, err := proto.Decode(r.Item)
@@ -169,13 +169,14 @@ func (s *session) members() []*holding {
 	return locks
 }
 
-// turnAtMost is how long a transaction keeps those of other locks out: one that
-// takes longer may conflict with them, which is repeated, and hangs alone.
+// turnAtMost is how long a transaction keeps those of other locks waiting. One that
+// takes longer may conflict with them, and conflicts are retried. So one that hangs
+// holds up no other.
 const turnAtMost = 500 * time.Millisecond
 
-// turn waits until no other transaction of this client names the session's row,
-// and keeps others out until leave is called. All but one wait in the queue, so
-// that a renewal of the row has no more than two before it.
+// turn waits until no other transaction of this client names the session's row, and
+// keeps others waiting until leave is called. All but one wait for the queue's place,
+// so that no more than two go before a renewal of the row.
 func (s *session) turn(ctx context.Context) (leave func()) {
 	for _, place := range []chan struct{}{s.queue, s.naming} {
 		select {
@@ -200,8 +201,9 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 // Lost ends the session.
 func (s *session) Lost(loss lease.Loss) { s.loseWith(s.lossBy(loss)) }
 
-// loseWith ends the session and every lock of it, and only then has them told of:
-// on a goroutine of its own, for whoever looked first asked of one lock.
+// loseWith ends the session and every lock of it, and reports them once all have
+// ended. It reports on a goroutine of its own: its caller may have asked about one
+// lock only, and does not wait for the listeners.
 func (s *session) loseWith(cause *LostError) {
 	if !s.end(cause) {
 		return
@@ -215,8 +217,8 @@ func (s *session) loseWith(cause *LostError) {
 	s.c.detach(func() { tellOf(losses) })
 }
 
-// end ends the trust for good, once, and reports whether this call did. The locks
-// end when they are looked at, if they have not before.
+// end ends the trust for good, once, and reports whether this call did. Locks that
+// have not ended yet end when somebody looks at them.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false
@@ -238,7 +240,7 @@ func (s *session) lossOf(h *holding) *LostError {
 	return h.lostError(reason, nil, err)
 }
 
-// Extended makes the locks' warnings ready again: the session is trusted longer.
+// Extended makes the locks' warnings ready again: the session is trusted for longer.
 func (s *session) Extended() {
 	for _, h := range s.members() {
 		h.lease.Rearm()

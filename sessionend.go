@@ -11,14 +11,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// closeSession frees what is held under the session in one write, if no function
-// in Do is left that one of the locks belongs to; the others' errors say so.
+// closeSession frees what is held under the session in one write. busy: a function in
+// Do still works under one of the locks. Then nothing is sent.
 func (c *Client) closeSession(limit context.Context, busy bool) error {
 	if c.sharing == nil {
 		return nil
 	}
 	select {
-	case c.sharing.place <- struct{}{}: // one that is being begun is waited for; none is begun after it
+	case c.sharing.place <- struct{}{}: // after a session that is being begun; no other is begun then
 		defer func() { <-c.sharing.place }()
 	case <-limit.Done():
 	}
@@ -27,7 +27,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	if busy {
-		// Freed one by one, all but those in use: they have their lease still.
+		// The others have been freed one by one. Those in use keep their lease.
 		s.end(ErrClosed)
 		return nil
 	}
@@ -46,7 +46,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	started := c.now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, ErrLost) {
-		return nil // it had been lost before, and with it whatever was held
+		return nil // it had been lost before, and all its locks with it
 	}
 	for _, r := range freed {
 		r.end(err)
@@ -69,7 +69,7 @@ func (s *session) close(ctx context.Context) error {
 	s.end(ErrReleased)
 	lost, _ := s.lease.Cause().(*LostError) // set by loseWith, never wrapped
 	if lost != nil && lost.seenGone() {
-		return lost // nothing of ours is left to mark
+		return lost // the row does not show this session any more
 	}
 	done := make(chan struct{})
 	var err error
@@ -86,14 +86,14 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
-// mark marks the row dead, once no transaction of this client names it. trusted:
-// the session was until it was given up, so nobody else can have marked it before
-// its lease ran out. One that was lost gets a single attempt.
+// mark marks the row dead, once no transaction of this client names it. trusted: the
+// session was trusted until this client gave it up, so nobody else can have marked it
+// before its lease ran out. A session that was lost gets one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	select {
 	case s.marking <- struct{}{}:
 		defer func() { <-s.marking }()
-	case <-limit.Done(): // the effort before this one has had all the time there was
+	case <-limit.Done(): // another call that marks it has taken all the time
 		return s.c.unknownOutcome("release", s.key, context.Cause(limit))
 	}
 	select {
@@ -156,8 +156,8 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	return s.c.notDone(limit, "release", s.key, r, &s.marks)
 }
 
-// isMarked reports whether a row that does not show the session any more means
-// that one of the attempts sent has marked it dead.
+// isMarked reports whether a row that does not show the session any more means that
+// one of our attempts has marked it dead.
 func (s *session) isMarked(item protocol.Item, sent []attempt, trusted bool) bool {
 	if item != nil {
 		if r, err := s.decode(item); err == nil {
@@ -165,7 +165,7 @@ func (s *session) isMarked(item protocol.Item, sent []attempt, trusted bool) boo
 			return ours && r.Released
 		}
 	}
-	// Nobody else could end it while the first attempt was under way, unless that
-	// was applied.
+	// Nobody else could end it while the first attempt was in flight, unless that
+	// attempt was applied.
 	return trusted && s.marks.Silent()
 }

@@ -10,13 +10,12 @@ import (
 // maxItemBytes is DynamoDB's limit of one item (Service quotas, "Item size").
 const maxItemBytes = 400 << 10
 
-// newRequest turns a call of Acquire into a request, or says what is wrong
-// with it before anything is sent.
+// newRequest checks a call of Acquire. If something is wrong with it, nothing is sent.
 func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 	return c.completeRequest(request{key: Key{Partition: key}, timing: c.timing}, opts)
 }
 
-// completeRequest adds the options, and what they leave open, to a request.
+// completeRequest applies the options and the defaults, and checks them.
 func (c *Client) completeRequest(r request, opts []AcquireOption) (request, error) {
 	for _, o := range opts {
 		o.toAcquire(&r)
@@ -57,7 +56,7 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	return r, c.checkChanges("acquire", r.key, &r.changes)
 }
 
-// newReleaseOptions checks the options of a release, and adds what they leave open.
+// newReleaseOptions applies the options of a release and the defaults, and checks them.
 func (c *Client) newReleaseOptions(h *holding, opts []ReleaseOption) (releaseOptions, error) {
 	r := releaseOptions{policy: h.want.policy}
 	for _, o := range opts {
@@ -95,7 +94,8 @@ func (c *Client) checkLease(op string, key Key, lease time.Duration) error {
 	return nil
 }
 
-// checkPolicy settles what becomes of the record at its release.
+// checkPolicy returns what becomes of the record at its release, by default as
+// configured. The layout may not be able to do it.
 func (c *Client) checkPolicy(p policy) (policy, error) {
 	if p == byConfig {
 		p = keepRecord
@@ -141,6 +141,6 @@ func (c *Client) checkChanges(op string, key Key, ch *changes) error {
 	return nil
 }
 
-// recordOverhead is what a record of this client has besides key, data and
-// attributes: names, ids and numbers, rounded up.
+// recordOverhead is the size in bytes of what a record of this client has besides key,
+// data and attributes: names, ids and numbers, rounded up.
 func recordOverhead(owner string) int { return 320 + len(owner) }

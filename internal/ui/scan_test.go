@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,29 +45,49 @@ type bench struct {
 // counted counts the requests of the page, and makes them fail.
 type counted struct {
 	Source
-	pages, items int
-	units        float64
-	fails        error
+
+	mu    sync.Mutex
+	pages int
+	units float64
+	err   error
 }
 
 func (c *counted) Page(ctx context.Context, start protocol.Item) (Page, error) {
-	if c.fails != nil {
-		return Page{}, c.fails
+	if err := c.count(1, 0); err != nil {
+		return Page{}, err
 	}
-	c.pages++
 	p, err := c.Source.Page(ctx, start)
-	c.units += p.Units
-	return p, err
+	return p, errors.Join(err, c.count(0, p.Units))
 }
 
 func (c *counted) Item(ctx context.Context, key protocol.Key) (protocol.Item, float64, error) {
-	if c.fails != nil {
-		return nil, 0, c.fails
+	if err := c.count(0, 0); err != nil {
+		return nil, 0, err
 	}
-	c.items++
 	item, units, err := c.Source.Item(ctx, key)
+	return item, units, errors.Join(err, c.count(0, units))
+}
+
+func (c *counted) count(pages int, units float64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages += pages
 	c.units += units
-	return item, units, err
+	return c.err
+}
+
+// fail has every request fail; nil mends it.
+func (c *counted) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// sofar returns the pages and read units that were taken so far.
+func (c *counted) sofar() (pages int, units float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pages, c.units
 }
 
 // serve starts a server over w's table, which ends with the test, and opens a page.
@@ -427,10 +448,10 @@ func TestSeveralPagesCostOneScan(t *testing.T) {
 			l := b.server.scan.join(b.server.hello)
 			defer b.server.scan.leave(l)
 		}
-		before := b.source.pages
+		before, _ := b.source.sofar()
 		lab.Elapse(20 * time.Second)
-		if got := b.source.pages - before; got < 19 || got > 21 {
-			t.Errorf("%d requests in 20 s for 6 pages", got)
+		if after, _ := b.source.sofar(); after-before < 19 || after-before > 21 {
+			t.Errorf("%d requests in 20 s for 6 pages", after-before)
 		}
 	})
 }
@@ -442,9 +463,10 @@ func TestTheTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
 			w.Detach(w.Acquire(c, fmt.Sprint("job/", i), leasehold.WithLease(time.Hour)))
 		}
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.Rate = 10 })
-		began := b.source.units
+		_, began := b.source.sofar()
 		lab.Elapse(60 * time.Second)
-		took := (b.source.units - began) / 60
+		_, units := b.source.sofar()
+		took := (units - began) / 60
 		b.listen()
 		if took > 10.5 || took < 8 || b.status.Reading > 12 || b.status.Rate != 10 {
 			t.Errorf("%.1f read units a second at most 10; the page says %+v", took, b.status)
@@ -455,10 +477,10 @@ func TestTheTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
 		var out struct{}
 		b.post("/rate", map[string]float64{"rate": 0}, &out)
 		lab.Elapse(2 * time.Second)
-		began = b.source.units
+		_, began = b.source.sofar()
 		lab.Elapse(2 * time.Minute)
-		if b.source.units != began {
-			t.Errorf("%v read units while it is stopped", b.source.units-began)
+		if _, units := b.source.sofar(); units != began {
+			t.Errorf("%v read units while it is stopped", units-began)
 		}
 		b.post("/rate", map[string]float64{"rate": 1e9}, &out)
 		lab.Elapse(time.Second)
@@ -473,13 +495,13 @@ func TestAPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
-		b.source.fails = errors.New("the network is down")
+		b.source.fail(errors.New("the network is down"))
 		lab.Elapse(20 * time.Second)
 		b.listen()
 		if b.status.Trouble != "the network is down" || b.status.Since == 0 {
 			t.Errorf("%+v", b.status)
 		}
-		b.source.fails = nil
+		b.source.fail(nil)
 		lab.Elapse(15 * time.Second)
 		b.listen()
 		if b.status.Trouble != "" {

@@ -206,7 +206,7 @@ func (a *app) checkRows(ctx context.Context, by observer, all bool, records []le
 		what = "1 holder"
 	}
 	var bad, ended error
-	err := a.watchWithProgress(ctx, by, records, what, func(i int, found observation) error {
+	err := a.watchWithProgress(ctx, by, records, what, func(_ int, found observation) error {
 		switch {
 		case errors.Is(found.err, leasehold.ErrBadRecord):
 			a.say.fail(found.err)

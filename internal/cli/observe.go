@@ -236,7 +236,7 @@ func (w *watch) note(s *subject) {
 	if sharing, ok := w.reader.proto.(protocol.Sharing); ok && s.session != "" {
 		key = sharing.SessionKey(s.session)
 	}
-	w.observer.seen.note(key, s.beat.version, s.beat.lease, time.Since(w.began)-s.seen)
+	w.seen.note(key, s.beat.version, s.beat.lease, time.Since(w.began)-s.seen)
 }
 
 // rows reads the records of subjects and the rows of their sessions, which a first
@@ -304,7 +304,7 @@ func (w *watch) judge(s *subject, sharing protocol.Sharing, items map[protocol.K
 	case s.seen == unseen:
 		// The listed record may be old, so the lease counts from this reading.
 		s.beat, s.seen = beat, answered
-		if age := w.observer.seen.age(beat.version); age > 0 && w.expiry == layout.Observed {
+		if age := w.seen.age(beat.version); age > 0 && w.expiry == layout.Observed {
 			s.seen = min(answered-age, unseen-1)
 		}
 	case beat.version != s.beat.version:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -173,15 +174,12 @@ func (r *rereader) byKey(ctx context.Context, keys []protocol.Key) (map[protocol
 	}
 	wg.Wait()
 	found := make(map[protocol.Key]protocol.Item, len(keys))
-	for i, item := range items {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		if item != nil {
-			found[keys[i]] = item
+	for i, k := range keys {
+		if items[i] != nil {
+			found[k] = items[i]
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // batches reads items by BatchGetItem.

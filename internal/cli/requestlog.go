@@ -69,7 +69,7 @@ func (l *requestLog) log(r request) {
 			e.Keys = append(e.Keys, keyJSON{k.Partition, k.Sort})
 		}
 	}
-	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, r.outcome, r.took.Round(100*time.Microsecond), attempt)
+	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, r.outcome, r.took.Round(10*time.Microsecond), attempt)
 	if r.units != nil {
 		line += ", capacity units " + strconv.FormatFloat(*r.units, 'f', -1, 64)
 	}

@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
 	"github.com/leasehold-go/leasehold"
 )
@@ -46,16 +50,30 @@ func setByRun(env Env, table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// outerRun returns the outer run that holds a key in s that matches.
-func (a *app) outerRun(s *store, matches func(leasehold.Key) bool) (heldKey, bool) {
-	held := heldByOuterRuns(a.Env)
-	i := slices.IndexFunc(held, func(h heldKey) bool {
-		return h.Table == s.table && h.Store == s.place() && matches(leasehold.Key{Partition: h.Key, Sort: h.SortKey})
+// outerRuns returns what outer runs hold in tables of this name that matches.
+func (a *app) outerRuns(s *store, matches func(leasehold.Key) bool) []heldKey {
+	return slices.DeleteFunc(heldByOuterRuns(a.Env), func(h heldKey) bool {
+		return tableName(h.Table) != tableName(s.table) || !matches(leasehold.Key{Partition: h.Key, Sort: h.SortKey})
 	})
-	if i < 0 {
-		return heldKey{}, false
+}
+
+// tableName is a table's name, of which its ARN may have been given.
+func tableName(table string) string {
+	if id, err := arn.Parse(table); err == nil {
+		return strings.TrimPrefix(id.Resource, "table/")
 	}
-	return held[i], true
+	return table
+}
+
+// isIn reports whether a key is held in s: the same file, or the same place in
+// AWS.
+func (h heldKey) isIn(s *store) bool {
+	if h.Store == s.place() || s.file == "" {
+		return h.Store == s.place()
+	}
+	there, err := os.Stat(h.Store)
+	here, failed := os.Stat(s.file)
+	return err == nil && failed == nil && os.SameFile(here, there)
 }
 
 // refuseNested refuses to wait for a lock that an outer run holds: the outer run
@@ -63,32 +81,37 @@ func (a *app) outerRun(s *store, matches func(leasehold.Key) bool) (heldKey, boo
 // this process running.
 func (a *app) refuseNested(ctx context.Context, s *store, key, sortKey string) error {
 	wanted := completeKey(s.layout, leasehold.Key{Partition: key, Sort: sortKey})
-	outer, is := a.outerRun(s, func(held leasehold.Key) bool { return held == wanted })
-	if is && a.stillHolds(ctx, s, wanted, outer.Token) {
+	outer := a.outerRuns(s, func(held leasehold.Key) bool { return held == wanted })
+	if len(outer) > 0 && a.stillHeld(ctx, s, wanted, outer) {
 		return nestedError(key)
 	}
 	return nil
 }
 
-// stillHolds reports whether key is held with a token, as far as is known.
-func (a *app) stillHolds(ctx context.Context, s *store, key leasehold.Key, token int64) bool {
-	if token == 0 {
-		return true
-	}
-	holds := true
+// stillHeld reports whether one of the outer runs holds key in s. Its token says
+// so, whatever the names of the table and of its place; where there is none, the
+// names must do.
+func (a *app) stillHeld(ctx context.Context, s *store, key leasehold.Key, outer []heldKey) bool {
+	held := slices.ContainsFunc(outer, func(h heldKey) bool { return h.isIn(s) })
 	_ = s.withLocks(ctx, func(ctx context.Context, locks *leasehold.Client) error {
 		r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
-		holds = err != nil || r.Token == token && !r.Released
+		switch {
+		case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
+			held = false
+		case err == nil && r.Token != 0:
+			held = slices.ContainsFunc(outer, func(h heldKey) bool { return h.Token == r.Token })
+		}
 		return nil
 	})
-	return holds
+	return held
 }
 
 // refuseNestedPermit is refuseNested for permits. A process that runs under one
 // permit must not wait for another: if all holders did that, none would ever
 // get one.
 func (a *app) refuseNestedPermit(s *store, key string) error {
-	if _, is := a.outerRun(s, func(held leasehold.Key) bool { return held.Partition == key }); is {
+	outer := a.outerRuns(s, func(held leasehold.Key) bool { return held.Partition == key })
+	if slices.ContainsFunc(outer, func(h heldKey) bool { return h.isIn(s) }) {
 		return nestedError(key)
 	}
 	return nil

@@ -18,7 +18,7 @@ var insides = []struct {
 	{regexp.MustCompile(`dial tcp(?: [^ ]+)?: `), ""},
 	{regexp.MustCompile(`context deadline exceeded(?: \(Client\.Timeout exceeded while awaiting headers\))?`), "no answer in time"},
 	{regexp.MustCompile(`strconv\.\w+: parsing ("[^"]*"): [a-z ]+`), "$1 is not a number"},
-	{regexp.MustCompile(`\b(?:boltstore|localdynamo|leasehold): `), ""},
+	{regexp.MustCompile(`(^|: |; )(?:(?:boltstore|localdynamo|leasehold): )+`), "$1"},
 }
 
 // plain returns an error's text without what means nothing to a person: the parts of

@@ -19,9 +19,8 @@ type checkout struct {
 	time   time.Time
 }
 
-// clone makes a clone of the repository of module, at the commit that is checked
-// out there.
-func clone(ctx context.Context, module, to string) (checkout, error) {
+// checkedOut is the commit that is checked out in module.
+func checkedOut(ctx context.Context, module string) (checkout, error) {
 	head, err := output(ctx, module, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return checkout{}, err
@@ -31,15 +30,20 @@ func clone(ctx context.Context, module, to string) (checkout, error) {
 	if err != nil {
 		return checkout{}, fmt.Errorf("the time of commit %s: %w", hash, err)
 	}
+	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
+}
+
+// clone makes a clone of the repository of module, and checks a commit out there.
+func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {
-		return checkout{}, err
+		return err
 	}
 	if _, err := output(ctx, module, nil, "git", "clone", "--quiet", "--shared", "--no-checkout", strings.TrimSpace(repository), to); err != nil {
-		return checkout{}, err
+		return err
 	}
-	_, err = output(ctx, to, nil, "git", "checkout", "--quiet", "--detach", hash)
-	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, err
+	_, err = output(ctx, to, nil, "git", "checkout", "--quiet", "--detach", c.commit)
+	return err
 }
 
 // build builds the command. The same commit and Go version give the same bytes,

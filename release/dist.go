@@ -25,11 +25,15 @@ var platforms = []platform{
 // dist builds the release of the commit that is checked out in module, twice and
 // in different directories, and writes it to out if both are the same.
 func dist(ctx context.Context, module, out string) error {
-	first, err := releaseOf(ctx, module, platforms)
+	c, err := checkedOut(ctx, module)
 	if err != nil {
 		return err
 	}
-	second, err := releaseOf(ctx, module, platforms)
+	first, err := releaseOf(ctx, module, c, platforms)
+	if err != nil {
+		return err
+	}
+	second, err := releaseOf(ctx, module, c, platforms)
 	if err != nil {
 		return err
 	}
@@ -69,18 +73,17 @@ func same(a, b []file) error {
 	return errors.Join(problems...)
 }
 
-// releaseOf builds the files of a release: an archive and a bill of materials for
+// releaseOf builds the files of a commit's release: an archive and a bill of materials for
 // each platform, and the checksums of them all. It works on a clone in a directory
 // of its own, so that nothing comes in that is not in the commit.
-func releaseOf(ctx context.Context, module string, on []platform) ([]file, error) {
+func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	source := filepath.Join(dir, "source")
-	c, err := clone(ctx, module, source)
-	if err != nil {
+	if err := clone(ctx, module, c, source); err != nil {
 		return nil, err
 	}
 	documents, err := read(source, "LICENSE", "README.md", "CHANGELOG.md")

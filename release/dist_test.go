@@ -21,11 +21,15 @@ import (
 // The commit that is checked out is built, not the files that are being edited.
 func TestAReleaseIsTheSameWhenItIsBuiltAgain(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
-	first, err := releaseOf(t.Context(), "..", here)
+	c, err := checkedOut(t.Context(), "..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := releaseOf(t.Context(), "..", here)
+	first, err := releaseOf(t.Context(), "..", c, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := releaseOf(t.Context(), "..", c, here)
 	if err := errors.Join(err, same(first, second)); err != nil {
 		t.Fatal(err)
 	}

@@ -88,23 +88,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 		return c.granted(ctx, h, began, 0, true)
 	}
 
-	w := newWaiter(ctx, c, want, given.Delay)
-	c.detach(w.run)
-	if ended := c.await(ctx, w.done); ended != nil && w.giveUp() {
-		c.cleanUp(want, w.done)
-		err := c.waitEnded(want, w.holder.Load(), ended, w.lastErr.Load())
-		if held, ok := err.(*HeldError); ok { // made just now, never wrapped
-			held.others = int(w.others.Load())
-		}
-		c.emitGaveUp(ctx, want.key, began, 0, err)
-		return nil, err
-	}
-	<-w.done
-	if w.err != nil {
-		c.emitGaveUp(ctx, want.key, began, w.requests, w.err)
-		return nil, w.err
-	}
-	return c.granted(ctx, w.granted, began, w.requests, false)
+	return c.acquireFirst(ctx, c.newOneWaiter(ctx, want, given.Delay), began)
 }
 
 // awaitTurn takes a place in the local line and waits for its turn.

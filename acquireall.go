@@ -181,10 +181,10 @@ func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, 
 	}
 	<-w.done
 	if w.err != nil {
-		c.emitGaveUp(ctx, w.at.Load().want.key, began, w.requests(), w.err)
+		c.emitGaveUp(ctx, w.at.Load().want.key, began, w.requests, w.err)
 		return nil, w.err
 	}
-	return c.grantedAll(ctx, w.granted, began, w.requests(), false)
+	return c.grantedAll(ctx, w.granted, began, w.requests, false)
 }
 
 // grantedAll ends an AcquireAll that was granted held. It gives them back if the client

@@ -284,31 +284,44 @@ func TestADeadSessionThatCannotBeMarkedDeadKeepsNobodyFromAnotherKey(t *testing.
 }
 
 func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, wire := w.Client(lab.Config())
-		other := w.Acquire(a, "a")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			switch {
-			case strings.Contains(string(r.Body), `"S":"b"`):
-				return lab.Cut(r)
-			case r.Grants():
-				res, err := showNothing(r)
-				w.Release(other) // between the refusal and the look
-				return res, err
-			}
-			return r.Send()
+	for name, silent := range map[string]func(r *lab.Request) bool{
+		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
+		"of both":          func(r *lab.Request) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, _ := w.Client(lab.Config())
+				b, wire := w.Client(lab.Config())
+				other := w.Acquire(a, "a")
+				freed := false
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					switch {
+					case freed && silent(r):
+						return lab.Cut(r)
+					case r.Grants() && !freed:
+						freed = true
+						res, err := showNothing(r)
+						w.Release(other) // between the refusal and the look
+						return res, err
+					}
+					return r.Send()
+				})
+				began := time.Now()
+				lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+				if took := time.Since(began); took > 30*time.Second {
+					t.Errorf("a try took %v", took)
+				}
+				if lock != nil { // the one that answers
+					if lock.Key().Partition != "a" || name == "of both" {
+						t.Errorf("granted %v", lock.Key())
+					}
+				} else if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || !strings.Contains(err.Error(), "gave up after 10s") || name != "of both" {
+					t.Errorf("error %v", err)
+				}
+				_ = b.Close(t.Context())
+			})
 		})
-		began := time.Now()
-		_, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
-		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "b" || !strings.Contains(err.Error(), "gave up after 10s") {
-			t.Errorf("error %v", err)
-		}
-		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("a try took %v", took)
-		}
-		_ = b.Close(t.Context())
-	})
+	}
 }
 
 func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {

@@ -26,7 +26,6 @@ import (
 // Client acquires and holds locks in one table. It is safe for concurrent use;
 // one per process and table is enough.
 type Client struct {
-	db       DB
 	requests *attempts.Sender
 	cfg      Config
 	timing   lease.Timing
@@ -81,7 +80,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	}
 	owner := protocol.NewOwner(cfg.Owner)
 	c := &Client{
-		db: db, cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
+		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
 		lines: newLines(cfg), observed: observed.New[Key](on.Memory), entries: observed.New[entryKey](on.Memory), sweeping: make(chan struct{}, 1),

@@ -7,8 +7,6 @@ import (
 	"iter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -53,7 +51,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 	err := c.requests.Repeat(ctx, func() error {
 		attempt, cancel := context.WithTimeout(ctx, attempts.Limit)
 		defer cancel()
-		return c.requests.Failure(ctx, read(attempt))
+		return read(attempt)
 	}, func(f *attempts.Failure) error {
 		if c.now().Mono-began.Mono > tryFor {
 			return f
@@ -79,7 +77,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		o.toList(&l)
 	}
 	return func(yield func(Record, error) bool) {
-		if l.partition != nil && (*l.partition == "" || l.prefix != "") {
+		if l.Partition != nil && (*l.Partition == "" || l.Prefix != "") {
 			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
 			return
 		}
@@ -96,8 +94,8 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		}
 		for {
 			var items []protocol.Item
-			err := c.retryRead(ctx, "list", Key{Partition: aws.ToString(l.partition)}, func(ctx context.Context) (err error) {
-				items, start, err = c.page(ctx, l, start)
+			err := c.retryRead(ctx, "list", Key{Partition: aws.ToString(l.Partition)}, func(ctx context.Context) (err error) {
+				items, start, err = c.requests.Page(ctx, l.Listing, start)
 				return err
 			})
 			if err != nil {
@@ -121,33 +119,4 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			}
 		}
 	}
-}
-
-// page reads one page of a listing, and where the next one starts.
-func (c *Client) page(ctx context.Context, l listing, start protocol.Item) ([]protocol.Item, protocol.Item, error) {
-	partition := c.proto.Schema().Partition
-	names := map[string]string{"#k": partition}
-	if l.partition != nil {
-		out, err := c.db.Query(ctx, &dynamodb.QueryInput{
-			TableName: aws.String(c.cfg.Table), ExclusiveStartKey: start,
-			KeyConditionExpression:    aws.String("#k = :k"),
-			ExpressionAttributeNames:  names,
-			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.partition}},
-		}, attempts.NoRetries)
-		if err != nil {
-			return nil, start, err
-		}
-		return out.Items, out.LastEvaluatedKey, nil
-	}
-	in := &dynamodb.ScanInput{TableName: aws.String(c.cfg.Table), ExclusiveStartKey: start}
-	if l.prefix != "" {
-		in.FilterExpression = aws.String("begins_with(#k, :p)")
-		in.ExpressionAttributeNames = names
-		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.prefix}}
-	}
-	out, err := c.db.Scan(ctx, in, attempts.NoRetries)
-	if err != nil {
-		return nil, start, err
-	}
-	return out.Items, out.LastEvaluatedKey, nil
 }

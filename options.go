@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -219,9 +220,8 @@ type ListOption interface{ toList(*listing) }
 
 // listing is what a caller of List asks for.
 type listing struct {
-	partition *string
-	prefix    string
-	after     *Key
+	attempts.Listing
+	after *Key
 }
 
 type listFunc func(*listing)
@@ -234,11 +234,11 @@ func ListAfter(k Key) ListOption { return listFunc(func(l *listing) { l.after = 
 
 // ListPartition lists the records of one partition key. It is a query, which reads
 // only those records. It cannot be combined with ListPrefix.
-func ListPartition(key string) ListOption { return listFunc(func(l *listing) { l.partition = &key }) }
+func ListPartition(key string) ListOption { return listFunc(func(l *listing) { l.Partition = &key }) }
 
 // ListPrefix lists the keys that begin with p. It is a scan: it reads the whole
 // table, and costs as much.
-func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.prefix = p }) }
+func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.Prefix = p }) }
 
 // BreakOption is for Break.
 type BreakOption interface{ toBreak(*breaking) }

@@ -2,11 +2,9 @@ package leasehold
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -42,7 +40,7 @@ func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[st
 	var ended error
 	err = h.c.requests.Repeat(ctx, func() (err error) {
 		items, err = h.readTogether(ctx, all)
-		return h.c.requests.Failure(ctx, err)
+		return err
 	}, func(f *attempts.Failure) error {
 		if f.Cause != decide.Unreachable {
 			h.c.throttled(ctx, h.key, h.token)(f.Err)
@@ -80,22 +78,7 @@ func (h *holding) readTogether(ctx context.Context, gets []types.TransactGetItem
 	if h.session != nil {
 		defer h.session.turn(ctx)()
 	}
-	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
-	defer cancel()
-	out, err := h.c.db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, attempts.NoRetries)
-	if err != nil {
-		return nil, err
-	}
-	if len(out.Responses) != len(gets) {
-		return nil, fmt.Errorf("leasehold: %d items asked for, %d in the reply", len(gets), len(out.Responses))
-	}
-	items := make([]protocol.Item, len(gets))
-	for i, r := range out.Responses {
-		if len(r.Item) > 0 {
-			items[i] = r.Item
-		}
-	}
-	return items, nil
+	return h.c.requests.ReadTogether(ctx, gets)
 }
 
 // stillHeld ends the trust if the rows read beside do not show the grant, or

@@ -173,53 +173,6 @@ func (w *sessionWatch) markDead(ctx context.Context) (bool, error) {
 	return false, r.Failure()
 }
 
-// sessionOf returns the watch of the session that the holder belongs to. Nil: the holder
-// has no session, or is an attempt of our own that no client treats as held.
-func (w *waiter) sessionOf() *sessionWatch {
-	proto, ok := w.c.proto.(protocol.Sharing)
-	if !ok || w.want.side != nil || w.seen == nil || w.seen.session == "" || w.view.Ours {
-		return nil
-	}
-	return w.c.watchOf(proto, w.seen.session)
-}
-
-// watchSession finds out until when the holder's session keeps it alive. That alone
-// counts, even if its own record has not changed for long.
-func (w *waiter) watchSession() error {
-	watch := w.sessionOf()
-	if watch == nil {
-		return nil
-	}
-	fresh := w.c.cfg.PollMax
-	if w.want.noWait {
-		fresh = 0
-	}
-	deadAt, err := watch.look(w.ctx, fresh)
-	if err == nil {
-		w.requests++
-		w.view.Dead = deadAt
-	}
-	return err
-}
-
-// endSession makes sure that the holder's session is dead before one of its locks is
-// taken over; errSessionLives if it is not.
-func (w *waiter) endSession() error {
-	watch := w.sessionOf()
-	if watch == nil {
-		return nil
-	}
-	dead, err := watch.markDead(w.ctx)
-	w.requests++
-	if dead || err != nil {
-		return err
-	}
-	if err := w.watchSession(); err != nil { // renewed since: look at the clock again
-		return err
-	}
-	return errSessionLives
-}
-
 // observationOf returns the observation of a held record, or of the session's row if
 // that is renewed in its place. A record that this client holds itself was observed
 // now.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -23,9 +22,8 @@ const maxRefusals = 5
 type allWaiter struct {
 	c     *Client
 	parts []*waiter              // in order of their keys
-	sent  int                    // requests of all parts together
 	at    atomic.Pointer[waiter] // the part that is waited for, for the caller
-	turns map[*waiter]bool       // the parts that have the turn of their local line
+	began decide.Instant
 
 	*task
 	held    []*holding // taken one by one so far; task.mu guards it
@@ -34,7 +32,7 @@ type allWaiter struct {
 }
 
 func newAllWaiter(ctx context.Context, c *Client, wants []*request) *allWaiter {
-	w := &allWaiter{c: c, task: newTask(ctx), turns: map[*waiter]bool{}}
+	w := &allWaiter{c: c, task: newTask(ctx), began: c.now()}
 	for _, want := range wants {
 		w.parts = append(w.parts, w.waiter(c, want))
 	}
@@ -42,20 +40,12 @@ func newAllWaiter(ctx context.Context, c *Client, wants []*request) *allWaiter {
 	return w
 }
 
-func (w *allWaiter) requests() int {
-	n := w.sent
-	for _, part := range w.parts {
-		n += part.requests
-	}
-	return n
-}
-
 func (w *allWaiter) run() {
 	defer w.cancel()
 	defer close(w.done)
 	for _, part := range w.parts {
-		w.c.observed.Watch(part.want.key)
-		defer w.c.observed.Unwatch(part.want.key)
+		part.record.watch()
+		defer part.record.unwatch()
 	}
 	held, err := w.acquire()
 	if w.finish() || err != nil {
@@ -66,8 +56,7 @@ func (w *allWaiter) run() {
 		return
 	}
 	for i, part := range w.parts {
-		// An earlier attempt may still be applied, once the key is free again.
-		w.c.leaveUnsettled(part.want.key, attempts.Versions(part.tried.Unanswered()))
+		part.leaveTried()
 		w.c.lines.Granted(part.want.key, held[i])
 	}
 	w.granted = held
@@ -76,11 +65,10 @@ func (w *allWaiter) run() {
 // acquire asks for the keys until all are granted, one is refused, or nobody
 // waits. The caller gives back what it returns together with an error.
 func (w *allWaiter) acquire() ([]*holding, error) {
-	began := w.c.now()
 	together := len(w.parts) > 1 && len(w.parts) <= attempts.MaxTransact
 	pauses := w.c.waitPauses()
 	for refusals := 0; together && refusals < maxRefusals; {
-		if err := w.awaitFree(began); err != nil {
+		if err := w.awaitFree(); err != nil {
 			return nil, err
 		}
 		if all, err := w.takeTurns(); err != nil {
@@ -106,7 +94,7 @@ func (w *allWaiter) acquire() ([]*holding, error) {
 			pauses.Reset()
 			continue
 		}
-		if err := w.pauseToRetry(began, &pauses); err != nil {
+		if err := w.pauseToRetry(&pauses); err != nil {
 			return nil, err
 		}
 	}
@@ -114,9 +102,9 @@ func (w *allWaiter) acquire() ([]*holding, error) {
 }
 
 // pauseToRetry pauses before a request is repeated; an error ends the waiting.
-func (w *allWaiter) pauseToRetry(began decide.Instant, pauses *attempts.Pauses) error {
+func (w *allWaiter) pauseToRetry(pauses *attempts.Pauses) error {
 	at := w.at.Load()
-	if at.want.noWait && w.c.now().Mono-began.Mono > tryFor {
+	if at.want.noWait && w.c.now().Mono-w.began.Mono > tryFor {
 		return at.timeoutError()
 	}
 	if !w.c.requests.Pause(w.ctx, pauses) {
@@ -127,98 +115,50 @@ func (w *allWaiter) pauseToRetry(began decide.Instant, pauses *attempts.Pauses) 
 
 // awaitFree waits until no key is known to be held, and holds none meanwhile. It
 // waits for one held key after the other.
-func (w *allWaiter) awaitFree(began decide.Instant) error {
-	pauses := w.c.waitPauses()
-	var waitsFor *waiter
+func (w *allWaiter) awaitFree() error {
 	for {
-		if at, err := w.watchSessions(); err != nil {
-			if err := w.pauseAfter(at, err, began, &pauses); err != nil {
-				return err
-			}
-			continue
+		part, err := w.firstBlocked()
+		if part == nil || err != nil {
+			return err
 		}
-		part, move, wait := w.firstBlocked()
-		if w.ctx.Err() != nil {
-			return ErrClosed // nobody reads it
-		}
-		if part == nil {
-			return nil
-		}
-		if part.want.noWait {
-			return part.heldError()
-		}
-		if waitsFor != part {
-			waitsFor = part
+		if !part.want.noWait {
 			if err := w.waitFor(part); err != nil {
 				return err
 			}
-			continue // it may have become free meanwhile
 		}
-		attempts.Wait(w.ctx, wait)
-		if w.ctx.Err() != nil || move == decide.TakeOver {
-			continue // look at the clock: once its holder is dead the key is not blocked any more
+		if _, err := w.only(part, w.began).await(); err != nil {
+			return err
 		}
-		if err := part.look(); err != nil {
-			if err := w.pauseAfter(part, err, began, &pauses); err != nil {
-				return err
-			}
-			continue
-		}
-		pauses.Reset()
 	}
 }
 
-// pauseAfter pauses after a read of part that has failed; an error ends the waiting.
-func (w *allWaiter) pauseAfter(part *waiter, err error, began decide.Instant, pauses *attempts.Pauses) error {
-	f := attempts.FailureOf(err)
-	if f == nil {
-		return err
-	}
-	part.requestFailed(f.Err)
-	if f.Cause == decide.Refused {
-		return opError("acquire", w.c.cfg.Table, part.want.key, f.Err)
-	}
-	return w.pauseToRetry(began, pauses)
-}
-
-// watchSessions finds out until when the sessions of the holders keep them alive. It
-// returns the part whose session could not be read.
-func (w *allWaiter) watchSessions() (*waiter, error) {
+// firstBlocked returns the first part that cannot be taken now; nil if all can be.
+func (w *allWaiter) firstBlocked() (*waiter, error) {
+	u := w.c.chance()
 	for _, part := range w.parts {
-		if err := part.watchSession(); err != nil {
-			return part, err
+		if err := part.failed(part.refresh()); err != nil {
+			return nil, err
+		}
+		if move, wait := part.next(u); move == decide.Look || wait > 0 {
+			return part, nil
 		}
 	}
 	return nil, nil
-}
-
-// firstBlocked returns the first part that cannot be taken now, and what to do
-// next; nil if all can be taken.
-func (w *allWaiter) firstBlocked() (*waiter, decide.Move, time.Duration) {
-	now, u := w.c.now().Mono, w.c.chance()
-	for _, part := range w.parts {
-		if move, wait := decide.Next(part.view, now, u); move == decide.Look || wait > 0 {
-			return part, move, wait
-		}
-	}
-	return nil, decide.Take, 0
 }
 
 // take sends one transaction of grants. Holdings end the waiting, and so does an
 // error that is no attempts.Failure. Neither: it was applied, but the records do
 // not confirm it.
 func (w *allWaiter) take() ([]*holding, error) {
-	now := w.c.now().Mono
 	over := make([]bool, len(w.parts))
 	for i, part := range w.parts {
-		move, _ := decide.Next(part.view, now, 0)
-		over[i] = move == decide.TakeOver
-		err := part.ready(over[i])
+		over[i] = part.isDead()
+		err := part.record.prepare(over[i])
 		if errors.Is(err, errSessionLives) {
 			return nil, &attempts.Failure{Cause: decide.Unreachable, Err: err}
 		}
 		if f := attempts.FailureOf(err); f != nil {
-			part.requestFailed(f.Err)
+			part.report(f.Err)
 		}
 		if err != nil {
 			return nil, err
@@ -228,10 +168,10 @@ func (w *allWaiter) take() ([]*holding, error) {
 	parts := make([]attempts.Part[attempt], len(w.parts))
 	for i, part := range w.parts {
 		part.session = w.parts[len(w.parts)-1].session // one for all, if it changed meanwhile
-		a, write := part.next(over[i])
+		a, write := part.record.grant(over[i])
 		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &part.tried, Attempt: a, Write: write}
 	}
-	w.sent++
+	w.requests++
 	t, err := attempts.Together(context.WithoutCancel(w.ctx), w.c.requests, w.parts[0].want.grantWithin(w.parts[0].session), parts)
 	for _, part := range w.parts {
 		part.leaveOldest()
@@ -251,7 +191,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 			}
 		}
 	default:
-		w.at.Load().requestFailed(err)
+		w.at.Load().report(err)
 		if t.Cause == decide.Busy {
 			w.c.throttled(w.ctx, w.parts[0].want.key, 0)(err)
 		}
@@ -297,14 +237,14 @@ func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
 	worthHaving := func() bool { return made[0].isWorthHaving(w.parts[0].want.timing, w.c.now()) }
 	err := w.c.requests.Repeat(w.ctx, func() error {
 		found, requests, err := w.c.readAll(w.ctx, keys)
-		w.sent += requests
+		w.requests += requests
 		items = found
 		return err
 	}, func(f *attempts.Failure) error {
 		if !worthHaving() {
 			return errTooLate
 		}
-		w.at.Load().requestFailed(f.Err)
+		w.at.Load().report(f.Err)
 		return nil
 	})
 	if err == nil && w.ctx.Err() == nil && worthHaving() {
@@ -403,7 +343,7 @@ func (w *allWaiter) takeInOrder() ([]*holding, error) {
 		}
 		manual := part.want.manual
 		part.want.manual = false
-		h, err := part.acquire()
+		h, err := w.only(part, w.c.now()).acquire()
 		part.want.manual = manual
 		if err != nil {
 			return held, err

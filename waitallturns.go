@@ -11,14 +11,14 @@ import "github.com/leasehold-go/leasehold/internal/attempts"
 func (w *allWaiter) takeTurns() (bool, error) {
 	var missing []Key
 	for _, part := range w.parts {
-		if !w.turns[part] {
+		if !part.ready {
 			missing = append(missing, part.want.key)
 		}
 	}
 	busy, all := w.c.lines.TakeAll(missing...)
 	for _, part := range w.parts {
 		if all {
-			w.turns[part] = true
+			part.ready = true
 		} else if busy == part.want.key {
 			return false, w.waitFor(part)
 		}
@@ -39,14 +39,14 @@ func (w *allWaiter) waitFor(part *waiter) error {
 // takeTurn waits for the turn of part, and then as long as other processes go first.
 func (w *allWaiter) takeTurn(part *waiter) error {
 	w.at.Store(part)
-	if w.turns[part] {
+	if part.ready {
 		return nil
 	}
 	given, err := w.c.awaitTurn(w.ctx, part.want)
 	if err != nil {
 		return err
 	}
-	w.turns[part] = true
+	part.ready = true
 	attempts.Wait(w.ctx, given.Delay)
 	return nil
 }
@@ -58,8 +58,8 @@ func (w *allWaiter) passTurns() {
 }
 
 func (w *allWaiter) passTurn(part *waiter) {
-	if w.turns[part] {
-		delete(w.turns, part)
+	if part.ready {
+		part.ready = false
 		w.c.lines.Pass(part.want.key, nil)
 	}
 }

@@ -1,4 +1,5 @@
-// Package attempts sends conditional writes, and knows what became of them.
+// Package attempts sends whatever the client sends, and knows what became of its
+// conditional writes.
 //
 // An operation on a record (a grant, a renewal, a release, a break) is a
 // sequence of attempts. Each attempt is a write under a version that was never

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -26,12 +24,15 @@ const (
 	MaxBatchGet = 100
 )
 
-// DB is what a Sender needs of a *dynamodb.Client.
+// DB is what a Sender needs of a *dynamodb.Client. Nothing else in the lock sends.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	TransactGetItems(context.Context, *dynamodb.TransactGetItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
@@ -104,77 +105,11 @@ func (s *Sender) Transact(ctx context.Context, writes []*protocol.Write, within 
 	return t, err
 }
 
-// Read reads the item of key consistently, once; nil: there is none. The error
-// is a *Failure.
-func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
-	item, err := s.Keys.Key(key)
-	if err != nil {
-		return nil, &Failure{Cause: decide.Refused, Err: err}
-	}
-	ctx, cancel := context.WithTimeout(ctx, Limit)
-	defer cancel()
-	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(s.Table), Key: item, ConsistentRead: aws.Bool(true),
-	}, NoRetries)
-	if err := s.Failure(ctx, err); err != nil {
-		return nil, err
-	}
-	if len(out.Item) == 0 {
-		return nil, nil
-	}
-	return out.Item, nil
-}
-
-// ReadAll reads the items of keys consistently, in as few requests as possible, and
-// returns their number. A key without an item is not in the map. The error is a
-// *Failure.
-func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
-	items := make(map[protocol.Key]protocol.Item, len(keys))
-	requests := 0
-	for chunk := range slices.Chunk(keys, MaxBatchGet) {
-		ask := make([]protocol.Item, len(chunk))
-		for i, key := range chunk {
-			item, err := s.Keys.Key(key)
-			if err != nil {
-				return nil, requests, &Failure{Cause: decide.Refused, Err: err}
-			}
-			ask[i] = item
-		}
-		var pauses Pauses
-		for len(ask) > 0 {
-			requests++
-			found, left, err := s.readBatch(ctx, ask)
-			if err := s.Failure(ctx, err); err != nil {
-				return nil, requests, err
-			}
-			for _, item := range found {
-				items[s.Keys.Schema().KeyOf(item)] = item
-			}
-			if ask = left; len(ask) > 0 { // the reply was full, or the table is throttled
-				s.Pause(ctx, &pauses)
-			}
-		}
-	}
-	return items, requests, nil
-}
-
-// readBatch sends one BatchGetItem. left are the keys that it has not read.
-func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Limit)
-	defer cancel()
-	out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-		s.Table: {Keys: keys, ConsistentRead: aws.Bool(true)},
-	}}, NoRetries)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, items := range out.Responses { // of one table, by its name where it was asked for by its ARN
-		found = append(found, items...)
-	}
-	for _, unread := range out.UnprocessedKeys {
-		left = append(left, unread.Keys...)
-	}
-	return found, left, nil
+// Commit sends the transaction of a caller, once, with what options add. It ends with
+// ctx.
+func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
+	_, err := s.DB.TransactWriteItems(ctx, in, append(options, NoRetries)...)
+	return err
 }
 
 func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {

@@ -27,7 +27,7 @@ type request struct {
 // send sends the request once. read is called when the SDK has read the caller's
 // values.
 func (r *request) send(ctx context.Context, s *attempts.Sender, t *token, read func()) (decide.CommitReply, error) {
-	_, err := s.DB.TransactWriteItems(ctx, r.in, attempts.NoRetries, r.inTheSameBytes(read), t.checkWhenSigned)
+	err := s.Commit(ctx, r.in, r.inTheSameBytes(read), t.checkWhenSigned)
 	if errors.Is(err, errTokenOld) {
 		return decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err
 	}

@@ -1,0 +1,146 @@
+package attempts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Read reads the item of key consistently, once; nil: there is none. The error
+// is a *Failure.
+func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
+	item, err := s.Keys.Key(key)
+	if err != nil {
+		return nil, &Failure{Cause: decide.Refused, Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(s.Table), Key: item, ConsistentRead: aws.Bool(true),
+	}, NoRetries)
+	if err := s.Failure(ctx, err); err != nil {
+		return nil, err
+	}
+	if len(out.Item) == 0 {
+		return nil, nil
+	}
+	return out.Item, nil
+}
+
+// ReadAll reads the items of keys consistently, in as few requests as possible, and
+// returns their number. A key without an item is not in the map. The error is a
+// *Failure.
+func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
+	items := make(map[protocol.Key]protocol.Item, len(keys))
+	requests := 0
+	for chunk := range slices.Chunk(keys, MaxBatchGet) {
+		ask := make([]protocol.Item, len(chunk))
+		for i, key := range chunk {
+			item, err := s.Keys.Key(key)
+			if err != nil {
+				return nil, requests, &Failure{Cause: decide.Refused, Err: err}
+			}
+			ask[i] = item
+		}
+		var pauses Pauses
+		for len(ask) > 0 {
+			requests++
+			found, left, err := s.readBatch(ctx, ask)
+			if err := s.Failure(ctx, err); err != nil {
+				return nil, requests, err
+			}
+			for _, item := range found {
+				items[s.Keys.Schema().KeyOf(item)] = item
+			}
+			if ask = left; len(ask) > 0 { // the reply was full, or the table is throttled
+				s.Pause(ctx, &pauses)
+			}
+		}
+	}
+	return items, requests, nil
+}
+
+// readBatch sends one BatchGetItem. left are the keys that it has not read.
+func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		s.Table: {Keys: keys, ConsistentRead: aws.Bool(true)},
+	}}, NoRetries)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, items := range out.Responses { // of one table, by its name where it was asked for by its ARN
+		found = append(found, items...)
+	}
+	for _, unread := range out.UnprocessedKeys {
+		left = append(left, unread.Keys...)
+	}
+	return found, left, nil
+}
+
+// ReadTogether reads items in one transaction, once, in the order of gets; nil for one
+// that does not exist. The error is a *Failure.
+func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	out, err := s.DB.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, NoRetries)
+	if err == nil && len(out.Responses) != len(gets) {
+		err = fmt.Errorf("leasehold: %d items asked for, %d in the reply", len(gets), len(out.Responses))
+	}
+	if err := s.Failure(ctx, err); err != nil {
+		return nil, err
+	}
+	items := make([]protocol.Item, len(gets))
+	for i, r := range out.Responses {
+		if len(r.Item) > 0 {
+			items[i] = r.Item
+		}
+	}
+	return items, nil
+}
+
+// Listing says which items of the table to list.
+type Listing struct {
+	Partition *string // only those with this partition key; nil: any
+	Prefix    string  // only those whose partition key begins so
+}
+
+// Page reads one page of a listing from start on, nil for the first, once. It returns
+// where the next page starts, empty at the end. The reads are eventually consistent.
+// The error is a *Failure.
+func (s *Sender) Page(ctx context.Context, l Listing, start protocol.Item) (items []protocol.Item, next protocol.Item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	names := map[string]string{"#k": s.Keys.Schema().Partition}
+	if l.Partition != nil {
+		out, err := s.DB.Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(s.Table), ExclusiveStartKey: start,
+			KeyConditionExpression:    aws.String("#k = :k"),
+			ExpressionAttributeNames:  names,
+			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.Partition}},
+		}, NoRetries)
+		if err := s.Failure(ctx, err); err != nil {
+			return nil, start, err
+		}
+		return out.Items, out.LastEvaluatedKey, nil
+	}
+	in := &dynamodb.ScanInput{TableName: aws.String(s.Table), ExclusiveStartKey: start}
+	if l.Prefix != "" {
+		in.FilterExpression = aws.String("begins_with(#k, :p)")
+		in.ExpressionAttributeNames = names
+		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.Prefix}}
+	}
+	out, err := s.DB.Scan(ctx, in, NoRetries)
+	if err := s.Failure(ctx, err); err != nil {
+		return nil, start, err
+	}
+	return out.Items, out.LastEvaluatedKey, nil
+}

@@ -1,0 +1,150 @@
+package leasehold
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// plainRecord is the record of a lock with one holder, whose lease may be its
+// session's.
+type plainRecord struct{ *waiter }
+
+func (t *plainRecord) watch()   { t.c.observed.Watch(t.want.key) }
+func (t *plainRecord) unwatch() { t.c.observed.Unwatch(t.want.key) }
+
+func (t *plainRecord) due() time.Duration { return math.MaxInt64 }
+func (t *plainRecord) intents() []attempt { return nil }
+func (t *plainRecord) giveUp()            {}
+
+func (t *plainRecord) observe(item protocol.Item) error {
+	now := t.c.now()
+	t.view.Known, t.view.Free, t.view.Ours = true, true, false
+	r, v, err := t.c.observe(t.want.key, item, now)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		t.seen = nil
+		return nil
+	}
+	t.view.Free, t.view.Ours = false, t.isOurs(r.Version)
+	t.view.Grant, t.view.Dead = v.Granted, t.c.deadAt(*r, v, now, time.Now())
+	changed := t.seen == nil || grantIDOf(*t.seen) != grantIDOf(*r)
+	t.seen = r
+	t.holder.Store(r)
+	if changed && !t.view.Ours {
+		t.c.lines.ReportHolder(t.want.key, r)
+		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: r})
+	}
+	return nil
+}
+
+// sessionOf returns the watch of the session that the holder belongs to. Nil: the holder
+// has no session, or is an attempt of our own that no client treats as held.
+func (t *plainRecord) sessionOf() *sessionWatch {
+	proto, ok := t.c.proto.(protocol.Sharing)
+	if !ok || t.seen == nil || t.seen.session == "" || t.view.Ours {
+		return nil
+	}
+	return t.c.watchOf(proto, t.seen.session)
+}
+
+// refresh finds out until when the holder's session keeps it alive. That alone counts,
+// even if its own record has not changed for long.
+func (t *plainRecord) refresh() error {
+	watch := t.sessionOf()
+	if watch == nil {
+		return nil
+	}
+	fresh := t.c.cfg.PollMax
+	if t.want.noWait {
+		fresh = 0
+	}
+	deadAt, err := watch.look(t.ctx, fresh)
+	if err == nil {
+		t.requests++
+		t.view.Dead = deadAt
+	}
+	return err
+}
+
+// errSessionLives is why a holder is not taken over: its session has been renewed.
+var errSessionLives = errors.New("the holder's session lives")
+
+// prepare makes sure that the session of a holder to be taken over is dead, and begins
+// one for this client if its locks share one.
+func (t *plainRecord) prepare(over bool) error {
+	if over {
+		if err := t.endSession(); err != nil {
+			return err
+		}
+	}
+	session, err := t.c.session(t.ctx)
+	t.session = session
+	return err
+}
+
+// endSession makes sure that the holder's session is dead before one of its locks is
+// taken over; errSessionLives if it is not.
+func (t *plainRecord) endSession() error {
+	watch := t.sessionOf()
+	if watch == nil {
+		return nil
+	}
+	dead, err := watch.markDead(t.ctx)
+	t.requests++
+	if dead || err != nil {
+		return err
+	}
+	if err := t.refresh(); err != nil { // renewed since: look at the clock again
+		return err
+	}
+	return errSessionLives
+}
+
+func (t *plainRecord) grant(over bool) (attempt, *protocol.Write) {
+	a := t.c.newAttempt(t.want.timing.Lease).under(t.session)
+	if over {
+		a.dead = t.deadHolder()
+	}
+	g := t.c.grantOf(t.want, a)
+	g.Takeable = t.tried.Versions()
+	switch {
+	case over && t.view.Ours:
+		g.Takeable = append(g.Takeable, t.seen.Version)
+	case over:
+		g.Dead = []protocol.Record{t.seen.protocol()}
+	}
+	return a, t.c.proto.Grant(g)
+}
+
+// deadHolder returns the dead holder that a takeover replaces. If the record shows an
+// attempt of our own, that is the holder which that attempt has replaced.
+func (t *plainRecord) deadHolder() *Record {
+	if !t.view.Ours {
+		return t.seen
+	}
+	a, _ := t.tried.Find(t.seen.Version)
+	return a.dead
+}
+
+// shows returns the attempt whose grant a record shows: one delivered twice, or an
+// earlier one without an answer. At least half of its trust must be left.
+func (t *plainRecord) shows(item protocol.Item, sent []attempt) (attempt, bool) {
+	if item == nil {
+		return attempt{}, false
+	}
+	r, err := t.c.decode(t.want.key, item)
+	a, ok := attempts.Find(sent, r.Version)
+	return a, ok && err == nil && !r.Released && a.isWorthHaving(t.want.timing, t.c.now())
+}
+
+func (t *plainRecord) rejected(r attempts.Result[attempt]) {
+	if t.seen != nil && t.seen.Version == r.Attempt.version {
+		t.view.Ours = true
+	}
+}

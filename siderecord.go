@@ -1,0 +1,267 @@
+package leasehold
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// sideRecord is one side of a read/write lock's record: all who read, or who writes.
+type sideRecord struct {
+	*waiter
+	side     protocol.Side
+	absent   bool // there was no record
+	by       protocol.Blockers
+	all      []blocker                  // those of by that are not its own intents
+	spent    []Record                   // own attempts to read that were applied, but with too little trust left
+	intended []attempt                  // intents posted, or unanswered; oldest first
+	intendAt time.Duration              // monotonic: when the intent is posted or renewed
+	entries  observed.Watcher[entryKey] // of all
+}
+
+func newSideRecord(w *waiter) *sideRecord {
+	t := &sideRecord{waiter: w, side: w.want.side, intendAt: w.c.now().Mono}
+	t.entries.Of = w.c.entries
+	return t
+}
+
+func (t *sideRecord) watch()             {} // entries watches what observe meets
+func (t *sideRecord) unwatch()           { t.entries.Only() }
+func (t *sideRecord) prepare(bool) error { return nil } // each is renewed by itself, without a session
+func (t *sideRecord) intents() []attempt { return t.intended }
+
+// blocker is a holder, or a writer's intent, that a grant must wait for.
+type blocker struct {
+	Record
+	dead time.Duration // monotonic: when it is dead, if it is not renewed
+	ours bool          // an unsettled attempt of this client, which no client treats as held
+}
+
+func (t *sideRecord) observe(item protocol.Item) error {
+	now := t.c.now()
+	t.view.Known, t.view.Free, t.view.Ours = true, true, false
+	t.absent, t.all = item == nil, nil
+	t.by = protocol.Blockers{}
+	before := t.seen
+	t.seen = nil
+	if item == nil {
+		return nil
+	}
+	by, err := t.side.Blockers(item, time.Now())
+	if err != nil {
+		return t.c.recordError(t.want.key, item, err)
+	}
+	t.by = by
+	t.others.Store(0)
+	if by.Any {
+		t.others.Store(int32(len(by.By) - 1))
+	}
+	t.view.Grant = math.MaxInt64
+	var watched []entryKey
+	for _, r := range by.By {
+		if slices.Contains(attempts.Versions(t.intended), r.Version) {
+			continue
+		}
+		b := blocker{Record: recordOf(r), dead: math.MinInt64}
+		if b.ours = t.isOurs(b.Version); !b.ours {
+			v := t.c.observeEntry(b.Record, now)
+			watched = append(watched, entryKeyOf(b.Record))
+			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
+			t.view.Grant = min(t.view.Grant, v.Granted)
+		}
+		t.all = append(t.all, b)
+	}
+	t.entries.Only(watched...)
+	last, first := t.lastToGo()
+	if last == nil {
+		return nil
+	}
+	t.view.Free = false
+	decisive := last
+	if by.Any {
+		decisive = first
+	}
+	t.view.Dead, t.view.Ours = decisive.dead, decisive.ours
+	seen := t.all[0].Record
+	if seen.mode == protocol.ModeReadersFirst && len(t.all) > 1 {
+		seen = t.all[1].Record // somebody that an error can name
+	}
+	t.seen = &seen
+	t.holder.Store(&seen)
+	if changed := before == nil || grantIDOf(*before) != grantIDOf(seen); changed && !t.view.Ours {
+		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: &seen})
+	}
+	return nil
+}
+
+// lastToGo returns which blocker will be dead last, and which first.
+func (t *sideRecord) lastToGo() (last, first *blocker) {
+	for i := range t.all {
+		b := &t.all[i]
+		if last == nil || b.dead > last.dead {
+			last = b
+		}
+		if first == nil || b.dead < first.dead {
+			first = b
+		}
+	}
+	return last, first
+}
+
+// dead returns the blockers that no client treats as held any more.
+func (t *sideRecord) dead(now time.Duration) []blocker {
+	return slices.DeleteFunc(slices.Clone(t.all), func(b blocker) bool { return b.dead > now })
+}
+
+func (t *sideRecord) grant(over bool) (attempt, *protocol.Write) {
+	a := t.c.newAttempt(t.want.timing.Lease)
+	g := t.c.grantOf(t.want, a)
+	g.Create = t.absent && !t.want.ifExists
+	g.Takeable, g.Intents = t.tried.Versions(), attempts.Versions(t.intended)
+	if over {
+		dead := t.dead(a.sent.Mono)
+		if t.by.Any {
+			dead = dead[:min(len(dead), 1)] // a condition that names them all would be too long
+		}
+		for _, b := range dead {
+			g.Dead = append(g.Dead, b.protocol())
+			if held := b.mode == protocol.ModeRead || b.mode == protocol.ModeWrite; held && !b.ours && a.dead == nil {
+				a.dead = &b.Record
+			}
+		}
+	}
+	for _, r := range t.spent {
+		if !slices.ContainsFunc(g.Dead, func(dead protocol.Record) bool { return dead.Grant == r.Grant }) {
+			g.Dead = append(g.Dead, r.protocol())
+		}
+	}
+	return a, t.side.Grant(g)
+}
+
+// shows returns the attempt whose entry a row shows, if at least half of its
+// trust is left. Of a writer's attempts only the last counts: later ones name an
+// earlier one in their conditions, and may still be applied.
+func (t *sideRecord) shows(item protocol.Item, sent []attempt) (attempt, bool) {
+	if t.want.mode == protocol.ModeWrite {
+		sent = sent[len(sent)-1:]
+	}
+	for _, a := range sent {
+		r, err := t.decode(a.version, item)
+		if err == nil && !r.Released && r.Grant == a.version && a.isWorthHaving(t.want.timing, t.c.now()) {
+			return a, true
+		}
+	}
+	return attempt{}, false
+}
+
+// rejected records own attempts to read that were applied with too little trust left.
+func (t *sideRecord) rejected(r attempts.Result[attempt]) {
+	t.spent = nil
+	if r.Item == nil || t.want.mode != protocol.ModeRead {
+		return
+	}
+	for _, a := range append(t.tried.Unanswered(), r.Attempt) {
+		if entry, err := t.decode(a.version, r.Item); err == nil && !entry.Released && entry.Grant == a.version {
+			t.spent = append(t.spent, entry)
+		}
+	}
+}
+
+// due is the time until the intent must be posted or renewed.
+func (t *sideRecord) due() time.Duration {
+	if t.nextIntent(attempt{}) == nil {
+		return math.MaxInt64
+	}
+	return max(t.intendAt-t.c.now().Mono, 0)
+}
+
+// nextIntent returns the write that posts or renews the intent; nil if none is needed.
+func (t *sideRecord) nextIntent(a attempt) *protocol.Write {
+	if t.want.noWait || len(t.all) == 0 {
+		return nil
+	}
+	g := t.c.grantOf(t.want, a)
+	g.Intents = attempts.Versions(t.intended)
+	for _, b := range t.dead(t.c.now().Mono) {
+		if b.mode == protocol.ModeIntent {
+			g.Dead = append(g.Dead, b.protocol())
+		}
+	}
+	return t.side.Intend(t.by, g)
+}
+
+// refresh posts or renews the intent if it is due.
+func (t *sideRecord) refresh() error {
+	if t.due() > 0 {
+		return nil
+	}
+	t.requests++
+	var tried attempts.Sequence[attempt] // all that it names are in intended
+	r := tried.Try(context.WithoutCancel(t.ctx), t.c.requests, attempts.Operation[attempt]{
+		Key: protocol.Key(t.want.key),
+		Next: func() (attempt, *protocol.Write) {
+			a := t.c.newAttempt(t.want.timing.Lease)
+			return a, t.nextIntent(a)
+		},
+		Within: min(attempts.Limit, t.want.timing.Every),
+		Shows:  t.showsIntent,
+	})
+	t.intendAt = t.c.now().Mono + t.c.cfg.PollMax
+	switch r.Outcome {
+	case attempts.Applied:
+		t.addIntent(r.Attempt)
+		t.intendAt = r.Attempt.sent.Mono + t.want.timing.Every
+		return t.waiter.observe(r.Item)
+	case attempts.Rejected:
+		return t.waiter.observe(r.Item)
+	case attempts.Unanswered:
+		t.addIntent(r.Attempt)
+	}
+	return r.Failure()
+}
+
+// showsIntent returns the attempt whose intent a row shows: one delivered twice.
+func (t *sideRecord) showsIntent(item protocol.Item, sent []attempt) (attempt, bool) {
+	if item == nil {
+		return attempt{}, false
+	}
+	by, err := t.side.Blockers(item, time.Now())
+	if err != nil {
+		return attempt{}, false
+	}
+	for _, b := range by.By {
+		if a, ours := attempts.Find(sent, b.Version); ours && b.Mode == protocol.ModeIntent {
+			return a, true
+		}
+	}
+	return attempt{}, false
+}
+
+// addIntent remembers an intent that was posted, or may have been. The first one's
+// version names the intent, so that one is kept.
+func (t *sideRecord) addIntent(a attempt) {
+	if t.want.intended == nil {
+		t.want.intended = &a.sent
+	}
+	t.intended = append(t.intended, a)
+	if extra := len(t.intended) - attempts.MostUnanswered; extra > 0 {
+		t.c.unsettled.Add(t.want.key, attempts.Versions(t.intended[1:1+extra]), t.c.now().Mono)
+		t.intended = slices.Delete(t.intended, 1, 1+extra)
+	}
+}
+
+// giveUp removes the intent. It tries once: an intent that stays is dead after its
+// lease.
+func (t *sideRecord) giveUp() {
+	if len(t.intended) == 0 {
+		return
+	}
+	hold := protocol.Hold{Key: protocol.Key(t.want.key), Owner: t.c.owner, Grants: attempts.Versions(t.intended)}
+	t.c.write(t.ctx, t.side.Withdraw(hold))
+}

@@ -158,6 +158,7 @@ type pause struct {
 // first returns the first key that may be asked for now; nil if there is none.
 func (w *anyWaiter) first() (*waiter, pause, error) {
 	p := pause{wait: math.MaxInt64}
+	var anyLook, repeated bool
 	u := w.c.chance() // one for all: the least of many pauses would be too short
 	for _, of := range w.candidates() {
 		if err := w.failed(of, of.refresh()); err != nil {
@@ -170,10 +171,13 @@ func (w *anyWaiter) first() (*waiter, pause, error) {
 		if move != decide.Look && wait == 0 {
 			return of, p, nil
 		}
+		anyLook = anyLook || move == decide.Look
 		if wait = min(wait, of.untilRefresh()); wait < p.wait {
-			p = pause{wait, move == decide.Look}
+			p, repeated = pause{wait, move == decide.Look}, of.failing
 		}
 	}
+	// A request that is repeated may take long again: look at the other keys before.
+	p.look = p.look || repeated && anyLook
 	return nil, p, nil
 }
 

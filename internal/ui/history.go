@@ -53,7 +53,7 @@ func (h *History) add(now Lock, events []Event) {
 			if s := h.span(e.Grant); s != nil {
 				s.DiedAt = time.Time{}
 			}
-		case EventRelease, EventFreed, EventBreak, EventDeletion:
+		case EventRelease, EventGone, EventFreed, EventBreak, EventDeletion:
 			h.end(e.Grant, e.Kind, e.At)
 		case EventDamage:
 			for i := range h.Spans {

@@ -35,6 +35,7 @@ const (
 	EventDeath    EventKind = "death"    // its lease has run out
 	EventBack     EventKind = "back"     // it was dead and renewed after all
 	EventRelease  EventKind = "release"
+	EventGone     EventKind = "gone"  // ended between two looks that were far apart: nobody saw how
 	EventFreed    EventKind = "freed" // a dead holder's record was freed, and nothing says by whom
 	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
@@ -178,15 +179,16 @@ func brokenIn(found Found) *protocol.Broken {
 func (c *change) successions(before *Lock, now Lock, ended, began []Holder, first bool) {
 	var takenFrom, handedBy *Holder
 	for _, h := range ended {
-		lapsed := !c.at.Before(h.Beat.Until) || h.Beat.Dead
 		switch {
 		case c.byBreak(h):
-		case len(began) > 0 && lapsed:
+		case len(began) > 0 && c.lapsed(h, before.Look, began[0]):
 			takenFrom = &h // said with the grant
 		case len(began) == 1 && now.Kind == KindLock && h.Record.Owner != "" && h.Record.Owner == began[0].Record.Owner:
 			handedBy = &h
 		case h.Beat.Dead && len(began) == 0 && now.Kind != KindDamaged:
 			c.add(EventFreed, h)
+		case len(began) > 0 && c.at.Sub(before.Look.Asked) >= healthyFor(h):
+			c.add(EventGone, h)
 		case now.Kind != KindDamaged:
 			c.add(EventRelease, h)
 		}
@@ -206,6 +208,29 @@ func (c *change) successions(before *Lock, now Lock, ended, began []Holder, firs
 			c.add(EventDeath, h)
 		}
 	}
+}
+
+// healthyFor is how long after a look a holder that renews as it should, four times a
+// lease, has certainly not died and been taken over.
+func healthyFor(h Holder) time.Duration { return h.Beat.Lease * 3 / 4 }
+
+// lapsed reports whether the lease of h had run out when next was granted, as far as
+// looks can tell. Who took over saw the last renewal earlier than this page did: so
+// what counts is the time in the versions, by the clocks of both. Where they have none,
+// it is the lease as it was observed. After a longer pause between two looks h may have
+// renewed and released, and nobody saw it.
+func (c *change) lapsed(h Holder, seen Look, next Holder) bool {
+	if h.Beat.Dead {
+		return true
+	}
+	if c.at.Sub(seen.Asked) >= healthyFor(h) {
+		return false
+	}
+	renewed, granted := protocol.VersionTime(h.Record.Version), protocol.VersionTime(next.Record.Grant)
+	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
+		return !c.at.Before(h.Beat.Until)
+	}
+	return granted.Sub(renewed) >= h.Beat.Lease*9/10 // clocks differ a little
 }
 
 // conditions says what has become of the record apart from its holders.

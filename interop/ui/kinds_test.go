@@ -30,9 +30,9 @@ func TestASemaphoreIsShownWithItsPermits(t *testing.T) {
 
 func TestAnElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
 	s := newScene(t, "native")
-	p := s.ui()
+	p := s.ui("--every", "300ms")
 	lead := func(name string) *running {
-		return s.start("elect", "scheduler", "--owner", name, "--value", name+":8080", "-l", "2s", "-g", "200ms",
+		return s.start("elect", "scheduler", "--owner", name, "--value", name+":8080", "-l", "5s",
 			"--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")
 	}
 	first := lead("node-a")

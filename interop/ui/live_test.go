@@ -79,11 +79,11 @@ func TestAKilledHolderTurnsDeadAfterItsLease(t *testing.T) {
 
 func TestATakeoverAppearsOnTheTimelineWithBothTokens(t *testing.T) {
 	s := newScene(t, "native")
-	p := s.ui()
-	first := s.hold("job", append([]string{"--owner", "first"}, short...)...)
+	p := s.ui("--every", "300ms")
+	first := s.hold("job", append([]string{"--owner", "first"}, long...)...)
 	p.Wait(says("job", "held", first.token))
 	p.to("?lock=job")
-	waiter := s.wait("job", append([]string{"--owner", "second"}, short...)...)
+	waiter := s.wait("job", append([]string{"--owner", "second"}, long...)...)
 	first.kill()
 	token := waiter.line()
 	p.Wait(`document.querySelector(".arrow.takeover")`)

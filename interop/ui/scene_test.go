@@ -196,8 +196,12 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short makes leases of two seconds.
-var short = []string{"-l", "2s", "-g", "200ms"}
+// short makes leases of two seconds, long of five: for what the page can tell only if
+// it looks several times in a lease, whatever the machine does beside.
+var (
+	short = []string{"-l", "2s", "-g", "200ms"}
+	long  = []string{"-l", "5s"}
+)
 
 // page is a page of leasehold ui.
 type page struct {

@@ -32,10 +32,10 @@ func night(t *testing.T) *scene {
 
 func TestNoViewIsWiderThanTheScreenOrComplains(t *testing.T) {
 	s := night(t)
-	p := s.ui("--allow-break")
+	p := s.ui("--allow-break", "--every", "300ms")
 	p.Wait(says("scheduler", "held"))
-	first := s.hold("import/9", append([]string{"--owner", "importer-9"}, short...)...)
-	next := s.wait("import/9", append([]string{"--owner", "importer-spare"}, short...)...)
+	first := s.hold("import/9", append([]string{"--owner", "importer-9"}, long...)...)
+	next := s.wait("import/9", append([]string{"--owner", "importer-spare"}, long...)...)
 	p.to("?lock=import/9")
 	p.Wait(`document.querySelectorAll(".beat").length > 3`)
 	first.kill()

@@ -236,6 +236,7 @@ const happened = {
   death: (e) => `The lease of ${who(e)} ran out: it is dead or stuck, and has lost the lock.`,
   back: (e) => `${who(e)} renewed after all, though its lease had run out.`,
   release: (e) => `${who(e)} released it.`,
+  gone: (e) => `The grant of ${who(e)} ended between two looks at the table: released, or taken over.`,
   freed: (e) => `The grant of ${who(e)}, which was dead, was ended: somebody broke it, or the holder came back and released.`,
   break: (e) => `The grant of ${who(e)} was broken${e.by ? ` by ${shortOwner(e.by)}` : " through this page"}${e.reason ? `: ${e.reason}` : "."}`,
   deletion: (e) => (e.owner ? `The record was deleted: ${who(e)} released it, or somebody deleted it.` : "The record was deleted."),
@@ -264,7 +265,7 @@ function tables(lock) {
   replace(parts.events, table(["Time", "What", "In words"], events, "Nothing has happened since this server started."));
 }
 
-const ended = (kind) => ({ takeover: "taken over", handover: "handed over", release: "released", break: "broken", freed: "freed when dead", deletion: "deleted", damage: "damaged" })[kind] ?? kind;
+const ended = (kind) => ({ takeover: "taken over", handover: "handed over", release: "released", gone: "unseen", break: "broken", freed: "freed when dead", deletion: "deleted", damage: "damaged" })[kind] ?? kind;
 
 function beganOf(s, lock) {
   const before = lock.spans.find((x) => x.grant === s.before);

@@ -458,3 +458,25 @@ func TestAReleaseCountsFromItsFirstRequestOn(t *testing.T) {
 		}
 	})
 }
+
+func TestAReleaseThatLandedUnseenIsKnownToHaveWorkedAfterTheLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+			wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+			return lab.LoseReply(r)
+		}))
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("without an answer: %v", err)
+		}
+		lab.Elapse(time.Minute) // longer than the lease
+		next := w.Acquire(other, "job")
+		wire.SetFault(nil)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("again, while another has it: %v", err)
+		}
+		w.Release(next)
+	})
+}

@@ -377,3 +377,24 @@ func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 		w.Release(<-granted)
 	})
 }
+
+func TestThrottlingDoesNotSettleAnEarlierResume(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g := w.Detach(w.Acquire(c, "deploy"))
+		resume := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := c.Resume(ctx, g)
+			return err
+		}
+		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+		if err := resume(); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("without an answer: %v", err)
+		}
+		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }))
+		if err := resume(); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("then throttled: %v", err)
+		}
+	})
+}

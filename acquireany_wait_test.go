@@ -244,3 +244,34 @@ func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testi
 		_, _ = c.Close(t.Context()), other.Close(t.Context())
 	})
 }
+
+func TestAKeyThatIsHeldAfterALostReplyKeepsNobodyFromTheOthers(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		other := w.Acquire(holder, "b")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
+			w.Acquire(holder, "a") // before it is asked for again
+			return nil, lab.ErrReset
+		}))
+		granted := make(chan *leasehold.Lock, 1)
+		go func() {
+			lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		w.Release(other)
+		lab.Elapse(10 * time.Second)
+		select {
+		case lock := <-granted:
+			w.Release(lock)
+		default:
+			t.Error("b is free, and not granted")
+		}
+		_ = c.Close(t.Context())
+		_ = holder.Close(t.Context())
+	})
+}

@@ -121,7 +121,6 @@ func (w *waiter) refresh() error {
 	if w.pausing() > 0 {
 		return nil
 	}
-	w.failing = false
 	return w.record.refresh()
 }
 

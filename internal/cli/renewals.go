@@ -17,11 +17,11 @@ type renewals struct {
 	renewed chan struct{} // sent to after each successful renewal
 
 	mu     sync.Mutex
-	failed map[leasehold.Key]bool // the last renewal failed
+	failed map[leasehold.Key]error // of those whose last renewal failed
 }
 
 func (a *app) newRenewals(s *store) *renewals {
-	return &renewals{app: a, store: s, wait: s.wait, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]bool{}}
+	return &renewals{app: a, store: s, wait: s.wait, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]error{}}
 }
 
 // event must be called for every event of the lock.
@@ -30,7 +30,7 @@ func (r *renewals) event(e leasehold.Event) {
 	r.app.clientEvent(r.store, e, r.wait.holdersSeen())
 	switch e.Kind {
 	case leasehold.EventRenewed:
-		if r.fails(e.Key, false) {
+		if r.fails(e.Key, nil) {
 			say.text("renewed %s", r.name(e.Key))
 		}
 		select {
@@ -38,20 +38,35 @@ func (r *renewals) event(e leasehold.Event) {
 		default:
 		}
 	case leasehold.EventRenewError:
-		if !r.fails(e.Key, true) {
+		if !r.fails(e.Key, e.Err) {
 			say.text("%s could not be renewed, trust ends in %s: still trying: %s",
 				r.name(e.Key), age(e.Remaining), errorText(e.Err, r.store.table+" in "+r.store.location))
 		}
 	}
 }
 
-// fails notes whether the last renewal of a key failed, and returns what was
-// noted before.
-func (r *renewals) fails(key leasehold.Key, now bool) (before bool) {
+// fails notes why the last renewal of a key failed, nil if it did not, and returns
+// whether the one before had failed.
+func (r *renewals) fails(key leasehold.Key, now error) (before bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, r.failed[key] = r.failed[key], now
+	_, before = r.failed[key]
+	if now == nil {
+		delete(r.failed, key)
+	} else {
+		r.failed[key] = now
+	}
 	return before
+}
+
+// failure returns why the last renewal of one of the keys failed, nil if none did.
+func (r *renewals) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, err := range r.failed {
+		return err
+	}
+	return nil
 }
 
 // name names what is renewed: a key, or what --shared renews instead of each.

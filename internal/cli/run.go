@@ -216,7 +216,7 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, er
 // supervision prepares to run a job under a lock.
 func (a *app) supervision(s *store, h hold, signals *signals, renewals *renewals, j job) *supervision {
 	return &supervision{
-		app: a, store: s, hold: h, signals: signals, renewed: renewals.renewed, stop: j.stop, grace: j.grace, onLeft: j.left,
+		app: a, store: s, hold: h, signals: signals, renewals: renewals, stop: j.stop, grace: j.grace, onLeft: j.left,
 		cmd: &exec.Cmd{
 			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 			Env: a.commandEnv(s, h),

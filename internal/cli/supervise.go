@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -21,14 +22,14 @@ const (
 
 // supervision is CMD running under a lock.
 type supervision struct {
-	app     *app
-	store   *store
-	hold    hold
-	signals *signals
-	renewed <-chan struct{} // sent to after each successful renewal
-	stop    syscall.Signal
-	grace   time.Duration
-	cmd     *exec.Cmd
+	app      *app
+	store    *store
+	hold     hold
+	signals  *signals
+	renewals *renewals
+	stop     syscall.Signal
+	grace    time.Duration
+	cmd      *exec.Cmd
 
 	watchdog *watchdogHandle
 	gate     *gate
@@ -154,7 +155,7 @@ func (s *supervision) supervise(c *child) {
 			if s.hold.lost() == nil {
 				c.wasStopped(sig)
 			}
-		case <-s.renewed:
+		case <-s.renewals.renewed:
 			s.sendTrust()
 		case <-lost:
 			lost = nil
@@ -204,7 +205,7 @@ func (s *supervision) finish(code int) error {
 	e := s.event(eventExited)
 	e.ExitCode = &code
 	s.app.say.event(e)
-	lost := s.hold.lost()
+	lost, failed := s.hold.lost(), s.renewals.failure()
 	limit := releaseLimit
 	if lost != nil {
 		limit = lostReleaseLimit
@@ -219,7 +220,11 @@ func (s *supervision) finish(code int) error {
 	}
 	switch {
 	case s.stopping && lost == nil:
-		return exit(codeLost, &lateError{s.hold.String()})
+		late := &lateError{keys: s.hold.String()}
+		if failed != nil {
+			late.why = errorText(failed, s.store.table+" in "+s.store.location)
+		}
+		return exit(codeLost, late)
 	case lost != nil:
 		return exit(codeLost, &stoppedError{lost, s.stopping})
 	case code != 0:
@@ -251,11 +256,18 @@ func (e *stoppedError) Error() string {
 
 func (e *stoppedError) Unwrap() error { return e.lost }
 
-// lateError says that a renewal succeeded after CMD had been told to stop.
-type lateError struct{ keys string }
+// lateError says that CMD was stopped, and ended, before trust did: nobody else had
+// been granted the lock, and a renewal may even have succeeded since.
+type lateError struct {
+	keys string
+	why  string // the last renewal failed; "" if it did not
+}
 
 func (e *lateError) Error() string {
-	return e.keys + " was renewed too late, when trust was about to end; CMD was stopped"
+	if e.why == "" {
+		return fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", e.keys)
+	}
+	return fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", e.keys, e.why)
 }
 
 // Is makes it match leasehold.ErrLost, as CMD was stopped.

@@ -266,3 +266,30 @@ func TestABreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
+
+// CMD obeys the signal, so it ends before trust does: the lock was never lost.
+func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
+	t.Parallel()
+	var updates atomic.Int32
+	_, env := servedBut(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || updates.Add(1) == 1 {
+			return false
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`)
+		return true
+	})
+	for _, args := range [][]string{
+		{"run", "-l", "1s", "-g", "300ms", "k", "--", "sleep", "60"},
+		{"--json", "run", "-l", "1s", "-g", "300ms", "j", "--", "sleep", "60"},
+	} {
+		updates.Store(0)
+		_, stderr, code := said(t, env, args...)
+		if code != 123 || strings.Contains(stderr, "was renewed") ||
+			!strings.Contains(stderr, " could not be renewed before trust was about to end; CMD was stopped: renew ") ||
+			!strings.Contains(stderr[strings.LastIndex(stderr, "CMD was stopped: "):], " in table locks in http://127.0.0.1:") ||
+			!strings.Contains(stderr[strings.LastIndex(stderr, "CMD was stopped: "):], "throttled: raise the table's capacity") {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+	}
+}

@@ -13,7 +13,7 @@ func fileSystemOf(path string) (kind string, free uint64, err error) {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return "", 0, err
 	}
-	magic := int64(fs.Type)
+	magic := int64(fs.Type) //nolint:unconvert // of 32 bits on arm, 386, mips and s390x
 	kind, ok := fileSystems[magic&0xffffffff]
 	if !ok {
 		kind = fmt.Sprintf("%#x", magic)

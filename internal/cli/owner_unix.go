@@ -33,5 +33,5 @@ func inodeOf(path string) (uint64, error) {
 	if !ok {
 		return 0, fs.ErrInvalid
 	}
-	return uint64(stat.Ino), nil
+	return stat.Ino, nil
 }

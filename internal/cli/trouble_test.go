@@ -106,7 +106,7 @@ func TestWhatIsDeniedIsNamed(t *testing.T) {
 	stdout, stderr, code := said(t, env, "table", "check")
 	const do = "\tallow it in the caller's IAM policy\n"
 	if want := "ok\tGetItem\tallowed: every command\t\n" +
-		"warning\tBatchGetItem\tdynamodb:BatchGetItem is denied to these credentials: several keys, permits (run -p)" + do +
+		"warning\tBatchGetItem\tdynamodb:BatchGetItem is denied to these credentials: several keys, permits (run -p), ls --check in few requests" + do +
 		"fatal\tUpdateItem\tdynamodb:UpdateItem is denied to these credentials: run, elect, acquire, renew, release, break" + do +
 		"ok\tDeleteItem\tallowed: releases that delete the record, bench, demo\t\n" +
 		"warning\tConditionCheckItem\tdynamodb:ConditionCheckItem is denied to these credentials: transactions: several keys, and writes of Commit" + do +

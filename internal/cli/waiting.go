@@ -17,6 +17,8 @@ const (
 // the wait begins and then one a minute, however often the holder changes; events
 // are as rare.
 //
+// That holds for a process, however often it waits: see follow.
+//
 // It also reports that DynamoDB does not answer or throttles, at most once a
 // minute, and when that is over: requests are retried for a long time, and
 // otherwise the command would be silent meanwhile.
@@ -46,6 +48,9 @@ type waitReporter struct {
 func (a *app) startWaitReporter(s *store) *waitReporter {
 	w := newWaitReporter(a.say, &s.health, a.Now)
 	w.server = server{s.location, s.file != ""}
+	if s.wait != nil {
+		w.follow(s.wait)
+	}
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(time.Second)
@@ -69,6 +74,12 @@ func newWaitReporter(say *messages, h *health, now func() time.Time) *waitReport
 		say: say, health: h, now: now, grants: map[leasehold.Key]string{},
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+}
+
+// follow makes w as rare together with the reporter of an earlier wait, which has
+// ended, as one of them is alone: terms of an election may come and go by the second.
+func (w *waitReporter) follow(earlier *waitReporter) {
+	w.lastLine, w.lastEvent, w.lastTrouble = earlier.lastLine, earlier.lastEvent, earlier.lastTrouble
 }
 
 func (w *waitReporter) end() {

@@ -32,6 +32,31 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 	}
 }
 
+func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
+	var stderr bytes.Buffer
+	now := time.Unix(1e9, 0)
+	a := &app{Env: Env{Stderr: &stderr, Now: func() time.Time { return now }}}
+	a.say = newMessages(a.Env)
+	s := &store{}
+	events := 0
+	const minutes = 3
+	for i := range minutes * 30 { // a term every two seconds
+		s.wait = a.startWaitReporter(s)
+		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
+		if s.wait.noteHolder(r, nil) {
+			events++
+		}
+		if seen := s.wait.holdersSeen(); seen != 1 {
+			t.Errorf("term %d: %d holders were waited for", i, seen)
+		}
+		s.wait.end()
+		now = now.Add(2 * time.Second)
+	}
+	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || events != minutes {
+		t.Errorf("%d lines and %d events in %d minutes", lines, events, minutes)
+	}
+}
+
 func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")

@@ -259,6 +259,8 @@ func shellWord(s string) string {
 // reason says why a request failed, after what to do about it.
 func reason(err error) string {
 	switch {
+	case decide.NoCredentials(err) && strings.Contains(err.Error(), "no EC2 IMDS role found"): // nowhere, down to the last place
+		return "no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile"
 	case decide.NoCredentials(err):
 		return oneLine("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + providerError(err))
 	case decide.NotSigned(err):

@@ -242,7 +242,11 @@ func (v verdict) paint(colour bool) string {
 // trouble says that something could not be found out, and that doctor ends.
 func (d *doctor) trouble(check, why string) {
 	d.failed = true
-	d.say(finding{Check: check, State: fatal, What: why})
+	f := finding{Check: check, State: fatal, What: why}
+	if strings.HasPrefix(why, "no connection to ") || why == "no answer in time" {
+		f.Do = adviceUnreachable
+	}
+	d.say(f)
 }
 
 // progress says what is being done, on a terminal.

@@ -335,7 +335,7 @@ func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 	closed.Close()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
 	lines := doctor(t, env, 2)
-	is(t, lines, "table", "fatal", "no connection to "+closed.URL)
+	is(t, lines, "table", "fatal", "no connection to "+closed.URL, "check the network, the region and the endpoint")
 	if len(lines) != 4 {
 		t.Errorf("lines: %v", lines)
 	}

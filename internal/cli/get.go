@@ -168,7 +168,7 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		{"held", held},
 		{"renewedAt", moment(renewed)},
 		{"releasedAt", moment(released)},
-		{"expiresAt", timeText(rec.ExpiresAt)},
+		{"expiresAt", moment(rec.ExpiresAt)},
 		{"broken", brokenText(rec.Broken, moment)},
 		{"data", dataText(rec.Data)},
 	}

@@ -181,6 +181,10 @@ func TestTableOnATerminalAListingIsAligned(t *testing.T) {
 	s = onTerminal(t, dir, env, "get", "a/much/longer/key")
 	s.ends(0)
 	s.shows(`key        a/much/longer/key\r\nstate      held\r\n`)
+	start(t, dir, env, "run", "done", "--", "true").ends(0)
+	s = onTerminal(t, dir, env, "get", "done")
+	s.ends(0)
+	s.shows(`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\n$`)
 }
 
 func TestTableCtrlCEndsACheckWithWhatIsKnown(t *testing.T) {

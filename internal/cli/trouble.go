@@ -168,10 +168,13 @@ func (t trouble) advice(s server) string {
 	case t.unsent:
 		return "check what provides them: AWS_PROFILE, single sign-on, credential_process, the instance's metadata service"
 	}
-	return "check the network, the region and the endpoint"
+	return adviceUnreachable
 }
 
-const adviceThrottled = "raise the table's capacity, or make it pay per request"
+const (
+	adviceThrottled   = "raise the table's capacity, or make it pay per request"
+	adviceUnreachable = "check the network, the region and the endpoint"
+)
 
 // line is all of it, in one line.
 func (t trouble) line(s server) string {

@@ -144,7 +144,11 @@ func (e *LostError) Error() string {
 			fmt.Fprintf(&b, ", of %s", holderName(*e.By))
 		}
 	case LostBroken:
-		if !broken {
+		switch {
+		case broken:
+		case e.By != nil && e.By.Released && e.By.Token == e.Token: // whoever has the grant may release it, from elsewhere too
+			b.WriteString("the record shows it released")
+		default:
 			b.WriteString("somebody broke or deleted it")
 		}
 	default:

@@ -217,6 +217,9 @@ func (c *Client) resumed(ctx context.Context, want *request, a attempt, item pro
 // notResumed says that a grant is gone, and what the record shows in its place.
 func (c *Client) notResumed(g Grant, want *request, item protocol.Item) error {
 	lost := &LostError{Table: c.cfg.Table, Key: want.key, Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
+	if now := time.Now().Round(0); now.Before(lost.At) {
+		lost.At = now
+	}
 	if item == nil {
 		return lost
 	}

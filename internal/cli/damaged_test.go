@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -91,5 +93,27 @@ func TestASemaphoreAndASharedLeaseAreNotDamaged(t *testing.T) {
 	}
 	if _, errs, code := said(t, env, "get", "gpu", "--held"); code != 2 || !strings.Contains(errs, "leasehold get gpu/N --held") {
 		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// Without them, the commands would look into another table.
+func TestTheCommandsToTypeForADamagedRecordNameItsTable(t *testing.T) {
+	t.Parallel()
+	db, env := served(t)
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+		"key": &types.AttributeValueMemberS{Value: "damaged"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	env = append(env, "LEASEHOLD_TABLE=others")
+	const flags = " --table locks --layout awslabs "
+	for code, args := range map[int][]string{
+		2:   {"ls", "-t", "locks", "--layout=awslabs"},
+		125: {"run", "-n", "-t", "locks", "--layout", "awslabs", "damaged", "--", "true"},
+	} {
+		want := "see it with leasehold get" + flags + "--raw damaged and remove it with leasehold break" + flags + "--damaged damaged,"
+		if _, errs, got := said(t, env, args...); got != code || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit code %d, %s", args, got, errs)
+		}
 	}
 }

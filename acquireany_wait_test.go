@@ -275,3 +275,52 @@ func TestAKeyThatIsHeldAfterALostReplyKeepsNobodyFromTheOthers(t *testing.T) {
 		_ = holder.Close(t.Context())
 	})
 }
+
+func TestATryForOneOfSeveralNamesTheKeyThatDidNotAnswerBeforeOneThatIsHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		w.Acquire(holder, "b")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if strings.Contains(string(r.Body), `"S":"a"`) {
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "a" {
+			t.Errorf("error %v", err)
+		}
+		_ = c.Close(t.Context())
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestADamagedKeyOfSeveralIsNotKeptFromItsLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Put(lab.Key("damaged"))
+		holder, _ := w.Client(lab.Config())
+		other := w.Acquire(holder, "held")
+		c, _ := w.Client(lab.Config())
+		granted := make(chan *leasehold.Lock, 1)
+		go func() {
+			lock, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "held"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		w.Delete("damaged")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if lock, err := c.Acquire(ctx, "damaged"); err != nil {
+			t.Errorf("once its record is gone: %v", err)
+		} else {
+			w.Release(lock)
+		}
+		w.Release(other)
+		w.Release(<-granted)
+		_ = holder.Close(t.Context())
+	})
+}

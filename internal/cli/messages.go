@@ -24,6 +24,7 @@ type messages struct {
 	quiet, json bool
 	table       string       // named in error messages
 	location    string       // of the table: region, URL or file
+	storeFlags  string       // those given, for a command that a message tells to type
 	line        bool         // the cursor is at the end of a line that will be rewritten
 	stream      *eventStream // of --events; nil: events are messages
 }
@@ -43,6 +44,13 @@ func (m *messages) setTable(table, location string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table, m.location = table, location
+}
+
+// setStoreFlags sets the flags that later messages put into a command to type.
+func (m *messages) setStoreFlags(words string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.storeFlags = words
 }
 
 // rewrites reports whether a line may be rewritten in place.
@@ -175,7 +183,12 @@ func (m *messages) fail(err error) {
 func (m *messages) failure(err error) errorJSON {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := errorJSON{Error: kindOf(err), Message: plain(errorText(err, m.table+" in "+m.location))}
+	text := errorText(err, m.table+" in "+m.location)
+	if errors.Is(err, leasehold.ErrBadRecord) {
+		text = strings.Replace(text, "leasehold get --raw", "leasehold get"+m.storeFlags+" --raw", 1)
+		text = strings.Replace(text, "leasehold break --damaged", "leasehold break"+m.storeFlags+" --damaged", 1)
+	}
+	e := errorJSON{Error: kindOf(err), Message: plain(text)}
 	if r := recordIn(err); r != nil {
 		e.Record = &recordJSON{Table: m.table, Record: *r}
 	}

@@ -35,6 +35,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completion.go has it
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.say.configure(a.flags)
+			a.say.setStoreFlags(storeFlags(cmd))
 			return refuseEmpty(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,6 +84,18 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newJSONTopic(), newEventsTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
 	completeFlags(root)
 	return root
+}
+
+// storeFlags returns the given flags that choose the store and its layout, as words
+// of a shell: a command that a message tells to type needs them too.
+func storeFlags(cmd *cobra.Command) string {
+	var words strings.Builder
+	for _, name := range []string{"table", "file", "layout", "attr", "region", "profile", "endpoint-url"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			words.WriteString(" --" + name + " " + shellWord(f.Value.String()))
+		}
+	}
+	return words.String()
 }
 
 // refuseEmpty refuses flags with an empty value. In a script that is usually a

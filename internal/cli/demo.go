@@ -39,7 +39,7 @@ func (a *app) newDemo() *cobra.Command {
 		Long: `Watch processes compete for one lock. One of them is killed with kill -9, and
 one is stopped past its lease and then continued. Shows who holds the lock, with
 which token, and how the late write of the stopped process is refused. Takes
-about 20 seconds and needs no AWS.`,
+about 8 seconds and needs no AWS.`,
 		Example: `  leasehold demo
   leasehold demo --table locks      # the same on your table`,
 		Args: noArgs,

@@ -54,7 +54,7 @@ followed. If the grant cannot be written, KEY is released again.`,
 				return err
 			}
 			defer to.close()
-			s, err := a.open(cmd, "")
+			s, err := a.openOrMake(cmd)
 			if err != nil {
 				return err
 			}

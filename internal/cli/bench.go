@@ -103,7 +103,7 @@ type bench struct {
 }
 
 func (a *app) bench(cmd *cobra.Command, f benchFlags) error {
-	s, err := a.open(cmd, "")
+	s, err := a.openOrMake(cmd)
 	if err != nil {
 		return err
 	}

@@ -67,10 +67,21 @@ func (s *store) place() string {
 // id distinguishes tables of the same name.
 func (s *store) id() string { return s.location + " " + s.table }
 
-// open opens the lock table that flags and environment name. granted is the
-// table of a grant, if there is one. It refuses a table of another layout.
+// open opens the lock table that flags and environment name, for commands that look
+// at locks or mend them. granted is the table of a grant, if there is one. It refuses
+// a table of another layout, and the file of a local store that is named but missing:
+// a mistyped name must not look as if nothing were held.
 func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
-	s, err := a.openAny(cmd, granted)
+	return fitting(a.openAny(cmd, granted))
+}
+
+// openOrMake is open for commands that acquire: they make a file that is missing.
+func (a *app) openOrMake(cmd *cobra.Command) (*store, error) {
+	return fitting(a.openAnyOrMake(cmd))
+}
+
+// fitting refuses a table of another layout.
+func fitting(s *store, err error) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +92,18 @@ func (a *app) open(cmd *cobra.Command, granted string) (*store, error) {
 	return s, nil
 }
 
-// openAny is open for commands that check or create the table, which may have
-// another layout.
+// openAny is open for commands that check the table, which may have another layout.
 func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
+	return a.connect(cmd, granted, false)
+}
+
+// openAnyOrMake is openAny for the command that creates the table.
+func (a *app) openAnyOrMake(cmd *cobra.Command) (*store, error) {
+	return a.connect(cmd, "", true)
+}
+
+// connect opens the lock table. mayMake: it makes the named file of a local store.
+func (a *app) connect(cmd *cobra.Command, granted string, mayMake bool) (*store, error) {
 	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
 	if err != nil {
 		return nil, err
@@ -94,7 +114,7 @@ func (a *app) openAny(cmd *cobra.Command, granted string) (*store, error) {
 	}
 	s := &store{table: p.table, layout: l}
 	if p.file != "" {
-		err = a.openFile(cmd.Context(), s, p)
+		err = a.openFile(cmd, s, p, mayMake)
 	} else {
 		err = a.openAWS(cmd.Context(), s)
 	}
@@ -117,9 +137,16 @@ func (a *app) ready(s *store, closeStore func()) {
 	}
 }
 
-func (a *app) openFile(ctx context.Context, s *store, p place) error {
-	if p.unnamed {
+func (a *app) openFile(cmd *cobra.Command, s *store, p place, mayMake bool) error {
+	switch {
+	case p.unnamed:
 		a.say.always("no table: using %s, %s (see --table)", tilde(a.Env, p.file), p.scope())
+	case mayMake:
+		if err := a.makeNamed(p.file); err != nil {
+			return err
+		}
+	case missing(p.file):
+		return usagef("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.file, storeFlags(cmd))
 	}
 	open := openStoreFile
 	if p.machine {
@@ -144,7 +171,7 @@ func (a *app) openFile(ctx context.Context, s *store, p place) error {
 	if a.completing {
 		return nil
 	}
-	if err := s.createTable(ctx); err != nil {
+	if err := s.createTable(cmd.Context()); err != nil {
 		s.close()
 		return err
 	}

@@ -117,7 +117,17 @@ func (a *app) demoPlace(l layout.Layout) (flags []string, clean func(), err erro
 		if err != nil {
 			return nil, nil, err
 		}
-		return append(written, "--file", filepath.Join(dir, "locks.db")), func() { _ = os.RemoveAll(dir) }, nil
+		file, clean := filepath.Join(dir, storeName), func() { _ = os.RemoveAll(dir) }
+		if _, err := makeStoreFile(a.Env, file); err != nil {
+			clean()
+			return nil, nil, err
+		}
+		return append(written, "--file", file), clean, nil
+	}
+	if f.file != "" {
+		if err := a.makeNamed(f.file); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, pair := range [][2]string{
 		{"--table", f.table}, {"--file", f.file}, {"--region", f.region}, {"--profile", f.profile}, {"--endpoint-url", f.endpoint},

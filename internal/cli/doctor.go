@@ -154,7 +154,7 @@ func (a *app) doctor(cmd *cobra.Command, f doctorFlags) error {
 // examine makes all checks. Its error is that of the command line; of all else the
 // findings speak.
 func (d *doctor) examine(ctx context.Context, cmd *cobra.Command) error {
-	if d.place.file != "" && !d.checkFile(ctx) {
+	if d.place.file != "" && !d.checkFile(ctx, cmd) {
 		return nil
 	}
 	s, err := d.app.openAny(cmd, "")

@@ -447,7 +447,7 @@ func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
 		is(t, doctor(t, env, 2), "store", "fatal", "not a directory")
 		if _, err := os.Stat("/proc/locks"); err == nil {
 			env := append(bare(t.TempDir()), "LEASEHOLD_FILE=/proc/nowhere/locks.db")
-			is(t, doctor(t, env, 2), "open", "fatal", "cannot create the directory of /proc/nowhere/locks.db")
+			is(t, doctor(t, env, 2), "store", "fatal", "no store at /proc/nowhere/locks.db, named by LEASEHOLD_FILE")
 		}
 	})
 	t.Run("with another layout", func(t *testing.T) {

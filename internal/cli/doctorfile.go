@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
@@ -35,7 +36,7 @@ var (
 
 // checkFile checks the file of a local store. It reports whether the store can be
 // opened.
-func (d *doctor) checkFile(ctx context.Context) bool {
+func (d *doctor) checkFile(ctx context.Context, cmd *cobra.Command) bool {
 	p := d.place
 	named := "named by " + d.namedBy("file", "LEASEHOLD_FILE")
 	if p.unnamed {
@@ -47,6 +48,12 @@ func (d *doctor) checkFile(ctx context.Context) bool {
 	}
 	info, err := os.Stat(p.file)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && !p.unnamed:
+		d.failed = true
+		f.State, f.What = fatal, "no store at "+p.file+", "+named
+		f.Do = "check the name, or make the store: leasehold table create" + storeFlags(cmd)
+		d.say(f)
+		return false
 	case errors.Is(err, fs.ErrNotExist):
 		f.What += "; the file does not exist yet"
 	case err != nil:

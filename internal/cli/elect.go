@@ -78,7 +78,7 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 	if err := a.openEvents(f.events); err != nil {
 		return err
 	}
-	s, err := a.open(cmd, "")
+	s, err := a.openOrMake(cmd)
 	if err != nil {
 		return err
 	}

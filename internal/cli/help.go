@@ -183,6 +183,9 @@ command line overrides both LEASEHOLD_TABLE and LEASEHOLD_FILE. Without such a
 flag, setting both variables is an error. A flag or LEASEHOLD_* variable that is
 set but empty is an error too. There is no configuration file.
 
+A file that is named is made by commands that acquire, which say so, if its
+directory is there. Commands that look at locks or mend them need it to exist.
+
 If neither a table nor a file is named, leasehold uses a local store and says
 so each time, even with -q. If there is any sign of AWS (a setting, or this
 machine is an EC2 instance), that is an error instead: a cron job that lost its

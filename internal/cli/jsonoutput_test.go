@@ -124,6 +124,9 @@ func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"), "LEASEHOLD_LAYOUT="+name)
+			if err := newStoreFile(filepath.Join(dir, "locks.db")); err != nil {
+				t.Fatal(err)
+			}
 			grant := filepath.Join(dir, "grant")
 			var token string
 			for _, c := range []struct {

@@ -65,7 +65,10 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 		return err
 	}
 	if file != "" {
-		store, err := openStoreFile(file)
+		var store localdynamo.Store
+		if err = a.makeNamed(file); err == nil {
+			store, err = openStoreFile(file)
+		}
 		if err != nil {
 			_ = listener.Close()
 			return err

@@ -31,6 +31,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -131,11 +132,28 @@ func bare(dir string) []string {
 	}
 }
 
+// newStoreFile makes the file of a local store and its directory, so that commands
+// find it and say nothing of it.
+func newStoreFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	store, err := boltstore.Open(path)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
 // withTable is bare with a new lock table for each test.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
-		return append(env, "LEASEHOLD_FILE="+filepath.Join(dir, "store", "locks.db"), "TEST_ID=1"), nil
+		file := filepath.Join(dir, "store", "locks.db")
+		if err := newStoreFile(file); err != nil {
+			return nil, err
+		}
+		return append(env, "LEASEHOLD_FILE="+file, "TEST_ID=1"), nil
 	}
 	name := "test-" + strings.ToLower(rand.Text())
 	db := dynamodb.New(dynamodb.Options{

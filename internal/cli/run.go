@@ -154,7 +154,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error
 	if err := a.openEvents(f.events); err != nil {
 		return err
 	}
-	s, err := a.open(cmd, "")
+	s, err := a.openOrMake(cmd)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -42,4 +43,44 @@ func openStoreFile(path string) (localdynamo.Store, error) {
 		return nil, usagef("cannot open %s: %v", path, in.Err)
 	}
 	return nil, usagef("%s", strings.TrimPrefix(err.Error(), "boltstore: "))
+}
+
+// missing reports whether there is no file of that name.
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// makeStoreFile creates the file of a store that was named, unless it exists, and
+// reports whether it did. It does not create the directory: of two processes that
+// should share a store, one with a mistyped path would lock for itself alone. The
+// directory of the default store is the exception, which may be named too.
+func makeStoreFile(env Env, path string) (made bool, err error) {
+	dir := filepath.Dir(path)
+	if missing(dir) {
+		if standard, _, err := defaultStore(env); err != nil || standard != path {
+			return false, usagef("no such directory: %s: make it, or check --file and LEASEHOLD_FILE", dir)
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return false, usagef("cannot create the directory of %s: %v", path, withoutPath(err))
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false, nil // it exists, or openStoreFile says why it cannot
+	}
+	return true, f.Close()
+}
+
+// makeNamed makes the file of a named store unless it exists, and says so.
+func (a *app) makeNamed(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return usagef("--file %s: %v", path, err)
+	}
+	made, err := makeStoreFile(a.Env, abs)
+	if made {
+		a.say.note("made a new store %s: locks between processes that name this file", abs)
+	}
+	return err
 }

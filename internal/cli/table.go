@@ -40,7 +40,7 @@ func (a *app) newTableCreate() *cobra.Command {
 		Short: "Create the table if it is missing, wait for it and turn on TTL",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.openAny(cmd, "")
+			s, err := a.openAnyOrMake(cmd)
 			if err != nil {
 				return err
 			}

@@ -86,6 +86,7 @@ func newFileScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
 	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "LEASEHOLD_FILE=" + filepath.Join(s.dir, "locks.db"), "GORACE=atexit_sleep_ms=0"}
+	s.run("table", "create") // ui does not make the file
 	return s
 }
 

@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -262,5 +263,23 @@ func TestTheSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equ
 			}
 			w.Release(l)
 		}
+	})
+}
+
+func TestATryIsGrantedAKeyThatWasFreedAfterItsRefusal(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "job")
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			res, err := showNothing(r)
+			w.Release(other) // before b looks at the record
+			return res, err
+		}))
+		lock, err := b.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
 	})
 }

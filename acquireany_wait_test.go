@@ -324,3 +324,59 @@ func TestADamagedKeyOfSeveralIsNotKeptFromItsLine(t *testing.T) {
 		_ = holder.Close(t.Context())
 	})
 }
+
+func TestAKeyThatIsThrottledKeepsNobodyFromTheOthers(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && strings.Contains(string(r.Body), `"S":"a"`) {
+				return lab.Refusal(400, "ThrottlingException"), nil
+			}
+			return r.Send()
+		})
+		began := time.Now()
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+		if err != nil || lock.Key().Partition != "b" || time.Since(began) > time.Second {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+		w.Release(lock)
+	})
+}
+
+func TestWhatFailsForOneKeyIsRepeatedNoMoreOftenForAnother(t *testing.T) {
+	for name, fails := range map[string]func(r *lab.Request) bool{
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together
+		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				holder, _ := w.Client(lab.Config())
+				sharer, dies := w.Client(lab.SharedConfig())
+				other := w.Acquire(holder, "a")
+				w.Acquire(sharer, "b")
+				dies.SetFault(lab.Cut)
+				c, wire := w.Client(lab.Config())
+				requests := 0
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if fails(r) {
+						requests++
+						return nil, lab.ErrReset
+					}
+					return r.Send()
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); err == nil {
+					t.Error("granted")
+				}
+				// Pauses after failures grow to two seconds, one on the average.
+				if requests < 150 || requests > 400 {
+					t.Errorf("%d requests in five minutes", requests)
+				}
+				w.Release(other)
+				_ = c.Close(t.Context())
+				_ = sharer.Close(t.Context())
+			})
+		})
+	}
+}

@@ -136,7 +136,7 @@ func (w *allWaiter) awaitFree() error {
 func (w *allWaiter) firstBlocked() (*waiter, error) {
 	u := w.c.chance()
 	for _, part := range w.parts {
-		if err := part.failed(part.refresh()); err != nil {
+		if err := part.failed(refreshing, part.refresh()); err != nil {
 			return nil, err
 		}
 		if move, wait := part.next(u); move == decide.Look || wait > 0 {

@@ -120,7 +120,7 @@ func (w *anyWaiter) acquire() (*holding, error) {
 		if h != nil {
 			return h, nil
 		}
-		if err := w.failed(of, err); err != nil {
+		if err := w.failed(of, granting, err); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +161,7 @@ func (w *anyWaiter) first() (*waiter, pause, error) {
 	var anyLook, repeated bool
 	u := w.c.chance() // one for all: the least of many pauses would be too short
 	for _, of := range w.candidates() {
-		if err := w.failed(of, of.refresh()); err != nil {
+		if err := w.failed(of, refreshing, of.refresh()); err != nil {
 			return nil, p, err
 		}
 		if of.dropped != nil {
@@ -173,7 +173,7 @@ func (w *anyWaiter) first() (*waiter, pause, error) {
 		}
 		anyLook = anyLook || move == decide.Look
 		if wait = min(wait, of.untilRefresh()); wait < p.wait {
-			p, repeated = pause{wait, move == decide.Look}, of.failing
+			p, repeated = pause{wait, move == decide.Look}, of.failing != nothing
 		}
 	}
 	// A request that is repeated may take long again: look at the other keys before.
@@ -194,7 +194,7 @@ func (w *anyWaiter) candidates() []*waiter {
 	var ready []*waiter
 	for _, of := range w.waiters {
 		switch {
-		case of.dropped != nil, of.place != nil && !of.ready, late && of.failing:
+		case of.dropped != nil, of.place != nil && !of.ready, late && of.failing != nothing:
 		case of.unclear:
 			return []*waiter{of}
 		default:
@@ -204,11 +204,11 @@ func (w *anyWaiter) candidates() []*waiter {
 	return ready
 }
 
-// failed notes that a request for a key has failed, nil for none. An error ends the
+// failed notes that a request for a key has failed; nil: it has not. An error ends the
 // waiting.
-func (w *anyWaiter) failed(of *waiter, err error) error {
+func (w *anyWaiter) failed(of *waiter, s step, err error) error {
 	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {
-		return of.failed(err)
+		return of.failed(s, err)
 	}
 	w.drop(of, err)
 	return w.noneLeft()
@@ -290,7 +290,7 @@ func (w *anyWaiter) pause(d time.Duration) bool {
 func (w *anyWaiter) look() error {
 	ready := w.candidates()
 	if len(ready) == 1 {
-		return w.failed(ready[0], ready[0].look())
+		return w.failed(ready[0], looking, ready[0].look())
 	}
 	keys := make([]Key, len(ready))
 	for i, of := range ready {
@@ -304,9 +304,9 @@ func (w *anyWaiter) look() error {
 			seen = of.observe(items[of.want.key])
 		}
 		if seen == nil {
-			of.answered()
+			of.succeeded(looking)
 		}
-		if err := w.failed(of, seen); err != nil {
+		if err := w.failed(of, looking, seen); err != nil {
 			return err
 		}
 	}
@@ -326,7 +326,7 @@ func (w *anyWaiter) notAcquired() error {
 		switch {
 		case of.dropped != nil:
 			continue
-		case of.failing:
+		case of.failing != nothing:
 			return of.timeoutError()
 		case of.seen != nil:
 			return w.withDamaged(of.heldError())

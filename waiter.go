@@ -32,7 +32,7 @@ type waiter struct {
 
 	tried   attempts.Sequence[attempt]
 	unclear bool          // the last attempt has had no answer
-	failing bool          // the last request failed
+	failing step          // that failed last, and has not succeeded since
 	retryAt time.Duration // monotonic: until then nothing is repeated
 	pauses  attempts.Pauses
 
@@ -110,10 +110,24 @@ func (w *waiter) isDead() bool {
 	return move == decide.TakeOver
 }
 
-// answered notes that a request was answered.
-func (w *waiter) answered() {
-	w.failing = false
-	w.pauses.Reset()
+// step is a kind of request that a waiter sends.
+type step int
+
+// Values of step.
+const (
+	nothing    step = iota
+	looking         // reads the record
+	refreshing      // finds out what the record does not show
+	granting        // follows both
+)
+
+// succeeded notes that a request has not failed. While the session of a holder cannot
+// be read, say, an answer that shows the record shortens no pauses.
+func (w *waiter) succeeded(s step) {
+	if s == w.failing || s == granting {
+		w.failing = nothing
+		w.pauses.Reset()
+	}
 }
 
 // refresh finds out what the record does not show, unless nothing is to be sent now.
@@ -121,12 +135,16 @@ func (w *waiter) refresh() error {
 	if w.pausing() > 0 {
 		return nil
 	}
-	return w.record.refresh()
+	err := w.record.refresh()
+	if err == nil {
+		w.succeeded(refreshing)
+	}
+	return err
 }
 
 // failed notes that a request has failed, and when it is repeated; nil: it has not. An
 // error ends the waiting.
-func (w *waiter) failed(err error) error {
+func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	if f == nil {
 		return err
@@ -142,12 +160,12 @@ func (w *waiter) failed(err error) error {
 	case decide.Busy:
 		w.c.throttled(w.ctx, w.want.key, 0)(f.Err)
 	}
-	w.failing = true
+	w.failing = s
 	return nil
 }
 
 // repeats reports whether a request is to be repeated.
-func (w *waiter) repeats() bool { return w.failing || w.c.now().Mono < w.retryAt }
+func (w *waiter) repeats() bool { return w.c.now().Mono < w.retryAt }
 
 // report keeps why the last request failed, and reports it now and then.
 func (w *waiter) report(err error) {
@@ -181,7 +199,7 @@ func (w *waiter) look() error {
 	if err := w.observe(item); err != nil {
 		return err
 	}
-	w.answered()
+	w.succeeded(looking)
 	return nil
 }
 
@@ -237,7 +255,7 @@ func (w *waiter) take() (*holding, error) {
 		if w.view.Free {
 			return nil, r.Failure() // it is free by now: try again
 		}
-		w.answered()
+		w.succeeded(granting)
 		return nil, nil
 	}
 	w.unclear = len(w.tried.Versions()) > 0

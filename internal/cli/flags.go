@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
@@ -169,7 +170,11 @@ func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
 }
 
 // flagError says in plain words why a flag has a bad value, or is none.
-func flagError(err error) string {
+func flagError(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		return err.Error() + flagSuggestion(cmd, unknown.GetSpecifiedName())
+	}
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
 		return err.Error()
@@ -185,4 +190,16 @@ func flagError(err error) string {
 		return fmt.Sprintf("%s %s: the number is too large", flag, value)
 	}
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
+}
+
+// flagSuggestion says which of cmd's flags name may be a slip for. cobra knows that of
+// commands only, so each flag stands as one.
+func flagSuggestion(cmd *cobra.Command, name string) string {
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	return suggestion(flags, "--"+name)
 }

@@ -48,7 +48,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpFunc(printHelp)
 	root.SetHelpCommand(newHelp(root))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageOf(cmd, "%s", flagError(err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageOf(cmd, "%s", flagError(cmd, err)) })
 	root.SetVersionTemplate("leasehold {{.Version}}\n")
 	root.Flags().SortFlags = false
 	root.Flags().Bool("version", false, "print the version")

@@ -119,10 +119,20 @@ const (
 // keyAndCommand accepts KEY -- CMD [ARG...].
 func keyAndCommand(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
-	if dash < 0 {
+	more := cmd.Flags().Lookup("key")
+	named := more != nil && more.Changed
+	switch {
+	case dash >= 0:
+	case len(args) == 0 && !named:
+		return usageOf(cmd, "KEY and CMD are missing")
+	case len(args) == 0, len(args) == 1 && !named:
+		return usageOf(cmd, "CMD is missing: put it after --")
+	case named:
+		return usageOf(cmd, "put -- before CMD")
+	default:
 		return usageOf(cmd, "put -- between KEY and CMD")
 	}
-	if more := cmd.Flags().Lookup("key"); dash > 0 || more == nil || !more.Changed {
+	if dash > 0 || !named {
 		if err := oneKey(cmd, args[:dash]); err != nil {
 			return err
 		}

@@ -143,7 +143,7 @@ func storedPermits(ctx context.Context, s *store, locks *leasehold.Client, key s
 	case is:
 		return n, nil
 	case err == nil:
-		return 0, usagef("%s is a lock, not a semaphore: %s", printable(key), heldNow(r))
+		return 0, usagef("%s is a lock, not a semaphore, and %s: name a key that leasehold run -p uses", printable(key), heldNow(r))
 	case errors.Is(err, leasehold.ErrNotFound):
 		return 0, &noSemaphoreError{key, s.table}
 	}
@@ -339,7 +339,7 @@ func (sem semaphoreShown) named() string {
 type noSemaphoreError struct{ key, table string }
 
 func (e *noSemaphoreError) Error() string {
-	return fmt.Sprintf("%s is not yet a semaphore in table %s, which the first leasehold run -p N makes it", printable(e.key), e.table)
+	return fmt.Sprintf("%s is not a semaphore in table %s yet: the first leasehold run -p N makes it one", printable(e.key), e.table)
 }
 
 // Is makes it match leasehold.ErrNotFound.

@@ -138,7 +138,7 @@ func (a *app) sayUI(s *store, url string) error {
 	case a.flags.json:
 		err = json.NewEncoder(a.Stdout).Encode(map[string]string{"url": url})
 	case isTerminal(a.Stdout):
-		_, err = fmt.Fprintf(a.Stdout, "the locks of %s in %s: %s\nWho has this URL may look. Press Ctrl-C to stop.\n", s.table, s.location, url)
+		_, err = fmt.Fprintf(a.Stdout, "the locks of %s in %s: %s\nWhoever has this URL can see them. Press Ctrl-C to stop.\n", s.table, s.location, url)
 	default:
 		_, err = fmt.Fprintln(a.Stdout, url)
 	}

@@ -29,8 +29,26 @@ import (
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	stdout bytes.Buffer // read after wait
-	stderr bytes.Buffer
+	stdout output
+	stderr output
+}
+
+// output is what a command has written so far.
+type output struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
 }
 
 // start starts the command in dir. It is killed when the test ends.

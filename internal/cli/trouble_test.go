@@ -63,8 +63,14 @@ func servedBut(t *testing.T, answers func(http.ResponseWriter, *http.Request) bo
 // said runs the command and returns its output and its exit code.
 func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return saidBy(t, "leasehold", env, args...)
+}
+
+// saidBy is said of a program.
+func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	var out, err strings.Builder
-	cmd := exec.Command("leasehold", args...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), env, &out, &err
 	code = exitCode(cmd.Run())
 	return out.String(), err.String(), code
@@ -282,6 +288,10 @@ func TestABreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
 // CMD obeys the signal, so it ends before trust does: the lock was never lost.
 func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 	t.Parallel()
+	program, err := installed() // under the race detector its watchdog takes a second to exit, longer than the grace
+	if err != nil {
+		t.Fatal(err)
+	}
 	var updates atomic.Int32
 	_, env := servedBut(t, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || updates.Add(1) == 1 {
@@ -296,7 +306,7 @@ func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 		{"--json", "run", "-l", "1s", "-g", "300ms", "j", "--", "sleep", "60"},
 	} {
 		updates.Store(0)
-		_, stderr, code := said(t, env, args...)
+		_, stderr, code := saidBy(t, program, env, args...)
 		if code != 123 || strings.Contains(stderr, "was renewed") ||
 			!strings.Contains(stderr, " could not be renewed before trust was about to end; CMD was stopped: renew ") ||
 			!strings.Contains(stderr[strings.LastIndex(stderr, "CMD was stopped: "):], " in table locks in http://127.0.0.1:") ||

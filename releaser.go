@@ -31,9 +31,10 @@ type releaser struct {
 	sent    int            // since the last report
 }
 
-// releaser returns the releaser of the lock, for this release, whose turn it is. A
-// lease that has run out before anything was sent that might be applied proves
-// nothing: the lock was held on to through an outage, or a commit was waited for.
+// releaser returns the releaser of the lock, for this release, whose turn it is. If the
+// lease had run out before the first write that may have been applied (the lock was
+// held through an outage, or a commit was waited for), a record without our grant does
+// not prove that our write freed the key: another client may have taken it over.
 func (r *release) releaser() *releaser {
 	h := r.h
 	cause := h.ended()
@@ -57,8 +58,8 @@ func (r *release) releaser() *releaser {
 // one conditional release: its record may still be there.
 func (r *release) free() {
 	f := r.releaser()
-	// What was resumed is renewed by itself, and no waiter of this client may
-	// take it over like that if its locks share a session.
+	// A resumed lock has no session. If this client's locks share one, it is not
+	// handed over: the next holder's lock must be under the session.
 	alike := (f.h.session != nil) == (f.h.c.sharing != nil)
 	if f.inTime && alike && r.opts.policy == keepRecord && r.opts.changes.none() && f.handOver() {
 		return
@@ -234,8 +235,8 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 	if _, ours := attempts.Find(sent, r.Version); ours && r.Released {
 		return true
 	}
-	// Else, if it was left to whoever wants it while it was trusted, another has
-	// it by right.
+	// If an earlier release failed while the lock was trusted, anyone may have taken
+	// the key since: another grant in the record then means freed, not lost.
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.failed && (!r.Released || r.Grant != ""))
 }
 

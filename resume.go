@@ -92,8 +92,9 @@ func (c *Client) detachAgain(g Grant, h *holding) {
 	c.resumes.Add(g.ID, h.asHeld().Versions, c.now().Mono)
 }
 
-// resuming lets one Resume of a grant be under way at a time: of two that name
-// each other's attempts both would be granted it. It is safe for concurrent use.
+// resuming lets one Resume of a grant be under way at a time. Two could each name the
+// other's attempt in their conditions, and both would be told that they hold the lock.
+// It is safe for concurrent use.
 type resuming struct {
 	mu sync.Mutex
 	by map[string]chan struct{} // id of the grant; closed at the end

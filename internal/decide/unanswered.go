@@ -13,6 +13,8 @@ import "slices"
 // A condition can name at most most versions, so the oldest are dropped, but never
 // shown. That is safe: if a dropped attempt does land, the next write, which does
 // not name it, is refused. Nothing is granted twice.
+//
+// Package attempts says what an attempt without an answer is, and why it is named.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

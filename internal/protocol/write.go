@@ -11,7 +11,8 @@ import (
 
 // Write is one conditional write of a lock record: an update, a delete, or a
 // condition check that changes nothing. Every attribute name has a placeholder,
-// because some of the peers' names are reserved words.
+// because some of the peers' names are reserved words. What each operation writes is in
+// package records.
 type Write struct {
 	key       Item
 	verb      verb

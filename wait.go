@@ -23,8 +23,8 @@ type anyWaiter struct {
 	began   decide.Instant
 
 	damaged atomic.Pointer[RecordError] // why one of the keys cannot be acquired, for the caller
-	granted *holding                    // or
-	err     error                       // once the task is done
+	granted *holding                    // once the task is done; or
+	err     error                       // why not
 }
 
 // newAnyWaiter returns a task that joins the local lines of all keys.

@@ -232,7 +232,7 @@ func TestTableTheListIsKeptUpToDate(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "ls", "--watch", "--every", "0.1")
-	s.shows(`^\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l\x1b\[H[^\n]* in [^\n]*, every 100ms, .*: no locks are held\x1b\[K`)
+	s.shows(`^\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l\x1b\[H[^\n]* in [^\n]*, every 100ms, [^\n]*\x1b\[K\r\nno locks are held\x1b\[K`)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
 	s.shows(`\x1b\[H[^\n]*\r\nKEY  OWNER[^\n]*\x1b\[K\r\nk    [^\n]*\x1b\[K\x1b\[J`)
 	s.types(ctrlZ)

@@ -122,7 +122,11 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 			w.say.note("%s", plain(errorText(err, w.store.table+" in "+w.store.location)))
 			err = nil
 		case w.out.terminal && !w.app.flags.json:
-			err = w.paint([]string{w.sampling(after-before, len(records))}, records, damaged)
+			head := []string{w.sampling(after - before)}
+			if len(records) == 0 {
+				head = append(head, "no locks are held") // a line of its own: the one above may be clipped
+			}
+			err = w.paint(head, records, damaged)
 		default:
 			err = w.write(records, damaged, after-before)
 		}
@@ -136,16 +140,13 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 }
 
 // sampling says how often the table is read, and what that costs.
-func (w *listWatch) sampling(units float64, records int) string {
+func (w *listWatch) sampling(units float64) string {
 	text := fmt.Sprintf("%s in %s, every %s", printable(w.store.table), w.store.location, shortDuration(w.flags.every))
 	if w.store.file == "" {
 		text += fmt.Sprintf(", %.1f read units a second", units/w.flags.every.Seconds())
 	}
 	if w.out.terminal && !w.app.flags.json {
 		text += ", " + w.Now().Local().Format(time.TimeOnly)
-		if records == 0 {
-			text += ": no locks are held"
-		}
 	}
 	return text
 }
@@ -161,7 +162,7 @@ func (w *listWatch) write(records []leasehold.Record, damaged []error, units flo
 	now := holdingsOf(records)
 	first := w.before == nil
 	if first {
-		w.say.text("watching %s: what comes and goes in between is not seen", w.sampling(units, len(records)))
+		w.say.text("watching %s: what comes and goes in between is not seen", w.sampling(units))
 	}
 	at := w.Now()
 	for _, c := range w.before.changesTo(now) {

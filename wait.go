@@ -298,17 +298,19 @@ func (w *anyWaiter) look() error {
 	}
 	items, requests, err := w.c.readAll(w.ctx, keys)
 	w.requests += requests
+	f := attempts.FailureOf(err)
 	for _, of := range ready {
-		seen := err
-		if err == nil {
-			seen = of.observe(items[of.want.key])
+		if f != nil {
+			err = of.repeat(looking, f)
+		} else {
+			err = w.failed(of, looking, of.shown(items[of.want.key]))
 		}
-		if seen == nil {
-			of.succeeded(looking)
-		}
-		if err := w.failed(of, looking, seen); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	if f != nil && f.Cause == decide.Busy { // once, for all of them
+		w.c.emit(w.ctx, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
 }
@@ -318,7 +320,7 @@ func (w *anyWaiter) look() error {
 // answered. Nil: it goes on.
 func (w *anyWaiter) notAcquired() error {
 	late := w.isLate()
-	if !w.waiters[0].want.noWait || !late && slices.ContainsFunc(w.waiters, (*waiter).repeats) {
+	if !w.waiters[0].want.noWait || !late && slices.ContainsFunc(w.waiters, (*waiter).willRepeat) {
 		return nil
 	}
 	unanswered := w.waiters[0]

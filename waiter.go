@@ -49,8 +49,8 @@ type waiter struct {
 // of a read/write lock's. All but watch, unwatch and due may send a request. An error
 // that is no attempts.Failure says why the key cannot be acquired.
 type wantedRecord interface {
-	watch()                                                        // keeps what is observed of the record
-	unwatch()                                                      //
+	watch()                                                        // keeps what is observed of the record,
+	unwatch()                                                      // until this
 	refresh() error                                                // finds out what the record alone does not show
 	due() time.Duration                                            // until it must be refreshed although nothing else is to be done
 	observe(item protocol.Item) error                              // notes what a reply has shown
@@ -149,23 +149,31 @@ func (w *waiter) failed(s step, err error) error {
 	if f == nil {
 		return err
 	}
+	if err := w.repeat(s, f); err != nil {
+		return err
+	}
+	if f.Cause == decide.Busy {
+		w.c.throttled(w.ctx, w.want.key, 0)(f.Err)
+	}
+	return nil
+}
+
+// repeat decides when a request that has failed is repeated. An error ends the waiting.
+func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	w.retryAt = w.c.now().Mono + w.c.requests.NextPause(&w.pauses)
 	if f.Cause == decide.ConditionFailed {
 		return nil // an answer: the key was freed meanwhile
 	}
 	w.report(f.Err)
-	switch f.Cause {
-	case decide.Refused:
+	if f.Cause == decide.Refused {
 		return opError("acquire", w.c.cfg.Table, w.want.key, f.Err)
-	case decide.Busy:
-		w.c.throttled(w.ctx, w.want.key, 0)(f.Err)
 	}
 	w.failing = s
 	return nil
 }
 
-// repeats reports whether a request is to be repeated.
-func (w *waiter) repeats() bool { return w.c.now().Mono < w.retryAt }
+// willRepeat reports whether a request is to be repeated.
+func (w *waiter) willRepeat() bool { return w.c.now().Mono < w.retryAt }
 
 // report keeps why the last request failed, and reports it now and then.
 func (w *waiter) report(err error) {
@@ -196,11 +204,16 @@ func (w *waiter) look() error {
 	if err != nil {
 		return err
 	}
-	if err := w.observe(item); err != nil {
-		return err
+	return w.shown(item)
+}
+
+// shown notes what a look has shown.
+func (w *waiter) shown(item protocol.Item) error {
+	err := w.observe(item)
+	if err == nil {
+		w.succeeded(looking)
 	}
-	w.succeeded(looking)
-	return nil
+	return err
 }
 
 // observe notes what a reply has shown.

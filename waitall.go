@@ -214,6 +214,7 @@ func (w *allWaiter) refused(made []attempt, reasons []decide.Reason) (applied bo
 				continue // unknown as before
 			}
 		}
+		part.tried.Drop(made[i].version)
 		if err := part.observeRejection(item); err != nil {
 			return false, err
 		}

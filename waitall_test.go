@@ -151,6 +151,29 @@ func TestATransactionThatIsAppliedTwiceIsOneGrant(t *testing.T) {
 	})
 }
 
+// blind is twice with an engine whose reasons show no records.
+type blind struct{ twice }
+
+func (d *blind) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	out, err := d.twice.TransactWriteItems(ctx, in, opts...)
+	if cancelled := (*types.TransactionCanceledException)(nil); errors.As(err, &cancelled) {
+		for i := range cancelled.CancellationReasons {
+			cancelled.CancellationReasons[i].Item = nil
+		}
+	}
+	return out, err
+}
+
+func TestAReleaseThatIsAppliedTwiceIsOneReleaseThoughNoReasonShowsTheRecord(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c := w.ClientOf(&blind{twice{DB: w.Connect(nil)}}, lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestKeysThatAreBrokenBeforeTheyAreReadBackAreAskedForAgain(t *testing.T) {
 	for name, interfere := range map[string]func(w *lab.World){
 		"deleted": func(w *lab.World) { w.Delete("a") },

@@ -291,7 +291,8 @@ type Part[A Attempt] struct {
 }
 
 // Together sends the next attempts of several sequences as one transaction, once:
-// all are applied, or none is.
+// all are applied, or none is. An attempt whose condition failed on a record that the
+// answer does not show stays unanswered: this may be the answer to a second copy.
 func Together[A Attempt](ctx context.Context, s *Sender, within time.Duration, parts []Part[A]) (decide.Transaction, error) {
 	writes := make([]*protocol.Write, len(parts))
 	for i, p := range parts {
@@ -299,10 +300,12 @@ func Together[A Attempt](ctx context.Context, s *Sender, within time.Duration, p
 		writes[i] = p.Write
 	}
 	t, err := s.Transact(ctx, writes, within)
-	for _, p := range parts {
-		if t.Effect == decide.Unknown {
+	for i, p := range parts {
+		switch {
+		case t.Effect == decide.Unknown:
 			p.Sequence.NoReply()
-		} else {
+		case len(t.Reasons) == len(parts) && t.Reasons[i].Cause == decide.ConditionFailed && t.Reasons[i].Old == nil:
+		default:
 			p.Sequence.Drop(p.Attempt.ID())
 		}
 	}

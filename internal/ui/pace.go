@@ -19,6 +19,7 @@ const meterFor = 10 * time.Second
 
 // spend enters what a request took.
 func (p *pace) spend(units float64, now time.Time) {
+	p.forget(now)
 	p.spent = append(p.spent, spending{now, units})
 	if p.next.Before(now) {
 		p.next = now
@@ -33,11 +34,16 @@ func (p *pace) set(rate float64, now time.Time) {
 	p.rate, p.next = rate, now
 }
 
-// perSecond is what was spent in the last seconds, for a second.
-func (p *pace) perSecond(now, since time.Time) float64 {
+// forget drops what was spent before the last seconds.
+func (p *pace) forget(now time.Time) {
 	for len(p.spent) > 0 && now.Sub(p.spent[0].at) > meterFor {
 		p.spent = p.spent[1:]
 	}
+}
+
+// perSecond is what was spent in the last seconds, for a second.
+func (p *pace) perSecond(now, since time.Time) float64 {
+	p.forget(now)
 	var sum float64
 	for _, s := range p.spent {
 		sum += s.units

@@ -25,7 +25,7 @@ type board struct {
 	under   map[string]map[*entry]bool // locks by the session that is renewed in their place
 	missing map[string]time.Time       // sessions without a row, and since when
 	changed map[*entry]bool            // since they were told of last
-	gone    []*entry                   // oldest first
+	gone    []*entry                   // those without a record, oldest first
 	broken  map[brokenGrant]string     // through this page, until a look shows it: reasons
 	order   []brokenGrant              // of broken, oldest first
 }
@@ -68,6 +68,9 @@ func (b *board) see(item protocol.Item, look Look) {
 		before = &e.lock
 	}
 	b.forget(e)
+	if e.lock.Gone {
+		b.gone = slices.DeleteFunc(b.gone, func(other *entry) bool { return other == e })
+	}
 	now, events := observe(before, found, look, b.rules, !b.whole, b.wasBroken(found.Key))
 	b.enter(e, now, events)
 	if found.Kind == KindSession {
@@ -91,9 +94,7 @@ func (b *board) seeNone(key protocol.Key, look Look) {
 	b.enter(e, now, events)
 	b.gone = append(b.gone, e)
 	if len(b.gone) > mostGone {
-		if old := b.gone[0]; old.lock.Gone {
-			delete(b.entries, old.lock.Key)
-		}
+		delete(b.entries, b.gone[0].lock.Key)
 		b.gone = b.gone[1:]
 	}
 	if now.Kind == KindSession {

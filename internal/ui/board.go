@@ -179,23 +179,18 @@ func (b *board) judge(id string, look Look) {
 	}
 }
 
-// due returns keys whose holder's lease ends before now as it was seen last, so that
+// due returns a key whose holder's lease ends before now as it was seen last, so that
 // it is worth a look of its own.
-func (b *board) due(now time.Time, most int) []protocol.Key {
-	var keys []protocol.Key
+func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	for key, e := range b.entries {
 		for _, h := range e.lock.Holders {
 			own := h.Record.Session == "" || e.lock.Kind == KindSession
 			if own && !h.Beat.Dead && !now.Before(h.Beat.Until) && e.lock.Look.Asked.Before(h.Beat.Until) {
-				keys = append(keys, key)
-				break
+				return key, true
 			}
 		}
-		if len(keys) == most {
-			break
-		}
 	}
-	return keys
+	return protocol.Key{}, false
 }
 
 // willBreak remembers why a grant is about to be broken.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	mostDue      = 25               // looks at single keys between two pages
+	mostSingles  = 25               // looks at single keys between two pages
 	longestRetry = 10 * time.Second // after a request that failed
 	tick         = time.Second      // between two statuses
 )
@@ -70,6 +70,7 @@ func (s *scanner) run(ctx context.Context) {
 	go s.tell(ctx)
 	var next protocol.Item // of the pass under way
 	due := start           // the next pass
+	singles := 0           // since the last page
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -79,16 +80,19 @@ func (s *scanner) run(ctx context.Context) {
 			continue
 		}
 		var err error
-		if keys := s.singles(now); len(keys) > 0 {
-			err = s.lookAt(ctx, keys[0])
-		} else if s.under || !now.Before(due) {
+		paging := s.under || !now.Before(due)
+		if key, ok := s.single(now); ok && (singles < mostSingles || !paging) {
+			singles++
+			err = s.lookAt(ctx, key)
+		} else if paging {
+			singles = 0
 			if !s.under {
 				s.begin(now)
 				next, due = nil, now.Add(s.every)
 			}
 			next, err = s.page(ctx, next)
 		} else {
-			s.sleep(ctx, min(due.Sub(now), s.every))
+			s.sleep(ctx, due.Sub(now))
 			continue
 		}
 		s.note(err)
@@ -128,21 +132,20 @@ func (s *scanner) rouse() {
 	}
 }
 
-// singles returns keys that are worth a look of their own: those that a page shows, and
-// those whose holder's lease has ended as far as is known.
-func (s *scanner) singles(now time.Time) []protocol.Key {
+// single returns a key that is worth a look of its own: one that a page shows or, if
+// there is none, one whose holder's lease has ended as far as is known.
+func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var keys []protocol.Key
 	for l := range s.pages {
 		if l.focus == nil {
 			continue
 		}
 		if e := s.board.entries[*l.focus]; e != nil && now.Sub(e.lock.Look.Answered) >= s.every {
-			keys = append(keys, *l.focus)
+			return *l.focus, true
 		}
 	}
-	return append(keys, s.board.due(now, mostDue)...)
+	return s.board.due(now)
 }
 
 // lookAt reads one key.

@@ -491,6 +491,22 @@ func TestTheTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
 	})
 }
 
+func TestTheWholeTableIsReadThoughSingleLocksTakeAllThatMayBeRead(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.Rate = 1 })
+		lab.Elapse(5 * time.Second)
+		b.show("job", "")
+		lab.Elapse(5 * time.Second)
+		w.Detach(w.Acquire(c, "other", leasehold.WithLease(time.Hour)))
+		lab.Elapse(time.Minute)
+		if r := b.row("other"); r.State != Held {
+			t.Errorf("after a minute with a page that shows another lock: %+v", r)
+		}
+	})
+}
+
 func TestAPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})

@@ -42,6 +42,7 @@ type background struct {
 
 	deaths chan os.Signal // of child processes; never, where there is no such signal
 	look   *time.Timer    // when to look for them
+	lookAt time.Time      // when that is; zero: not planned
 
 	since    time.Time // CMD has ended; zero: it runs
 	saidAt   time.Time // when they were named; zero: not yet
@@ -67,9 +68,19 @@ func (b *background) end() {
 // orphans, so it need not be at once.
 func (b *background) heardOfDeath() {
 	if b.since.IsZero() {
-		b.look.Reset(lookEvery / 10)
+		b.lookIn(lookEvery / 10)
 	} else {
-		b.look.Reset(lookAfterEnd)
+		b.lookIn(lookAfterEnd)
+	}
+}
+
+// lookIn makes somebody look after a time, unless they do so earlier anyway: one
+// death after the other must not put it off.
+func (b *background) lookIn(d time.Duration) {
+	at := time.Now().Add(d)
+	if b.lookAt.IsZero() || at.Before(b.lookAt) {
+		b.lookAt = at
+		b.look.Reset(d)
 	}
 }
 
@@ -93,13 +104,14 @@ func (s *supervision) stopBackground(c *child, sig os.Signal) {
 	b := s.background
 	s.descent.signal(c.group(), number)
 	b.mode, b.since = backgroundStop, time.Now()
-	b.look.Reset(lookAfterEnd)
+	b.lookIn(lookAfterEnd)
 }
 
 // outlived looks for processes that outlive CMD, and does with them what the user
 // wants. It reports whether CMD's lock may be released.
 func (s *supervision) outlived(c *child) (done bool) {
 	b := s.background
+	b.lookAt = time.Time{}
 	left := s.outliving(c)
 	if b.since.IsZero() {
 		return false // CMD runs: that was to reap orphans
@@ -135,7 +147,7 @@ func (s *supervision) outlived(c *child) (done bool) {
 		b.saidAt = now
 		s.sayBackground(left, fmt.Sprintf("CMD has ended, but %s stays held: %s: %s (see --background)", s.hold, stillRuns(left), names(left)))
 	}
-	b.look.Reset(next)
+	b.lookIn(next)
 	return false
 }
 

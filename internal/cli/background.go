@@ -36,9 +36,7 @@ const sayBackgroundAfter = time.Second
 
 // background follows the processes that outlive CMD.
 type background struct {
-	mode  string
-	stop  syscall.Signal
-	grace time.Duration
+	mode string
 
 	deaths chan os.Signal // of child processes; never, where there is no such signal
 	look   *time.Timer    // when to look for them
@@ -51,8 +49,8 @@ type background struct {
 }
 
 // newBackground begins to listen for deaths. CMD must not run yet.
-func newBackground(mode string, stop syscall.Signal, grace time.Duration) *background {
-	b := &background{mode: mode, stop: stop, grace: grace, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
+func newBackground(mode string) *background {
+	b := &background{mode: mode, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
 	b.look.Stop()
 	adoptOrphans()
 	notifyDeaths(b.deaths)
@@ -135,12 +133,12 @@ func (s *supervision) outlived(c *child) (done bool) {
 	case b.mode == backgroundStop && !b.signaled:
 		s.sayBackground(left, fmt.Sprintf("CMD has ended: stopping what it left running: %s", names(left)))
 		b.signaled = true
-		s.descent.signal(c.group(), b.stop)
-		next = min(b.grace, next)
-	case b.mode == backgroundStop && now.Sub(b.since) >= b.grace:
+		s.descent.signal(c.group(), s.stop)
+		next = min(s.grace, next)
+	case b.mode == backgroundStop && now.Sub(b.since) >= s.grace:
 		s.descent.signal(c.group(), syscall.SIGKILL)
 	case b.mode == backgroundStop:
-		next = min(next, b.grace-now.Sub(b.since))
+		next = min(next, s.grace-now.Sub(b.since))
 	case now.Sub(b.since) < sayBackgroundAfter:
 		next = min(next, sayBackgroundAfter-now.Sub(b.since))
 	case b.saidAt.IsZero() || now.Sub(b.saidAt) >= repeatAfter:
@@ -152,10 +150,9 @@ func (s *supervision) outlived(c *child) (done bool) {
 }
 
 func (s *supervision) sayBackground(left []process, text string) {
-	s.app.say.text("%s", text)
 	e := s.event(eventBackground)
 	e.Processes = left
-	s.app.say.event(e)
+	s.app.say.tell(e, "%s", text)
 }
 
 // outliving returns the processes that CMD has started and that run, and reaps

@@ -49,7 +49,7 @@ func (s *supervision) run() error {
 	if s.hold.first().Token() != 0 { // otherwise it would be that of other runs too
 		s.descent.held = heldBegins(s.cmd.Env)
 	}
-	s.background = newBackground(s.onLeft, s.stop, s.grace)
+	s.background = newBackground(s.onLeft)
 	defer s.background.end()
 	self, err := s.app.Executable()
 	if err == nil {

@@ -19,7 +19,7 @@ func (c *child) passOn(sig os.Signal) {
 	case unix.SIGPIPE: // caused by this process's own stderr
 	case unix.SIGTSTP:
 		c.signal(unix.SIGTSTP)
-		pauseSelf(sig)
+		stopSelf()
 	default:
 		c.signal(number)
 	}

@@ -15,8 +15,6 @@ var caughtSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 func endsWait(syscall.Signal) bool { return true }
 
-func pauseSelf(os.Signal) {}
-
 func stopsJob(os.Signal) bool { return false }
 
 func stopSelf() {}

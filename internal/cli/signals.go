@@ -72,15 +72,16 @@ func (s *signals) bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// pause stops this process on Ctrl-Z.
+// pause stops this process on Ctrl-Z until it is continued.
 func (s *signals) pause(sig os.Signal) {
-	if !stopsJob(sig) || s.beforeStop == nil {
-		pauseSelf(sig)
+	if !stopsJob(sig) {
 		return
 	}
-	s.beforeStop()
-	pauseSelf(sig)
-	s.afterStop()
+	if s.beforeStop != nil {
+		s.beforeStop()
+		defer s.afterStop()
+	}
+	stopSelf()
 }
 
 // parseSignal reads TERM, SIGTERM or 15.

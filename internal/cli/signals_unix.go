@@ -26,13 +26,6 @@ func endsWait(sig syscall.Signal) bool {
 	return true
 }
 
-// pauseSelf stops this process on Ctrl-Z until it is continued.
-func pauseSelf(sig os.Signal) {
-	if stopsJob(sig) {
-		stopSelf()
-	}
-}
-
 // stopsJob reports whether a signal is that of Ctrl-Z.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP }
 

@@ -61,8 +61,11 @@ func (d descent) signal(group int, sig syscall.Signal) {
 func (d descent) kill(group int) {
 	for range killTries {
 		all, _ := d.all(group)
+		if d.held != "" {
+			all = append(all, withEnvironment(heldVariable+"="+d.held)...)
+		}
 		left := 0
-		for _, p := range append(all, withEnvironment(heldVariable+"="+d.held)...) {
+		for _, p := range all {
 			if !p.dead {
 				left++
 				killProcess(p.PID)

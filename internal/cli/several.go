@@ -75,7 +75,7 @@ func acquireSeveral(ctx context.Context, s *store, locks *leasehold.Client, keys
 		if err == nil {
 			return hold{lock.Key().Partition, []*leasehold.Lock{lock}, nil}, nil
 		}
-		if errors.Is(err, leasehold.ErrHeld) && len(keys) > 1 {
+		if errors.Is(err, leasehold.ErrHeld) {
 			err = &allHeldError{holders.all(), err}
 		}
 		return hold{}, notLocks(s, err, f)

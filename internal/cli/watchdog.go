@@ -253,7 +253,7 @@ func readReports(r io.ReadCloser) <-chan string {
 
 // order sends one order. It has no effect if the watchdog has ended.
 func (g *watchdogHandle) order(what string, value int64) {
-	_, _ = fmt.Fprintf(g.orders, "%s %d\n", what, value)
+	g.orderText(what, strconv.FormatInt(value, 10))
 }
 
 // orderText is order with a text of one line.

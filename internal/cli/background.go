@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -181,15 +180,12 @@ func stillRuns(left []process) string {
 // names names processes in one line.
 func names(left []process) string {
 	var all []string
-	for _, p := range left[:min(len(left), maxNamed)] {
+	for _, p := range left {
 		if p.whole {
 			all = append(all, fmt.Sprintf("process group %d", p.PID))
 		} else {
 			all = append(all, fmt.Sprintf("%s (pid %d)", printable(p.Name), p.PID))
 		}
 	}
-	if more := len(left) - maxNamed; more > 0 {
-		all = append(all, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(all, ", ")
+	return firstNames(all)
 }

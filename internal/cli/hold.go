@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -54,22 +53,6 @@ func (h hold) String() string {
 		keys = append(keys, l.Key())
 	}
 	return keyNames(keys)
-}
-
-// keyNames names keys in one line: a; a and b; a, b and 9 more.
-func keyNames(keys []leasehold.Key) string {
-	var names []string
-	for _, k := range keys {
-		names = append(names, printable(k.String()))
-	}
-	if more := len(names) - maxNamed; more > 0 {
-		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
-	}
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // lines returns something of each lock, one a line.

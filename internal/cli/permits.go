@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -71,11 +69,7 @@ func acquireLockOrPermit(ctx context.Context, s *store, locks *leasehold.Client,
 		err = &allHeldError{holders.all(), err}
 	}
 	if r, is := lockIn(s.layout, err); is {
-		state := "free"
-		if !r.Released {
-			state = "held by " + shortOwner(r.Owner)
-		}
-		err = usagef("%s is a lock that is %s, not a semaphore: use another key for -p", printable(key), state)
+		err = usagef("%s is a lock that is %s, not a semaphore: use another key for -p", printable(key), heldNow(r))
 	}
 	return lock, err
 }
@@ -123,9 +117,6 @@ func (p *permitHolders) complete() bool {
 	return len(p.owner) >= len(p.keys)
 }
 
-// maxNamed is how many holders a message names.
-const maxNamed = 5
-
 // all says who holds them, in the order of their keys.
 func (p *permitHolders) all() string {
 	p.mu.Lock()
@@ -136,14 +127,10 @@ func (p *permitHolders) all() string {
 			owners = append(owners, owner)
 		}
 	}
-	text := p.held
-	if more := len(owners) - maxNamed; more > 0 {
-		owners = append(slices.Clip(owners[:maxNamed]), fmt.Sprintf("and %d more", more))
+	if len(owners) == 0 {
+		return p.held
 	}
-	if len(owners) > 0 {
-		text += ", by " + strings.Join(owners, ", ")
-	}
-	return text
+	return p.held + ", by " + firstNames(owners)
 }
 
 // allHeldError says that no permit was granted.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,17 +56,18 @@ func (l *requestLog) log(r request) {
 	attempt := l.attempt(r)
 	e := newEvent(eventRequest, l.now())
 	e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = r.operation, attempt, r.id, r.units, millis(r.took), r.outcome
-	what := r.operation
 	switch len(r.keys) {
 	case 0:
 	case 1:
 		e.Key, e.SortKey = r.keys[0].Partition, r.keys[0].Sort
-		what += " " + printable(r.keys[0].String())
 	default:
-		what += " " + nameKeys(r.keys)
 		for _, k := range r.keys {
 			e.Keys = append(e.Keys, keyJSON{k.Partition, k.Sort})
 		}
+	}
+	what := r.operation
+	if len(r.keys) > 0 {
+		what += " " + firstNames(printableKeys(r.keys))
 	}
 	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, r.outcome, r.took.Round(10*time.Microsecond), attempt)
 	if r.units != nil {
@@ -90,18 +90,6 @@ func (l *requestLog) attempt(r request) int {
 		delete(l.unanswered, id)
 	}
 	return n
-}
-
-// nameKeys names keys, the first few of many.
-func nameKeys(keys []leasehold.Key) string {
-	var all []string
-	for _, k := range keys[:min(len(keys), maxNamed)] {
-		all = append(all, printable(k.String()))
-	}
-	if more := len(keys) - len(all); more > 0 {
-		all = append(all, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(all, ", ")
 }
 
 // metered returns a copy of the input of an operation that asks what it consumes,

@@ -143,7 +143,7 @@ func storedPermits(ctx context.Context, s *store, locks *leasehold.Client, key s
 	case is:
 		return n, nil
 	case err == nil:
-		return 0, usagef("%s is a lock, not a semaphore, and %s: name a key that leasehold run -p uses", printable(key), heldNow(r))
+		return 0, usagef("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses", printable(key), heldNow(r))
 	case errors.Is(err, leasehold.ErrNotFound):
 		return 0, &noSemaphoreError{key, s.table}
 	}
@@ -187,11 +187,12 @@ func lockIn(l layout.Layout, err error) (leasehold.Record, bool) {
 	return leasehold.Record{Key: bad.Key, Owner: r.Owner, Released: r.Released, Token: r.Token}, err == nil
 }
 
+// heldNow says whether a lock is held, and by whom.
 func heldNow(r leasehold.Record) string {
 	if r.Released {
-		return "it is free"
+		return "free"
 	}
-	return "it is held by " + shortOwner(r.Owner)
+	return "held by " + shortOwner(r.Owner)
 }
 
 func permitCount(n int) string {
@@ -322,17 +323,17 @@ func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n 
 func (sem semaphoreShown) named() string {
 	var names []string
 	for _, r := range sem.holders {
-		if len(names) == maxNamed {
-			names = append(names, fmt.Sprintf("and %d more: see leasehold get %s", len(sem.holders)-maxNamed, printable(sem.key)))
-			break
-		}
 		name := printable(r.record.Key.String()) + " (" + shortOwner(r.record.Owner)
 		if r.record.Token != 0 {
 			name += fmt.Sprintf(", token %d", r.record.Token)
 		}
 		names = append(names, name+")")
 	}
-	return strings.Join(names, ", ")
+	text := firstNames(names)
+	if len(names) > maxNamed {
+		text += ": see leasehold get " + printable(sem.key)
+	}
+	return text
 }
 
 // noSemaphoreError says that a key has no permits yet.

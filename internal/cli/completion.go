@@ -70,7 +70,7 @@ func completeFlags(cmd *cobra.Command) {
 		"background": backgroundModes,
 	}
 	for name, all := range values {
-		if cmd.LocalFlags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
+		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
 			continue
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp

@@ -3,13 +3,18 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// ask asks a yes-or-no question at the terminal. It returns early only if ctx
+// canAsk reports whether there is a terminal to ask at.
+func (a *app) canAsk() bool { return isTerminal(a.Stdin) && isTerminal(a.Stderr) }
+
+// confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it
+// returns the error that ends the command and says no. It returns early only if ctx
 // ends.
-func (a *app) ask(ctx context.Context, question string) (yes bool, err error) {
+func (a *app) confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(a.Stderr, question)
 	answers := make(chan string, 1)
 	go func() { // a read cannot be interrupted: it stays until the process ends
@@ -18,9 +23,12 @@ func (a *app) ask(ctx context.Context, question string) (yes bool, err error) {
 	}()
 	select {
 	case answer := <-answers:
-		return answer == "y" || answer == "yes", nil
+		if answer != "y" && answer != "yes" {
+			return exit(codeNo, errors.New(no))
+		}
+		return nil
 	case <-ctx.Done():
 		fmt.Fprintln(a.Stderr)
-		return false, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }

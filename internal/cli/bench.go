@@ -76,7 +76,7 @@ provisioned capacity shares it with its other users.`,
 				return usageOf(cmd, "-c %d: use 2 to 1000 clients", f.clients)
 			case f.writePrice < 0 || f.readPrice < 0:
 				return usageOf(cmd, "a price cannot be negative")
-			case !f.yes && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
+			case !f.yes && !a.canAsk():
 				return usageOf(cmd, "bench asks at a terminal, and there is none: use --yes")
 			}
 			return a.bench(cmd, f)
@@ -192,11 +192,7 @@ func (b *bench) agree(ctx context.Context) error {
 	if b.flags.yes {
 		return ctx.Err()
 	}
-	yes, err := b.app.ask(ctx, "Go on? [y/N] ")
-	if err == nil && !yes {
-		err = exit(codeNo, errors.New("nothing was measured"))
-	}
-	return err
+	return b.app.confirm(ctx, "Go on? [y/N] ", "nothing was measured")
 }
 
 // dollarsText formats a bill for people.

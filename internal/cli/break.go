@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -62,7 +61,7 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 			if err := f.check(cmd); err != nil {
 				return err
 			}
-			asks := isTerminal(a.Stdin) && isTerminal(a.Stderr)
+			asks := a.canAsk()
 			switch {
 			case f.dead && !f.yes && !asks:
 				return usageOf(cmd, "break asks at a terminal, and there is none: use --yes")
@@ -71,7 +70,7 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 			case f.dead, f.damaged:
 			case f.yes && f.token == 0 && f.ifVersion == "":
 				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
-			case !f.yes && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
+			case !f.yes && !asks:
 				return usageOf(cmd, "break asks at a terminal, and there is none: use --token and --yes")
 			}
 			s, err := a.open(cmd, "")
@@ -213,7 +212,7 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 	case o.err != nil:
 		return o, o.err
 	case o.gone:
-		return o, fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(r.Key.String()), s.table)
+		return o, notFound(s, r.Key)
 	case o.record.Released, grantOf(o.record) != grantOf(r):
 		return o, &leasehold.ChangedError{Now: o.record}
 	case o.liveness == live && o.heartbeat.shared:
@@ -225,11 +224,8 @@ func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Clien
 	default:
 		fmt.Fprintf(a.Stderr, "The holder has not renewed for one lease (%s): it is dead or stuck.\n", shortDuration(o.heartbeat.lease))
 	}
-	yes, err := a.ask(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())))
-	switch {
-	case err == nil && !yes:
-		err = exit(codeNo, errors.New("nothing was broken"))
-	case err == nil && o.liveness == dead:
+	err = a.confirm(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())), "nothing was broken")
+	if err == nil && o.liveness == dead {
 		err = by.stillDead(ctx, o)
 	}
 	return o, err

@@ -18,11 +18,7 @@ const breaksAtOnce = 16
 // breakDead breaks the grants of all dead holders of keys that begin with prefix: those
 // that it has listed, and that have not renewed since.
 func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, prefix string, f breakFlags) error {
-	records, bad, err := listed(ctx, locks, listFlags{prefix: prefix})
-	damaged := len(bad) > 0
-	for _, err := range bad {
-		a.say.fail(err)
-	}
+	records, damaged, err := a.records(ctx, locks, listFlags{prefix: prefix})
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -31,16 +27,10 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 		return err
 	}
 	by.limit = f.checkFor
-	by.reader.listing = scope{prefix: prefix}
-	by.reader.requests, by.reader.units = reads.total()
-	by.reader.units *= 2 // a consistent reading
-	what := fmt.Sprintf("%d holders", len(records))
-	if len(records) == 1 {
-		what = "1 holder"
-	}
+	by.reader.mayList(scope{prefix: prefix}, reads)
 	var found []observation
 	unclear := 0
-	for _, o := range a.observeWithProgress(ctx, by, records, what) {
+	for _, o := range a.observeWithProgress(ctx, by, records, countOf(len(records), "holder", "holders")) {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -79,13 +69,9 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 		if err := out.write(a.Stderr, rows, a.Now()); err != nil {
 			return err
 		}
-		yes, err := a.ask(ctx, fmt.Sprintf("Break the %s of %s%s? [y/N] ",
-			plural(len(found), "grant", "grants"), countOf(len(found), "dead holder", "dead holders"), under))
-		if err != nil {
+		question := fmt.Sprintf("Break the %s of %s%s? [y/N] ", plural(len(found), "grant", "grants"), countOf(len(found), "dead holder", "dead holders"), under)
+		if err := a.confirm(ctx, question, "nothing was broken"); err != nil {
 			return err
-		}
-		if !yes {
-			return exit(codeNo, errors.New("nothing was broken"))
 		}
 	}
 	code := 0

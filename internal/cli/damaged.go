@@ -45,12 +45,8 @@ func (a *app) breakDamaged(ctx context.Context, s *store, locks *leasehold.Clien
 			fmt.Fprintf(a.Stderr, "It does not read as a lock: %s %s.\n", printable(record.Attribute), record.Problem)
 		}
 		fmt.Fprintln(a.Stderr, "Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
-		yes, err := a.ask(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", printable(key.String())))
-		if err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", printable(key.String())), "nothing was removed"); err != nil {
 			return err
-		}
-		if !yes {
-			return exit(codeNo, errors.New("nothing was removed"))
 		}
 	}
 	proto, err := records.Of(s.layout)

@@ -107,7 +107,7 @@ func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, 
 		case o.err != nil: // it ended early: with what is known
 			return errors.Join(a.showRecord(a.Stdout, s, row{o.record, o.liveness}), o.err)
 		case o.gone:
-			return fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(key.String()), s.table)
+			return notFound(s, key)
 		}
 		shown = row{o.record, o.liveness}
 	}
@@ -173,11 +173,8 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		{"data", dataText(rec.Data)},
 	}
 	if len(rec.Attributes) > 0 {
-		var shown struct {
-			Attributes json.RawMessage `json:"attributes"`
-		}
-		if b, err := json.Marshal(rec); err == nil && json.Unmarshal(b, &shown) == nil {
-			fields = append(fields, [2]string{"attributes", string(shown.Attributes)})
+		if raw, err := rawJSON(rec.Attributes); err == nil {
+			fields = append(fields, [2]string{"attributes", string(raw)})
 		}
 	}
 	return fields

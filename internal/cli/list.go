@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -113,9 +112,7 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 			return err
 		}
 		o.limit = f.checkFor
-		o.reader.listing = scope{f.partition, f.prefix}
-		o.reader.requests, o.reader.units = reads.total()
-		o.reader.units *= 2 // a consistent reading
+		o.reader.mayList(scope{f.partition, f.prefix}, reads)
 		to := out.stream(a.Stdout, rowsOf(records), a.Now())
 		err = a.checkRows(ctx, o, f.all, records, func(r row) error { return to.write(r, a.Now()) })
 		switch {
@@ -201,12 +198,8 @@ func (a *app) checkRows(ctx context.Context, by observer, all bool, records []le
 			held++
 		}
 	}
-	what := fmt.Sprintf("%d holders", held)
-	if held == 1 {
-		what = "1 holder"
-	}
 	var bad, ended error
-	err := a.watchWithProgress(ctx, by, records, what, func(_ int, found observation) error {
+	err := a.watchWithProgress(ctx, by, records, countOf(held, "holder", "holders"), func(_ int, found observation) error {
 		switch {
 		case errors.Is(found.err, leasehold.ErrBadRecord):
 			a.say.fail(found.err)

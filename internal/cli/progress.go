@@ -86,13 +86,10 @@ func (a *app) beginProgress(p plan, what string, paid bool) *progress {
 
 // cost says what the readings cost. Units are said where they are paid for.
 func (p plan) cost(paid bool) string {
-	text := fmt.Sprintf(": at most %d requests", p.requests)
-	switch p.requests {
-	case 0: // what has been read is enough, or there is no time for more
+	if p.requests == 0 { // what has been read is enough, or there is no time for more
 		return ""
-	case 1:
-		text = ": at most 1 request"
 	}
+	text := ": at most " + countOf(p.requests, "request", "requests")
 	if paid {
 		text += fmt.Sprintf(", about %.0f read units", p.units)
 	}

@@ -48,6 +48,14 @@ type scope struct{ partition, prefix string }
 // all reports whether a listing shows every item of the table.
 func (s scope) all() bool { return s == scope{} }
 
+// mayList lets the items be read by listing what was listed just now. reads has counted
+// what that used.
+func (r *rereader) mayList(listed scope, reads *meter) {
+	r.listing = listed
+	r.requests, r.units = reads.total()
+	r.units *= 2 // a consistent reading
+}
+
 // lists reports whether n items are read by listing, not by key.
 func (r *rereader) lists(n int) bool { return r.units > 0 && r.units < float64(n) }
 

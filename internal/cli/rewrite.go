@@ -49,7 +49,7 @@ skipped and listed (exit code 1): run it again once they are released. With
 			switch {
 			case f.yes && f.dryRun:
 				return usageOf(cmd, "--yes and --dry-run: use one of them")
-			case !f.yes && !f.dryRun && (!isTerminal(a.Stdin) || !isTerminal(a.Stderr)):
+			case !f.yes && !f.dryRun && !a.canAsk():
 				return usageOf(cmd, "rewrite asks at a terminal, and there is none: look with --dry-run, then use --yes")
 			}
 			s, err := a.open(cmd, "")
@@ -161,11 +161,7 @@ func (a *app) confirmRewrite(ctx context.Context, s *store, all []toRewrite) err
 			return err
 		}
 	}
-	yes, err := a.ask(ctx, fmt.Sprintf("Acquire and release the %d records that are due, in layout %s? [y/N] ", due, s.layout.Name()))
-	if err == nil && !yes {
-		err = exit(codeNo, errors.New("nothing was rewritten"))
-	}
-	return err
+	return a.confirm(ctx, fmt.Sprintf("Acquire and release the %d records that are due, in layout %s? [y/N] ", due, s.layout.Name()), "nothing was rewritten")
 }
 
 // rewriteOne acquires and releases a key. That writes the whole record anew,

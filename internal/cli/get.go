@@ -185,10 +185,16 @@ func brokenText(b *leasehold.Broken, moment func(time.Time) string) string {
 	if b == nil {
 		return ""
 	}
-	text := "by " + shortOwner(b.By) + " at " + moment(b.At)
+	text := breakText(b, moment)
 	if b.Token != 0 {
 		text = fmt.Sprintf("token %d %s", b.Token, text)
 	}
+	return text
+}
+
+// breakText says who broke a grant, when and why.
+func breakText(b *leasehold.Broken, moment func(time.Time) string) string {
+	text := "by " + shortOwner(b.By) + " at " + moment(b.At)
 	if b.Reason != "" {
 		text += ": " + printable(b.Reason)
 	}

@@ -127,7 +127,7 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 	if damaged {
 		return exit(codeTrouble, nil)
 	}
-	if len(records) == 0 && out.terminal && !out.json {
+	if len(records) == 0 && out.terminal {
 		a.say.text("no locks are held in %s", s.table)
 	}
 	return nil
@@ -135,7 +135,7 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 
 // newListing says how to write records to standard output.
 func (a *app) newListing(s *store, locks *leasehold.Client) listing {
-	terminal, caps := isTerminal(a.Stdout), locks.Capabilities()
+	terminal, caps := isTerminal(a.Stdout) && !a.flags.json, locks.Capabilities()
 	return listing{
 		table: s.table, json: a.flags.json, terminal: terminal, colour: terminal && a.get("NO_COLOR") == "",
 		sortKeys: caps.SortKey, expiry: caps.Expiry,

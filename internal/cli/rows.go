@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -24,7 +23,7 @@ type row struct {
 type listing struct {
 	table    string
 	json     bool
-	terminal bool
+	terminal bool // a table for people
 	colour   bool
 	sortKeys bool // the table has sort keys
 	expiry   layout.Expiry
@@ -65,14 +64,11 @@ func (l listing) cells(r row, now time.Time) []string {
 	}
 	c = append(c, tokenText(rec))
 	if l.states {
-		now := state(rec)
+		text := state(rec)
 		if b := rec.Broken; l.terminal && rec.Released && b != nil && b.Token == rec.Token && b.Token != 0 {
-			now += ", broken by " + shortOwner(b.By) + " at " + localTime(b.At)
-			if b.Reason != "" {
-				now += ": " + printable(b.Reason)
-			}
+			text += ", broken " + breakText(b, localTime)
 		}
-		c = append(c, now)
+		c = append(c, text)
 	}
 	if l.checked {
 		c = append(c, l.paint(string(r.liveness)))
@@ -93,32 +89,13 @@ func (l listing) paint(s string) string {
 // write writes the rows: as an aligned table on a terminal, as tab-separated
 // values in a pipe, or as one JSON object per line.
 func (l listing) write(w io.Writer, rows []row, now time.Time) error {
-	if l.json {
-		out := json.NewEncoder(w)
-		for _, r := range rows {
-			if err := out.Encode(recordJSON{Table: l.table, Record: r.record, Holder: r.liveness}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if !l.terminal {
-		for _, r := range rows {
-			if _, err := fmt.Fprintln(w, strings.Join(l.cells(r, now), "\t")); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join(l.columns(), "\t"))
+	s := l.stream(w, rows, now)
 	for _, r := range rows {
-		fmt.Fprintln(tw, strings.Join(l.cells(r, now), "\t"))
+		if err := s.write(r, now); err != nil {
+			return err
+		}
 	}
-	return tw.Flush()
+	return nil
 }
 
 // stream writes rows one by one. On a terminal its columns are as wide as rows that
@@ -132,7 +109,7 @@ type stream struct {
 
 func (l listing) stream(w io.Writer, likely []row, now time.Time) *stream {
 	s := &stream{listing: l, w: w}
-	if !l.terminal || l.json {
+	if !l.terminal {
 		return s
 	}
 	s.widen(l.columns())
@@ -152,8 +129,12 @@ func (s *stream) widen(cells []string) {
 }
 
 func (s *stream) write(r row, now time.Time) error {
-	if !s.terminal || s.json {
-		return s.listing.write(s.w, []row{r}, now)
+	switch {
+	case s.json:
+		return json.NewEncoder(s.w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.liveness})
+	case !s.terminal:
+		_, err := fmt.Fprintln(s.w, strings.Join(s.cells(r, now), "\t"))
+		return err
 	}
 	text := ""
 	if !s.begun {

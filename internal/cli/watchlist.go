@@ -90,7 +90,7 @@ func (a *app) watchList(ctx context.Context, s *store, reads *meter, f listFlags
 	signals := catchSignals()
 	defer signals.release()
 	w := &listWatch{app: a, store: s, reads: reads, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
-	if w.out.terminal && !a.flags.json {
+	if w.out.terminal {
 		w.out.states = f.all
 		screen := screen{w: a.Stdout}
 		if err := screen.enter(); err != nil {
@@ -116,12 +116,12 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 			return context.Cause(ctx)
 		case err != nil && decide.Classify(err).Cause.After(true) == decide.Refused:
 			return err
-		case err != nil && w.out.terminal && !w.app.flags.json: // it may pass
+		case err != nil && w.out.terminal: // it may pass
 			err = w.paint([]string{errorText(err, w.store.table+" in "+w.store.location)}, nil, nil)
 		case err != nil:
 			w.say.note("%s", plain(errorText(err, w.store.table+" in "+w.store.location)))
 			err = nil
-		case w.out.terminal && !w.app.flags.json:
+		case w.out.terminal:
 			head := []string{w.sampling(after - before)}
 			if len(records) == 0 {
 				head = append(head, "no locks are held") // a line of its own: the one above may be clipped
@@ -145,7 +145,7 @@ func (w *listWatch) sampling(units float64) string {
 	if w.store.file == "" {
 		text += fmt.Sprintf(", %.1f read units a second", units/w.flags.every.Seconds())
 	}
-	if w.out.terminal && !w.app.flags.json {
+	if w.out.terminal {
 		text += ", " + w.Now().Local().Format(time.TimeOnly)
 	}
 	return text

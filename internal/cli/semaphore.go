@@ -331,7 +331,7 @@ func (sem semaphoreShown) named() string {
 	}
 	text := firstNames(names)
 	if len(names) > maxNamed {
-		text += ": see leasehold get " + printable(sem.key)
+		text = fmt.Sprintf("%s: see leasehold get %s", text, printable(sem.key))
 	}
 	return text
 }

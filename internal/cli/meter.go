@@ -46,28 +46,53 @@ func metered(db *dynamodb.Client) (*dynamodb.Client, *meter) {
 }
 
 func (m *meter) count(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	const total = types.ReturnConsumedCapacityTotal
-	switch p := in.Parameters.(type) {
-	case *dynamodb.GetItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.BatchGetItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.ScanInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.QueryInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.UpdateItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.DeleteItemInput:
-		p.ReturnConsumedCapacity = total
-	case *dynamodb.TransactWriteItemsInput:
-		p.ReturnConsumedCapacity = total
-	}
+	in.Parameters = askingUnits(in.Parameters)
 	out, md, err := next.HandleInitialize(ctx, in)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used = m.used.plus(usedBy(out.Result, err))
 	return out, md, err
+}
+
+// askingUnits returns a copy of the input of an operation that asks what it consumes.
+// The input itself belongs to the caller of the SDK.
+func askingUnits(input any) any {
+	const total = types.ReturnConsumedCapacityTotal
+	switch in := input.(type) {
+	case *dynamodb.GetItemInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.BatchGetItemInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.QueryInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.ScanInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.UpdateItemInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.DeleteItemInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.PutItemInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	case *dynamodb.TransactWriteItemsInput:
+		asking := *in
+		asking.ReturnConsumedCapacity = total
+		return &asking
+	}
+	return input
 }
 
 // usedBy returns what one request used, as its reply says. The server may not say it.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -92,42 +91,25 @@ func (l *requestLog) attempt(r request) int {
 	return n
 }
 
-// metered returns a copy of the input of an operation that asks what it consumes,
-// and the keys that it is about.
-func (l *requestLog) metered(input any) (any, []leasehold.Key) {
-	const total = types.ReturnConsumedCapacityTotal
+// keysOf returns the keys that the input of an operation is about.
+func (l *requestLog) keysOf(input any) []leasehold.Key {
 	var keys []leasehold.Key
 	about := func(item protocol.Item) { keys = append(keys, leasehold.Key(l.schema.KeyOf(item))) }
 	switch in := input.(type) {
 	case *dynamodb.UpdateItemInput:
 		about(in.Key)
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, keys
 	case *dynamodb.DeleteItemInput:
 		about(in.Key)
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, keys
 	case *dynamodb.PutItemInput:
 		about(in.Item)
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, keys
 	case *dynamodb.GetItemInput:
 		about(in.Key)
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, keys
 	case *dynamodb.BatchGetItemInput:
 		for _, of := range in.RequestItems {
 			for _, key := range of.Keys {
 				about(key)
 			}
 		}
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, keys
 	case *dynamodb.TransactWriteItemsInput:
 		for _, write := range in.TransactItems {
 			switch {
@@ -141,25 +123,8 @@ func (l *requestLog) metered(input any) (any, []leasehold.Key) {
 				about(write.ConditionCheck.Key)
 			}
 		}
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, keys
-	case *dynamodb.QueryInput:
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, nil
-	case *dynamodb.ScanInput:
-		in = copyOf(in)
-		in.ReturnConsumedCapacity = total
-		return in, nil
 	}
-	return input, nil
-}
-
-// copyOf copies an input, which belongs to the caller of the SDK.
-func copyOf[T any](in *T) *T {
-	out := *in
-	return &out
+	return keys
 }
 
 // consumed returns the capacity units that a reply says were consumed, nil for

@@ -42,7 +42,7 @@ func (w watchCalls) HandleInitialize(ctx context.Context, in middleware.Initiali
 ) {
 	c := &call{}
 	if w.log != nil {
-		in.Parameters, c.keys = w.log.metered(in.Parameters)
+		in.Parameters, c.keys = askingUnits(in.Parameters), w.log.keysOf(in.Parameters)
 	}
 	defer w.health.begin(c)()
 	return next.HandleInitialize(context.WithValue(ctx, callKey{}, c), in)

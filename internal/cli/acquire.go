@@ -108,7 +108,7 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 	}
 	if released != nil {
 		return usagef("cannot write the grant to %s: %v; %s could not be released either, and becomes free when its lease expires: %s",
-			to.name(), withoutPath(err), k, errorText(released, s.table+" in "+s.location))
+			to.name(), withoutPath(err), k, s.errorText(released))
 	}
 	return usagef("cannot write the grant to %s: %v; %s was released again", to.name(), withoutPath(err), k)
 }

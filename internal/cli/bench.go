@@ -305,7 +305,7 @@ func (b *bench) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), benchClean)
 	defer cancel()
 	if err := b.store.deleteTestKeys(ctx, b.keys...); err != nil {
-		return fmt.Errorf("keys that begin with %s may be left in table %s: delete them, or leave them to TTL: %s", b.name, b.store.table, errorText(err, b.store.table+" in "+b.store.location))
+		return fmt.Errorf("keys that begin with %s may be left in table %s: delete them, or leave them to TTL: %s", b.name, b.store.table, b.store.errorText(err))
 	}
 	return nil
 }

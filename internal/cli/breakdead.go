@@ -146,7 +146,7 @@ func (a *app) tellBroken(s *store, r leasehold.Record, err error) error {
 	if a.flags.json {
 		b := brokenJSON{outcome: "broken", record: recordJSON{Table: s.table, Record: r, Holder: dead}}
 		if err != nil {
-			b.outcome, b.message = kindOf(err), errorText(err, s.table+" in "+s.location)
+			b.outcome, b.message = kindOf(err), s.errorText(err)
 		}
 		return json.NewEncoder(a.Stdout).Encode(b)
 	}

@@ -64,6 +64,9 @@ func (s *store) place() string {
 	return s.location
 }
 
+// errorText describes an error of a request to the table.
+func (s *store) errorText(err error) string { return errorText(err, s.table+" in "+s.location) }
+
 // id distinguishes tables of the same name.
 func (s *store) id() string { return s.location + " " + s.table }
 

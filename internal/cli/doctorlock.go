@@ -64,7 +64,7 @@ func (d *doctor) checkLock(ctx context.Context) {
 	defer cancel()
 	lock, err := acquireTestKey(within, locks, key, leasehold.WithoutRenewal())
 	if err != nil {
-		d.say(finding{Check: "lock", State: fatal, What: "not acquired: " + errorText(err, d.store.table+" in "+d.store.location)})
+		d.say(finding{Check: "lock", State: fatal, What: "not acquired: " + d.store.errorText(err)})
 		d.measure(ctx, "reads", d.read)
 		return
 	}
@@ -73,7 +73,7 @@ func (d *doctor) checkLock(ctx context.Context) {
 	switch err := errors.Join(measured.err, released); {
 	case ctx.Err() != nil:
 	case err != nil:
-		d.say(finding{Check: "lock", State: fatal, What: "acquired, but then: " + errorText(err, d.store.table+" in "+d.store.location)})
+		d.say(finding{Check: "lock", State: fatal, What: "acquired, but then: " + d.store.errorText(err)})
 	default:
 		d.say(finding{
 			Check: "lock", State: fine, What: fmt.Sprintf("acquired %s, renewed it and released it", printable(key.String())),

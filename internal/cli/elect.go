@@ -110,7 +110,7 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		case term.endSignal != 0: // the user wants to end this, not to start CMD again
 			return exit(codeSignal+int(term.endSignal), nil)
 		}
-		a.say.text("%s; campaigning again", errorText(err, s.table+" in "+s.location))
+		a.say.text("%s; campaigning again", s.errorText(err))
 		s.wait = a.startWaitReporter(s)
 	}
 }

@@ -86,7 +86,7 @@ func (a *app) clientEvent(s *store, e leasehold.Event, holdersSeen int) {
 		return
 	}
 	if e.Err != nil {
-		out.Error = errorText(e.Err, s.table+" in "+s.location)
+		out.Error = s.errorText(e.Err)
 	}
 	a.say.event(out)
 }

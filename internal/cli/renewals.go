@@ -40,7 +40,7 @@ func (r *renewals) event(e leasehold.Event) {
 	case leasehold.EventRenewError:
 		if !r.fails(e.Key, e.Err) {
 			say.text("%s could not be renewed, trust ends in %s: still trying: %s",
-				r.name(e.Key), age(e.Remaining), errorText(e.Err, r.store.table+" in "+r.store.location))
+				r.name(e.Key), age(e.Remaining), r.store.errorText(e.Err))
 		}
 	}
 }

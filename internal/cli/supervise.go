@@ -216,13 +216,13 @@ func (s *supervision) finish(code int) error {
 		lost = released
 	case lost == nil && released != nil:
 		s.app.say.text("%s could not be released, and becomes free when its lease expires: %s",
-			s.hold, errorText(released, s.store.table+" in "+s.store.location))
+			s.hold, s.store.errorText(released))
 	}
 	switch {
 	case s.stopping && lost == nil:
 		late := &lateError{keys: s.hold.String()}
 		if failed != nil {
-			late.why = errorText(failed, s.store.table+" in "+s.store.location)
+			late.why = s.store.errorText(failed)
 		}
 		return exit(codeLost, late)
 	case lost != nil:

@@ -93,7 +93,7 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 		server, err := ui.New(ui.Config{
 			Source: ui.NewTable(s.db, s.table, locks, proto), Layout: s.layout, Table: s.table, Location: s.location,
 			Token: token, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
-			Explain: func(err error) string { return errorText(err, s.table+" in "+s.location) },
+			Explain: s.errorText,
 			Broke:   a.sayBroke,
 		}, proto, locks.Capabilities(), listener.Addr())
 		if err != nil {

@@ -117,9 +117,9 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 		case err != nil && decide.Classify(err).Cause.After(true) == decide.Refused:
 			return err
 		case err != nil && w.out.terminal: // it may pass
-			err = w.paint([]string{errorText(err, w.store.table+" in "+w.store.location)}, nil, nil)
+			err = w.paint([]string{w.store.errorText(err)}, nil, nil)
 		case err != nil:
-			w.say.note("%s", plain(errorText(err, w.store.table+" in "+w.store.location)))
+			w.say.note("%s", plain(w.store.errorText(err)))
 			err = nil
 		case w.out.terminal:
 			head := []string{w.sampling(after - before)}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -171,10 +170,7 @@ func (s *supervision) outliving(c *child) []process {
 }
 
 func stillRuns(left []process) string {
-	if len(left) == 1 {
-		return "1 process that it started still runs"
-	}
-	return strconv.Itoa(len(left)) + " processes that it started still run"
+	return countOf(len(left), "process that it started still runs", "processes that it started still run")
 }
 
 // names names processes in one line.

@@ -109,11 +109,7 @@ func (a *app) resizeSemaphore(ctx context.Context, s *store, locks *leasehold.Cl
 	if n != before {
 		said = fmt.Sprintf("%s: %s, before %d; ", printable(key), permitCount(n), before)
 	}
-	if len(now.holders) == 1 {
-		said += "1 is taken"
-	} else {
-		said += fmt.Sprintf("%d are taken", len(now.holders))
-	}
+	said += countOf(len(now.holders), "is taken", "are taken")
 	kept := now.without(counted.Keys())
 	if len(kept) > 0 {
 		said += fmt.Sprintf(", %d of them above %d, kept until their holders end: till then %d may hold it at a time", len(kept), n, n+len(kept))
@@ -195,12 +191,7 @@ func heldNow(r leasehold.Record) string {
 	return "held by " + shortOwner(r.Owner)
 }
 
-func permitCount(n int) string {
-	if n == 1 {
-		return "1 permit"
-	}
-	return fmt.Sprintf("%d permits", n)
-}
+func permitCount(n int) string { return countOf(n, "permit", "permits") }
 
 // semaphoreShown is a semaphore as it is shown.
 type semaphoreShown struct {

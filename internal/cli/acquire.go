@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 func (a *app) newAcquire() *cobra.Command {
@@ -37,11 +36,7 @@ followed. If the grant cannot be written, KEY is released again.`,
 			if err != nil {
 				return err
 			}
-			l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
-			if err != nil {
-				return err
-			}
-			proto, err := records.Of(l)
+			l, proto, err := a.chooseProtocol(cmd)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -68,11 +67,7 @@ type demo struct {
 }
 
 func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
-	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
-	if err != nil {
-		return err
-	}
-	proto, err := records.Of(l)
+	l, proto, err := a.chooseProtocol(cmd)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -113,15 +112,12 @@ type doctor struct {
 }
 
 func (a *app) doctor(cmd *cobra.Command, f doctorFlags) error {
-	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+	l, proto, err := a.chooseProtocol(cmd)
 	if err != nil {
 		return err
 	}
-	d := &doctor{app: a, flags: f, probe: &probe{}, worst: fine}
-	if d.proto, err = records.Of(l); err != nil {
-		return err
-	}
-	if err := refuseShortLease(cmd, f.lease, l, d.proto.Skew()); err != nil {
+	d := &doctor{app: a, flags: f, probe: &probe{}, worst: fine, proto: proto}
+	if err := refuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
 		return err
 	}
 	if d.place, err = choosePlace(a.flags, a.Env, ""); err != nil {

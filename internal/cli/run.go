@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -238,11 +237,7 @@ func (a *app) supervision(s *store, h hold, signals *signals, renewals *renewals
 // layouts that store an expiry time, trust ends earlier by the clock skew that
 // the layout allows for.
 func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
-	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
-	if err != nil {
-		return err
-	}
-	proto, err := records.Of(l)
+	l, proto, err := a.chooseProtocol(cmd)
 	if err != nil {
 		return err
 	}

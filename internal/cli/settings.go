@@ -217,6 +217,17 @@ func chooseLayout(f globalFlags, given bool, env Env) (layout.Layout, error) {
 	return l, nil
 }
 
+// chooseProtocol returns the layout that flags and environment name, and its
+// protocol.
+func (a *app) chooseProtocol(cmd *cobra.Command) (layout.Layout, protocol.Protocol, error) {
+	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	proto, err := records.Of(l)
+	return l, proto, err
+}
+
 // completeKey fills in the layout's default sort key, so that a key can be
 // compared with those in records.
 func completeKey(l layout.Layout, key leasehold.Key) leasehold.Key {

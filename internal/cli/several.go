@@ -9,7 +9,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // severalFlags are the flags of run for more keys than one.
@@ -53,11 +52,7 @@ func (f *severalFlags) check(cmd *cobra.Command, a *app, keys []string) error {
 	case !f.shared:
 		return nil
 	}
-	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
-	if err != nil {
-		return err
-	}
-	proto, err := records.Of(l)
+	l, proto, err := a.chooseProtocol(cmd)
 	if err != nil {
 		return err
 	}

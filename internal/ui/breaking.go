@@ -104,6 +104,11 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 		return s.broke(asked, leasehold.Record{}, err)
 	}
 	r, changed := current(all, asked.shownGrant, by)
+	if !changed && asked.Dead {
+		if changed, err = s.scan.revived(ctx, key, asked.Grant); err != nil {
+			return s.broke(asked, r, err)
+		}
+	}
 	if changed {
 		return s.broke(asked, r, &leasehold.ChangedError{Now: r})
 	}

@@ -168,6 +168,40 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	return nil
 }
 
+// revived reports whether the session of a holder that was seen dead has been renewed
+// since: its record does not show that.
+func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
+	sharing, ok := s.board.proto.(protocol.Sharing) // never changes
+	if !ok {
+		return false, nil
+	}
+	if err := s.lookAt(ctx, key); err != nil {
+		return false, err
+	}
+	session := s.holder(key, grant).Record.Session
+	if session == "" {
+		return false, nil
+	}
+	if err := s.lookAt(ctx, sharing.SessionKey(session)); err != nil {
+		return false, err
+	}
+	return !s.holder(key, grant).Beat.Dead, nil
+}
+
+// holder is the holder of a grant as it was seen last, the zero Holder if it is not one.
+func (s *scanner) holder(key protocol.Key, grant string) Holder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.board.entries[key]; e != nil {
+		for _, h := range e.lock.Holders {
+			if h.Grant == grant {
+				return h
+			}
+		}
+	}
+	return Holder{}
+}
+
 func (s *scanner) begin(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -591,6 +591,30 @@ func TestAHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	})
 }
 
+func TestAHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
+		c, wire := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(30 * time.Second)
+		var shown []shownRecord
+		b.post("/look", map[string]string{"key": "job"}, &anyRecord{&shown})
+		if !shown[0].Dead {
+			t.Fatalf("shown: %+v", shown[0])
+		}
+		session := w.Item("leasehold/session/" + b.row("job").Session)
+		session["recordVersionNumber"] = &types.AttributeValueMemberS{Value: "renewed-after-all"}
+		w.Put(session)
+		var out outcome
+		if code := b.post("/break", breakRequest{shown[0].shownGrant, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" {
+			t.Errorf("%d %+v", code, out)
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})

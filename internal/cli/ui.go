@@ -72,7 +72,7 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 		return err
 	}
 	defer s.close()
-	return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+	return s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
 		// A table that cannot be read is an error now, not a page without locks.
 		for _, err := range locks.List(ctx) {
 			if err != nil && !errors.Is(err, leasehold.ErrBadRecord) {

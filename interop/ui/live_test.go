@@ -5,6 +5,7 @@ package ui
 import (
 	"encoding/json"
 	"net"
+	"os/user"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,13 @@ func TestABreakWorksAndASecondPageSeesIt(t *testing.T) {
 	case <-h.process.Ended():
 	case <-time.After(patience):
 		t.Error("its holder works on")
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := s.run("get", "import/7", "--json"); !strings.Contains(out, `"broken":{"by":"`+me.Username+"@") {
+		t.Errorf("the record does not say that this user broke it: %s", out)
 	}
 	if said := p.server.stderr.String(); !strings.Contains(said, "broke the grant of import/7") || !strings.Contains(said, "stuck since noon") {
 		t.Errorf("the server says %q", said)

@@ -281,8 +281,13 @@ func isLoopback(endpoint string) bool {
 	if err != nil {
 		return false
 	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return isThisMachine(u.Hostname())
+}
+
+// isThisMachine reports whether a host is this machine, and can be reached from it alone.
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // orPlaceholder provides placeholder credentials if there are no real ones.

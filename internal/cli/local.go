@@ -90,7 +90,7 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.localEnv(url),
 		}, signals)
 	}
-	if err := a.sayServing(url, where); err != nil {
+	if err := a.sayURL(url, "endpointUrl", "serving the DynamoDB API on %s, tables are %s; press Ctrl-C to stop\n", url, where); err != nil {
 		return err
 	}
 	ctx, cancel := signals.bind(ctx)
@@ -112,14 +112,15 @@ func fileToServe(f globalFlags, env Env) (string, error) {
 	return file, err
 }
 
-// sayServing writes the URL. In a pipe it writes nothing else.
-func (a *app) sayServing(url, where string) error {
+// sayURL writes the URL that is served: as JSON in that field, on a terminal in words.
+// In a pipe it writes nothing else.
+func (a *app) sayURL(url, field, words string, args ...any) error {
 	var err error
 	switch {
 	case a.flags.json:
-		err = json.NewEncoder(a.Stdout).Encode(map[string]string{"endpointUrl": url})
+		err = json.NewEncoder(a.Stdout).Encode(map[string]string{field: url})
 	case isTerminal(a.Stdout):
-		_, err = fmt.Fprintf(a.Stdout, "serving the DynamoDB API on %s, tables are %s; press Ctrl-C to stop\n", url, where)
+		_, err = fmt.Fprintf(a.Stdout, words, args...)
 	default:
 		_, err = fmt.Fprintln(a.Stdout, url)
 	}
@@ -136,9 +137,14 @@ func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
 		return nil, usagef("--addr %s: the port must be a number from 0 to 65535", addr)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !isThisMachine(host) {
 		return nil, usagef("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
 	}
+	return listen(ctx, addr)
+}
+
+// listen listens on the address of --addr.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {

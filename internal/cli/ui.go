@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,13 +78,12 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 			}
 			break
 		}
-		listener, err := listenUI(ctx, f)
+		proto, err := records.Of(s.layout)
 		if err != nil {
 			return err
 		}
-		proto, err := records.Of(s.layout)
+		listener, err := listenUI(ctx, f)
 		if err != nil {
-			_ = listener.Close()
 			return err
 		}
 		host, _, _ := net.SplitHostPort(f.addr)
@@ -120,7 +117,9 @@ func (a *app) runUI(ctx context.Context, s *store, server *ui.Server, listener n
 	}()
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
-	if err := a.sayUI(s, "http://"+listener.Addr().String()+"/?token="+token); err != nil {
+	url := "http://" + listener.Addr().String() + "/?token=" + token
+	const words = "the locks of %s in %s: %s\nWhoever has this URL can see them. Press Ctrl-C to stop.\n"
+	if err := a.sayURL(url, "url", words, s.table, s.location, url); err != nil {
 		return err
 	}
 	select {
@@ -129,20 +128,6 @@ func (a *app) runUI(ctx context.Context, s *store, server *ui.Server, listener n
 	case <-ctx.Done():
 		return nil // a signal is the normal way to end it
 	}
-}
-
-// sayUI writes the URL. In a pipe it writes nothing else.
-func (a *app) sayUI(s *store, url string) error {
-	var err error
-	switch {
-	case a.flags.json:
-		err = json.NewEncoder(a.Stdout).Encode(map[string]string{"url": url})
-	case isTerminal(a.Stdout):
-		_, err = fmt.Fprintf(a.Stdout, "the locks of %s in %s: %s\nWhoever has this URL can see them. Press Ctrl-C to stop.\n", s.table, s.location, url)
-	default:
-		_, err = fmt.Fprintln(a.Stdout, url)
-	}
-	return err
 }
 
 // sayBroke tells whoever started the server of a break, even with -q: it is the only
@@ -164,18 +149,10 @@ func listenUI(ctx context.Context, f uiFlags) (net.Listener, error) {
 	if err != nil {
 		return nil, usagef("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", f.addr)
 	}
-	if ip := net.ParseIP(host); !f.unsafeListen && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !f.unsafeListen && !isThisMachine(host) {
 		return nil, usagef("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", f.addr)
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", f.addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, usagef("%s is in use: choose another address with --addr, such as 127.0.0.1:0 for any free port", f.addr)
-	}
-	if err != nil {
-		return nil, usagef("--addr %s: %v", f.addr, err)
-	}
-	return listener, nil
+	return listen(ctx, f.addr)
 }
 
 // shortestToken is the least that is taken for an access token, so that a file of

@@ -12,9 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -42,15 +39,6 @@ func results(t *testing.T, stdout string) map[string]result {
 		all[r.Operation] = r
 	}
 	return all
-}
-
-// empty fails the test if the table has any record.
-func (f *faulty) empty() {
-	f.t.Helper()
-	out, err := f.db.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
-	if err != nil || out.Count > 0 {
-		f.t.Errorf("left in the table: %v, %v", out.Items, err)
-	}
 }
 
 func TestBenchMeasuresEachOperationInEveryLayoutAndLeavesNothing(t *testing.T) {

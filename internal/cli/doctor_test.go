@@ -20,55 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"go.etcd.io/bbolt"
 
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
-
-// faulty is a server in front of an engine that has the table locks.
-type faulty struct {
-	t      *testing.T
-	engine *localdynamo.Engine
-	db     *dynamodb.Client
-	env    []string
-	url    string
-}
-
-// newFaulty starts a server whose requests go through fault, which may call next.
-func newFaulty(t *testing.T, spec table.Spec, fault func(op string, w http.ResponseWriter, r *http.Request, next http.Handler)) *faulty {
-	t.Helper()
-	engine := localdynamo.New()
-	spec.Name = "locks"
-	f := &faulty{t: t, engine: engine, db: engine.Client()}
-	if err := table.Create(t.Context(), f.db, spec); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		fault(op, w, r, engine)
-	}))
-	t.Cleanup(func() {
-		server.Close()
-		_ = engine.Close()
-	})
-	f.url = server.URL
-	f.env = append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1", "AWS_ENDPOINT_URL_DYNAMODB="+f.url)
-	return f
-}
-
-func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	next.ServeHTTP(w, r)
-}
-
-// refuse answers with an error of DynamoDB.
-func refuse(w http.ResponseWriter, code, message string) {
-	w.WriteHeader(http.StatusBadRequest)
-	fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)
-}
 
 // line is a line of doctor's output.
 type line struct {
@@ -81,10 +37,7 @@ type line struct {
 func (f *faulty) doctor(code int, args ...string) map[string]line {
 	f.t.Helper()
 	lines := doctor(f.t, f.env, code, args...)
-	out, err := f.db.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
-	if err != nil || out.Count > 0 {
-		f.t.Errorf("left in the table: %v, %v", out.Items, err)
-	}
+	f.empty()
 	return lines
 }
 
@@ -169,24 +122,13 @@ func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
 
 func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
 	dlm := table.Spec{Layout: layout.DynamoDLM{}}
-	dated := func(by time.Duration) func(string, http.ResponseWriter, *http.Request, http.Handler) {
+	dated := func(by time.Duration) fault {
 		return func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 			w.Header().Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
 			next.ServeHTTP(w, r)
 		}
 	}
-	denies := func(denied ...string) func(string, http.ResponseWriter, *http.Request, http.Handler) {
-		return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-			for _, d := range denied {
-				if op == d {
-					refuse(w, "AccessDeniedException", "not authorized")
-					return
-				}
-			}
-			next.ServeHTTP(w, r)
-		}
-	}
-	describes := func(from, to string) func(string, http.ResponseWriter, *http.Request, http.Handler) {
+	describes := func(from, to string) fault {
 		return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 			if op != "DescribeTable" {
 				next.ServeHTTP(w, r)
@@ -201,7 +143,7 @@ func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spec  table.Spec
-		fault func(string, http.ResponseWriter, *http.Request, http.Handler)
+		fault fault
 		args  []string
 		code  int
 		says  []says
@@ -306,8 +248,7 @@ func TestDoctorSaysHowTheServerIsReached(t *testing.T) {
 func TestDoctorWritesBelowThePrefixThatTheCallerMayUse(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		body := bodyOf(r)
 		if !strings.HasPrefix(op, "Describe") && !bytes.Contains(body, []byte(`"svc/`)) {
 			refuse(w, "AccessDeniedException", "not authorized")
 			return
@@ -364,8 +305,7 @@ func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
 	var held atomic.Bool
 	renewing, stopped := make(chan struct{}), make(chan struct{})
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		body := bodyOf(r)
 		next.ServeHTTP(w, r)
 		if op == "UpdateItem" && bytes.Contains(body, []byte("leasehold-doctor/")) && !bytes.Contains(body, []byte("if_not_exists")) && held.CompareAndSwap(false, true) {
 			close(renewing)
@@ -386,10 +326,7 @@ func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
 	if code := exitCode(cmd.Wait()); code != 130 || strings.Contains(out.String(), "fatal") || strings.Contains(out.String(), "leasehold:") {
 		t.Errorf("exit code %d: %s", code, out.String())
 	}
-	left, err := f.db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
-	if err != nil || left.Count > 0 {
-		t.Errorf("left: %v, %v", left.Items, err)
-	}
+	f.empty()
 }
 
 func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -324,7 +322,7 @@ func TestCMDNeverRunsIfLeaseholdIsKilledBeforeTheWatchdogKnowsItsGroup(t *testin
 func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
-	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
+	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.url)
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	p.signal(syscall.SIGSTOP)
@@ -343,33 +341,25 @@ func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	}
 }
 
-// proxy is a server in front of an engine. It can be made to stop answering.
+// proxy is a server that can be made to stop answering.
 type proxy struct {
-	*httptest.Server
-	hang  chan struct{} // closed: accept, and never answer
-	leave chan struct{}
+	*faulty
+	hang chan struct{} // closed: accept, and never answer
 }
 
 func newProxy(t *testing.T) *proxy {
-	engine := localdynamo.New()
-	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{hang: make(chan struct{}), leave: make(chan struct{})}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	t.Helper()
+	hang, leave := make(chan struct{}), make(chan struct{})
+	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		select {
-		case <-p.hang:
-			<-p.leave
+		case <-hang:
+			<-leave
 		default:
-			engine.ServeHTTP(w, r)
+			next.ServeHTTP(w, r)
 		}
-	}))
-	t.Cleanup(func() {
-		close(p.leave)
-		p.Close()
-		_ = engine.Close()
 	})
-	return p
+	t.Cleanup(func() { close(leave) }) // before the server is closed
+	return &proxy{f, hang}
 }
 
 // events reads what run --json writes to stderr, by kind.
@@ -393,7 +383,7 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "--json", "-l", "4s", "-g", "1s", "-t", "locks", "--endpoint-url", server.URL, "k", "--",
+	p := start(t, dir, bare(dir), "run", "--json", "-l", "4s", "-g", "1s", "-t", "locks", "--endpoint-url", server.url, "k", "--",
 		"sh", "-c", `exec 2>&-; trap 'date +%s%N >told; exit 5' TERM; date +%s%N >began; while :; do sleep 0.01; done`)
 	fileNumber(t, filepath.Join(dir, "began"))
 	hung := time.Now()
@@ -423,7 +413,7 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 func TestACMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "-l", "2s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.URL, "k", "--",
+	p := start(t, dir, bare(dir), "run", "-l", "2s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.url, "k", "--",
 		"sh", "-c", `trap 'echo told' USR1; echo $$ >pid; while :; do sleep 0.01; done`)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	close(server.hang)
@@ -485,7 +475,7 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 func TestTheDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.URL, "k", "--", "sh", "-c", works)
+	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL); err != nil {

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -19,46 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
-
-// served starts a server in front of an engine that has the table locks, and
-// returns the environment of a command that uses it. Requests of the denied
-// operations are refused.
-func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) {
-	return servedBut(t, func(w http.ResponseWriter, r *http.Request) bool {
-		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		for _, d := range denied {
-			if d == operation {
-				w.WriteHeader(http.StatusBadRequest)
-				fmt.Fprintf(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: x is not authorized to perform: dynamodb:%s"}`, d)
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// servedBut is served, except that requests for which answers returns true have
-// been answered by it.
-func servedBut(t *testing.T, answers func(http.ResponseWriter, *http.Request) bool) (db *dynamodb.Client, env []string) {
-	engine := localdynamo.New()
-	db = engine.Client()
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !answers(w, r) {
-			engine.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(func() {
-		server.Close()
-		_ = engine.Close()
-	})
-	return db, append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
-}
 
 // said runs the command and returns its output and its exit code.
 func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
@@ -165,14 +125,14 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 func TestVerboseCountsAttempts(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
-	_, env := servedBut(t, func(w http.ResponseWriter, _ *http.Request) bool {
+	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if requests.Add(1) > 2 {
-			return false
+			next.ServeHTTP(w, r)
+			return
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
-		return true
 	})
-	_, stderr, code := said(t, env, "acquire", "-v", "k")
+	_, stderr, code := said(t, f.env, "acquire", "-v", "k")
 	if want := `^leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 1
 leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 2
 leasehold: UpdateItem k: ok in [^ ]+s, attempt 3, capacity units 1, request \w+
@@ -184,8 +144,7 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`)
+		refuse(w, "ProvisionedThroughputExceededException", "too much")
 	}))
 	t.Cleanup(throttles.Close)
 	leave := make(chan struct{})
@@ -252,34 +211,25 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 
 func TestABreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
 	t.Parallel()
-	engine := localdynamo.New()
-	t.Cleanup(func() { _ = engine.Close() })
-	db := engine.Client()
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
 	var broken atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if !bytes.Contains(body, []byte(`isReleased`)) || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") ||
-			bytes.Contains(body, []byte("if_not_exists")) || broken.Swap(true) {
-			engine.ServeHTTP(w, r)
+	var f *faulty
+	f = newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		body := bodyOf(r)
+		if op != "UpdateItem" || !bytes.Contains(body, []byte(`isReleased`)) || bytes.Contains(body, []byte("if_not_exists")) || broken.Swap(true) {
+			next.ServeHTTP(w, r)
 			return
 		}
-		engine.ServeHTTP(httptest.NewRecorder(), r)
-		if _, err := db.DeleteItem(context.WithoutCancel(r.Context()), &dynamodb.DeleteItemInput{TableName: aws.String("locks"),
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		if _, err := f.db.DeleteItem(context.WithoutCancel(r.Context()), &dynamodb.DeleteItemInput{TableName: aws.String("locks"),
 			Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}}); err != nil {
 			t.Error(err)
 		}
 		panic(http.ErrAbortHandler) // no reply
-	}))
-	t.Cleanup(server.Close)
-	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL)
-	if _, stderr, code := said(t, env, "acquire", "k"); code != 0 {
+	})
+	if _, stderr, code := said(t, f.env, "acquire", "k"); code != 0 {
 		t.Fatal(stderr)
 	}
-	_, stderr, code := said(t, env, "break", "k", "--yes", "--token", tokenOf(t, env, "k"), "--json")
+	_, stderr, code := said(t, f.env, "break", "k", "--yes", "--token", tokenOf(t, f.env, "k"), "--json")
 	if code != 2 || !strings.HasPrefix(stderr, `{"error":"unknown","message":"break k in table locks`) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
@@ -293,20 +243,19 @@ func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var updates atomic.Int32
-	_, env := servedBut(t, func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || updates.Add(1) == 1 {
-			return false
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if op != "UpdateItem" || updates.Add(1) == 1 {
+			next.ServeHTTP(w, r)
+			return
 		}
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`)
-		return true
+		refuse(w, "ProvisionedThroughputExceededException", "too much")
 	})
 	for _, args := range [][]string{
 		{"run", "-l", "1s", "-g", "300ms", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "1s", "-g", "300ms", "j", "--", "sleep", "60"},
 	} {
 		updates.Store(0)
-		_, stderr, code := saidBy(t, program, env, args...)
+		_, stderr, code := saidBy(t, program, f.env, args...)
 		if code != 123 || strings.Contains(stderr, "was renewed") ||
 			!strings.Contains(stderr, " could not be renewed before trust was about to end; CMD was stopped: renew ") ||
 			!strings.Contains(stderr[strings.LastIndex(stderr, "CMD was stopped: "):], " in table locks in http://127.0.0.1:") ||

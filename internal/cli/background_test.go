@@ -26,19 +26,26 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 		t.Fatal(err)
 	}
 	defer said.Close()
-	p = &process{t: t, cmd: exec.Command("leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, said
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	left = fileNumber(t, filepath.Join(dir, "left"))
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		_ = syscall.Kill(left, syscall.SIGKILL)
-	})
+	p = processOf(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
+	p.cmd.Stderr = said // which what is left behind keeps open
+	p.start()
+	left = leftBehind(t, filepath.Join(dir, "left"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
 	return p, left
+}
+
+// leftBehind is fileNumber of a process that leasehold should end. It is killed when
+// the test ends, if it still lives then.
+func leftBehind(t *testing.T, path string) int {
+	t.Helper()
+	pid := fileNumber(t, path)
+	t.Cleanup(func() {
+		if !isDead(pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return pid
 }
 
 // says waits until the command has said something.
@@ -80,7 +87,7 @@ func TestTableWhatCMDLeftRunningIsStoppedAfterASignalHasEndedCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
-	left := fileNumber(t, filepath.Join(dir, "left"))
+	left := leftBehind(t, filepath.Join(dir, "left"))
 	p.signal(syscall.SIGTERM)
 	p.ends(128 + int(syscall.SIGTERM))
 	if !isDead(left) {
@@ -100,7 +107,7 @@ func TestTableWhatCMDLeftRunningIsStoppedIfAskedFor(t *testing.T) {
 	// One that ignores the signal is killed when its grace is over.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
-	if !isDead(fileNumber(t, filepath.Join(dir, "stubborn"))) {
+	if !isDead(leftBehind(t, filepath.Join(dir, "stubborn"))) {
 		t.Error("the stubborn one lives")
 	}
 }
@@ -127,7 +134,7 @@ func TestTableWhatCMDStartedInASessionOfItsOwnIsStoppedWhenTheLockIsLost(t *test
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
 	p := start(t, dir, env, "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", works)
-	left, token := fileNumber(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
+	left, token := leftBehind(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
 	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
 	p.ends(123)
 	if !isDead(left) {
@@ -155,7 +162,7 @@ func TestTableOrphansOfCMDAreReapedWhileItRuns(t *testing.T) {
 
 func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
 	t.Parallel()
-	if out, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
 	}
 	leasehold, err := exec.LookPath("leasehold")
@@ -164,12 +171,10 @@ func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
 	}
 	dir, env := tableEnv(t)
 	for _, mode := range []string{"wait", "keep"} {
-		p := &process{t: t, cmd: exec.Command("unshare", "--pid", "--fork", "--mount-proc",
-			leasehold, "run", "--background", mode, "k", "--", "sh", "-c", "rm -f orphans; test $PPID = 1 && "+makesOrphans)}
-		p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.stderr
-		if err := p.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		p := processOf(t, dir, env, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+			leasehold, "run", "--background", mode, "k", "--", "sh", "-c", "rm -f orphans; test $PPID = 1 && "+makesOrphans)
+		p.cmd.Stderr = &p.stderr
+		p.start()
 		p.ends(5)
 	}
 }

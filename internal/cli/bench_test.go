@@ -42,6 +42,7 @@ func results(t *testing.T, stdout string) map[string]result {
 }
 
 func TestBenchMeasuresEachOperationInEveryLayoutAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,15 +96,14 @@ func TestBenchWorksOnALocalStore(t *testing.T) {
 func TestBenchDeletesItsKeysAtCtrlC(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int32
-	busy := make(chan struct{})
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(w, r)
-		if op == "UpdateItem" && n.Add(1) == 20 {
-			close(busy)
+		if op == "UpdateItem" {
+			n.Add(1)
 		}
 	})
 	p := start(t, t.TempDir(), f.env, "bench", "-y", "-d", "30")
-	<-busy
+	eventually(t, "it is busy", func() bool { return n.Load() >= 20 })
 	p.signal(syscall.SIGINT)
 	p.ends(130)
 	f.empty()

@@ -79,6 +79,7 @@ func is(t *testing.T, lines map[string]line, check, state string, says ...string
 }
 
 func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
+	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,6 +122,7 @@ func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
 }
 
 func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	dlm := table.Spec{Layout: layout.DynamoDLM{}}
 	dated := func(by time.Duration) fault {
 		return func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -303,33 +305,27 @@ func TestDoctorAsksWhoTheCallerIs(t *testing.T) {
 func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
 	t.Parallel()
 	var held atomic.Bool
-	renewing, stopped := make(chan struct{}), make(chan struct{})
+	stopped := make(chan struct{})
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		body := bodyOf(r)
 		next.ServeHTTP(w, r)
 		if op == "UpdateItem" && bytes.Contains(body, []byte("leasehold-doctor/")) && !bytes.Contains(body, []byte("if_not_exists")) && held.CompareAndSwap(false, true) {
-			close(renewing)
 			<-stopped
 		}
 	})
-	cmd := exec.Command("leasehold", "doctor")
-	var out bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), f.env, &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	<-renewing
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	p := start(t, t.TempDir(), f.env, "doctor")
+	eventually(t, "it renews", held.Load)
+	p.signal(syscall.SIGINT)
 	close(stopped)
-	if code := exitCode(cmd.Wait()); code != 130 || strings.Contains(out.String(), "fatal") || strings.Contains(out.String(), "leasehold:") {
-		t.Errorf("exit code %d: %s", code, out.String())
+	code := p.wait()
+	if said := p.stdout.String() + p.stderr.String(); code != 130 || strings.Contains(said, "fatal") || strings.Contains(said, "leasehold:") {
+		t.Errorf("exit code %d: %s", code, said)
 	}
 	f.empty()
 }
 
 func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
+	t.Parallel()
 	store := func(t *testing.T) (path string, env []string) {
 		path = filepath.Join(t.TempDir(), "locks.db")
 		env = append(bare(t.TempDir()), "LEASEHOLD_FILE="+path)

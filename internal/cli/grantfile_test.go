@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,11 +22,9 @@ func TestTableWhoWaitsForAReaderOfAFIFOSaysSoAndHoldsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	p := &process{t: t, cmd: exec.Command("leasehold", "acquire", "k", "-f", fifo)}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, w
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := processOf(t, dir, env, "leasehold", "acquire", "k", "-f", fifo)
+	p.cmd.Stderr = w
+	p.start()
 	w.Close()
 	said := make([]byte, 1000)
 	n, err := stderr.Read(said)

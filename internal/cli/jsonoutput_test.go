@@ -118,6 +118,7 @@ func (s published) lines(t *testing.T, object, output string) int {
 }
 
 func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
+	t.Parallel()
 	s := readSchema(t)
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +178,7 @@ func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
 }
 
 func TestWhatJSONPrintsOfAWatchAndAnElectionIsWhatTheSchemaSays(t *testing.T) {
+	t.Parallel()
 	s, dir := readSchema(t), t.TempDir()
 	env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"))
 	if _, errs, code := said(t, env, "acquire", "k"); code != 0 {

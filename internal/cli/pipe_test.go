@@ -3,9 +3,7 @@
 package cli_test
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 )
@@ -19,11 +17,11 @@ func withoutReader(t *testing.T, dir string, env []string, args ...string) (stde
 	}
 	r.Close()
 	defer w.Close()
-	var said bytes.Buffer
-	cmd := exec.Command("leasehold", args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, w, &said
-	code = exitCode(cmd.Run())
-	return said.String(), code
+	p := processOf(t, dir, env, "leasehold", args...)
+	p.cmd.Stdout, p.cmd.Stderr = w, &p.stderr
+	p.start()
+	code = p.wait()
+	return p.stderr.String(), code
 }
 
 func TestTableAReaderThatHasSeenEnoughIsNoTrouble(t *testing.T) {

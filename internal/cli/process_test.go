@@ -52,20 +52,36 @@ func (o *output) String() string {
 // start starts the command in dir. It is killed when the test ends.
 func start(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command("leasehold", args...)}
-	p.cmd.Dir, p.cmd.Env = dir, env
+	p := processOf(t, dir, env, "leasehold", args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	p.cmd.WaitDelay = patience // processes that CMD has started may keep them open
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-		}
-	})
+	p.start()
 	return p
+}
+
+// processOf is a program that is still to be started, and whose output goes nowhere
+// yet.
+func processOf(t *testing.T, dir string, env []string, program string, args ...string) *process {
+	p := &process{t: t, cmd: exec.Command(program, args...)}
+	p.cmd.Dir, p.cmd.Env = dir, env
+	p.cmd.WaitDelay = patience // processes that CMD has started may keep pipes open
+	return p
+}
+
+// start starts the process, which is killed when the test ends.
+func (p *process) start() {
+	p.t.Helper()
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(p.kill)
+}
+
+// kill kills the process, unless it has ended.
+func (p *process) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
 }
 
 func (p *process) signal(sig syscall.Signal) {
@@ -226,11 +242,9 @@ func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
 func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	p := &process{t: t, cmd: exec.Command("leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := processOf(t, dir, env, "leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")
+	p.cmd.Stderr = &p.stderr
+	p.start()
 	p.ends(7)
 	if got := p.stderr.String(); !strings.Contains(got, "cannot start the watchdog process: ") {
 		t.Errorf("stderr: %s", got)
@@ -247,11 +261,9 @@ func TestTableASignalEndsTheWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer waiting.Close()
-	p := &process{t: t, cmd: exec.Command("leasehold", "run", "k", "--", "true")}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, w
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "true")
+	p.cmd.Stderr = w
+	p.start()
 	w.Close()
 	if _, err := waiting.Read(make([]byte, 1)); err != nil { // the message that it waits
 		t.Fatal(err)

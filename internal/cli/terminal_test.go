@@ -5,7 +5,6 @@ package cli_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -34,18 +33,14 @@ type screen struct {
 
 func onTerminal(t *testing.T, dir string, env []string, args ...string) *screen {
 	t.Helper()
-	s := &screen{process: &process{t: t, cmd: exec.Command("leasehold", args...)}, done: make(chan struct{})}
-	s.cmd.Dir, s.cmd.Env = dir, env
+	s := &screen{process: processOf(t, dir, env, "leasehold", args...), done: make(chan struct{})}
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.tty = tty
 	t.Cleanup(func() {
-		if s.cmd.ProcessState == nil {
-			_ = s.cmd.Process.Kill()
-			_ = s.cmd.Wait()
-		}
+		s.kill()
 		_ = tty.Close()
 		<-s.done
 	})
@@ -188,6 +183,7 @@ func TestTableOnATerminalAListingIsAligned(t *testing.T) {
 }
 
 func TestTableCtrlCEndsACheckWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "other").ends(0)
@@ -246,6 +242,7 @@ func TestTableTheListIsKeptUpToDate(t *testing.T) {
 }
 
 func TestTableInAPipeAWatchWritesWhatChangesAndWhen(t *testing.T) {
+	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "a", "-f", "a").ends(0)
 	start(t, dir, env, "acquire", "free", "-f", "f").ends(0)

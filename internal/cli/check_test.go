@@ -58,10 +58,17 @@ func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Optio
 func (c *checked) hold(n int, prefix string, opts ...leasehold.AcquireOption) {
 	c.t.Helper()
 	for i := range n {
-		if _, err := c.holders.Acquire(c.t.Context(), fmt.Sprint(prefix, i), opts...); err != nil {
-			c.t.Fatal(err)
-		}
+		c.acquire(fmt.Sprint(prefix, i), opts...)
 	}
+}
+
+func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	c.t.Helper()
+	lock, err := c.holders.Acquire(c.t.Context(), key, opts...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return lock
 }
 
 // list lists the table as ls --check does.

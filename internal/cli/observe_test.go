@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -11,9 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/rwlock"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestAHolderIsDeadAfterItsLeaseOrOnceEveryClockHasPassedItsTime(t *testing.T) {
@@ -59,27 +56,9 @@ func TestAForeignGrantIsToldFromTheNext(t *testing.T) {
 
 func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		db := localdynamo.New().Client()
-		if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
-			t.Fatal(err)
-		}
-		holder, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock, err := holder.Acquire(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := newObserver(&store{db: db, table: "locks", layout: layout.Native{}}, locks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ctx := t.Context()
+		o := newChecked(t, leasehold.Config{SharedLease: true})
+		lock := o.acquire("job")
 		records := []leasehold.Record{lock.Record()}
 		o.watch(ctx, records, func(p plan) {
 			if p.holders != 1 || p.longest != 20*time.Second {
@@ -90,9 +69,7 @@ func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 		if found := o.observe(ctx, records)[0].liveness; found != live || time.Since(began) > 20*time.Second {
 			t.Errorf("a holder whose session is renewed: %q after %v", found, time.Since(began))
 		}
-		if err := holder.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		o.close()
 		began = time.Now()
 		if found := o.observe(ctx, records)[0].liveness; found != dead || time.Since(began) > 0 {
 			t.Errorf("a holder whose session is dead: %q after %v", found, time.Since(began))
@@ -102,16 +79,9 @@ func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 
 func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		db := localdynamo.New().Client()
-		if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
-			t.Fatal(err)
-		}
-		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rw, err := rwlock.New(locks, "set")
+		ctx := t.Context()
+		o := newChecked(t, leasehold.Config{})
+		rw, err := rwlock.New(o.holders, "set")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,15 +92,11 @@ func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
 			time.Sleep(time.Second) // so that they have an order
 		}
 		var records []leasehold.Record
-		for r, err := range locks.List(ctx) {
+		for r, err := range o.locks.List(ctx) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			records = append(records, r)
-		}
-		o, err := newObserver(&store{db: db, table: "locks", layout: layout.Native{}}, locks)
-		if err != nil {
-			t.Fatal(err)
 		}
 		var found []liveness
 		for _, seen := range o.observe(ctx, records) {
@@ -139,39 +105,19 @@ func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
 		if !slices.Equal(found, []liveness{live, dead, live}) {
 			t.Errorf("of three readers, the second of whom does not renew: %q", found)
 		}
-		third, err := holder(ctx, locks, records[2].Key, func(r leasehold.Record) bool { return r.Token == records[2].Token })
+		third, err := holder(ctx, o.locks, records[2].Key, func(r leasehold.Record) bool { return r.Token == records[2].Token })
 		if err != nil || third.Grant != records[2].Grant {
 			t.Errorf("the holder with the third token is %+v, %v", third, err)
 		}
-		if err := locks.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		o.close()
 	})
 }
 
 func TestAHolderThatHasRenewedItsSessionSinceIsNotBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		db := localdynamo.New().Client()
-		if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
-			t.Fatal(err)
-		}
-		holder, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock, err := holder.Acquire(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		by, err := newObserver(&store{db: db, table: "locks", layout: layout.Native{}}, locks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ctx := t.Context()
+		by := newChecked(t, leasehold.Config{SharedLease: true})
+		lock := by.acquire("job")
 		sharing := by.reader.proto.(protocol.Sharing)
 		key := sharing.SessionKey(protocol.ClientID(lock.Record().Owner))
 		items, err := by.reader.byKey(ctx, []protocol.Key{key})
@@ -187,16 +133,13 @@ func TestAHolderThatHasRenewedItsSessionSinceIsNotBroken(t *testing.T) {
 			t.Errorf("before it has renewed: %v", err)
 		}
 		time.Sleep(6 * time.Second)
-		if errs := breakAll(ctx, by, []observation{found}, breakFlags{}); !errors.Is(errs[0], leasehold.ErrChanged) || lock.Err() != nil {
+		if errs := breakAll(ctx, by.observer, []observation{found}, breakFlags{}); !errors.Is(errs[0], leasehold.ErrChanged) || lock.Err() != nil {
 			t.Errorf("after it has renewed: %v, and the holder: %v", errs[0], lock.Err())
 		}
-		if err := holder.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		by.close()
 		found.heartbeat.dead = true
-		if errs := breakAll(ctx, by, []observation{found}, breakFlags{}); errs[0] != nil {
+		if errs := breakAll(ctx, by.observer, []observation{found}, breakFlags{}); errs[0] != nil {
 			t.Errorf("after its session has ended: %v", errs[0])
 		}
-		_ = locks.Close(ctx)
 	})
 }

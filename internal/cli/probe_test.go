@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -76,26 +77,36 @@ func TestASlowTableLeavesTooFewTries(t *testing.T) {
 		took time.Duration
 		want verdict
 	}{{time.Millisecond, fine}, {3 * time.Second, fine}, {4 * time.Second, warning}, {10 * time.Second, fatal}} {
-		var out linesWriter
-		d := &doctor{app: &app{Env: Env{Stdout: &out, Stderr: &out}, flags: globalFlags{json: true}}, flags: doctorFlags{lease: defaultLease}, worst: fine, interrupted: func() bool { return false }}
-		d.app.say = newMessages(d.app.Env)
+		var out bytes.Buffer
+		d := doctorOf(Env{}, globalFlags{}, &out)
 		var err error
 		if d.proto, err = records.Of(layout.Native{}); err != nil {
 			t.Fatal(err)
 		}
 		d.sayRoundTrip("renewals", []time.Duration{c.took})
-		var f finding
-		if err := json.Unmarshal(out, &f); err != nil || f.State != c.want || (f.Do == "") != (c.want == fine) {
-			t.Errorf("%v: %s", c.took, out)
+		if f := saidFinding(t, &out); f.State != c.want || (f.Do == "") != (c.want == fine) {
+			t.Errorf("%v: %+v", c.took, f)
 		}
 	}
 }
 
-type linesWriter []byte
+// doctorOf is a doctor whose lines of JSON go to out.
+func doctorOf(env Env, flags globalFlags, out *bytes.Buffer) *doctor {
+	env.Stdout, env.Stderr, flags.json = out, out, true
+	return &doctor{
+		app:   &app{Env: env, flags: flags, say: newMessages(env)},
+		flags: doctorFlags{lease: defaultLease}, worst: fine, interrupted: func() bool { return false },
+	}
+}
 
-func (w *linesWriter) Write(b []byte) (int, error) {
-	*w = append(*w, b...)
-	return len(b), nil
+// saidFinding is the one line that a doctor has said.
+func saidFinding(t *testing.T, out *bytes.Buffer) finding {
+	t.Helper()
+	var f finding
+	if err := json.Unmarshal(out.Bytes(), &f); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	return f
 }
 
 func TestDoctorAsksASilentServerThreeTimesAndNoMore(t *testing.T) {
@@ -157,17 +168,12 @@ func TestDoctorSaysWhereTheRegionIsFrom(t *testing.T) {
 		{name: "nothing", want: "local, from nowhere: any will do for a server on this machine"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var out linesWriter
-			env := envOf(c.env)
-			env.Stdout, env.Stderr = &out, &out
-			c.flags.json = true
-			d := &doctor{app: &app{Env: env, flags: c.flags}, worst: fine, interrupted: func() bool { return false }}
-			d.app.say = newMessages(env)
+			var out bytes.Buffer
+			d := doctorOf(envOf(c.env), c.flags, &out)
 			d.store = &store{table: c.table, aws: c.aws, db: dynamodb.New(dynamodb.Options{Region: cmp.Or(c.aws.Region, placeholder)})}
 			d.checkRegion()
-			var f finding
-			if err := json.Unmarshal(out, &f); err != nil || f.What != c.want || f.State != fine {
-				t.Errorf("%s", out)
+			if f := saidFinding(t, &out); f.What != c.want || f.State != fine {
+				t.Errorf("%+v", f)
 			}
 		})
 	}

@@ -4,10 +4,12 @@ package cli_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,11 +25,10 @@ type fence struct {
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// fences are the blocks of code in the documents that patterns match, from the
-// module's root.
-func fences(t *testing.T, patterns ...string) []fence {
+// documents are those that patterns match, by their paths from the module's root.
+func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
-	var found []fence
+	texts := map[string]string{}
 	for _, pattern := range patterns {
 		paths, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(paths) == 0 {
@@ -42,17 +43,26 @@ func fences(t *testing.T, patterns ...string) []fence {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var in *fence
-			for i, line := range strings.Split(string(b), "\n") {
-				switch {
-				case in == nil && strings.HasPrefix(line, "```"):
-					in = &fence{path: filepath.ToSlash(name), line: i + 1, language: strings.TrimPrefix(line, "```")}
-				case in != nil && line == "```":
-					found = append(found, *in)
-					in = nil
-				case in != nil:
-					in.text += line + "\n"
-				}
+			texts[filepath.ToSlash(name)] = string(b)
+		}
+	}
+	return texts
+}
+
+// fences are the blocks of code in documents.
+func fences(documents map[string]string) []fence {
+	var found []fence
+	for _, path := range slices.Sorted(maps.Keys(documents)) {
+		var in *fence
+		for i, line := range strings.Split(documents[path], "\n") {
+			switch {
+			case in == nil && strings.HasPrefix(line, "```"):
+				in = &fence{path: path, line: i + 1, language: strings.TrimPrefix(line, "```")}
+			case in != nil && line == "```":
+				found = append(found, *in)
+				in = nil
+			case in != nil:
+				in.text += line + "\n"
 			}
 		}
 	}
@@ -114,7 +124,7 @@ func elsewhere(text string) (why string) {
 func TestTheShellLinesOfTheGuidesRun(t *testing.T) {
 	t.Parallel()
 	ran := 0
-	for _, f := range fences(t, guides...) {
+	for _, f := range fences(documents(t, guides...)) {
 		if f.language != "sh" || elsewhere(f.text) != "" {
 			continue
 		}
@@ -135,7 +145,7 @@ var crontabTime = regexp.MustCompile(`^(?:\S+ ){5}`)
 func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {
 	t.Parallel()
 	ran := 0
-	for _, f := range fences(t, guides...) {
+	for _, f := range fences(documents(t, guides...)) {
 		if f.language != "crontab" {
 			continue
 		}
@@ -168,7 +178,7 @@ func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {
 func TestTheProgramInTheREADMERunsAsPrinted(t *testing.T) {
 	t.Parallel()
 	var source string
-	for _, f := range fences(t, "README.md") {
+	for _, f := range fences(documents(t, "README.md")) {
 		if f.language == "go" {
 			source = f.text
 		}
@@ -219,26 +229,17 @@ func arguments(line string) []string {
 func TestEveryCommandLineInTheDocumentsHasFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	var lines [][2]string // where, what
-	for _, f := range fences(t, "README.md", "docs/*.md", "docs/*/*.md") {
+	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")
+	for _, f := range fences(texts) {
 		for _, m := range inABlock.FindAllStringSubmatch(f.text, -1) {
 			if f.language != "go" {
 				lines = append(lines, [2]string{f.String(), m[1]})
 			}
 		}
 	}
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md"} {
-		paths, err := filepath.Glob(filepath.Join("../..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range inASentence.FindAllStringSubmatch(fenced.ReplaceAllString(string(b), ""), -1) {
-				lines = append(lines, [2]string{path, m[1]})
-			}
+	for path, text := range texts {
+		for _, m := range inASentence.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			lines = append(lines, [2]string{path, m[1]})
 		}
 	}
 	for _, line := range lines {

@@ -1,0 +1,231 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// bench is a server over the table of a World, and a page of it.
+type bench struct {
+	*lab.World
+	server *Server
+	source *counted
+	page   *listener
+	broke  []string
+
+	rows    map[int]rowView // what the page knows
+	lock    lockView        // that it shows
+	status  status
+	hello   hello
+	beats   int
+	lists   int
+	stopped chan struct{}
+}
+
+// counted counts the requests of the page, and makes them fail.
+type counted struct {
+	Source
+
+	mu    sync.Mutex
+	pages int
+	units float64
+	err   error
+}
+
+func (c *counted) Page(ctx context.Context, start protocol.Item) (Page, error) {
+	if err := c.count(1, 0); err != nil {
+		return Page{}, err
+	}
+	p, err := c.Source.Page(ctx, start)
+	return p, errors.Join(err, c.count(0, p.Units))
+}
+
+func (c *counted) Item(ctx context.Context, key protocol.Key) (protocol.Item, float64, error) {
+	if err := c.count(0, 0); err != nil {
+		return nil, 0, err
+	}
+	item, units, err := c.Source.Item(ctx, key)
+	return item, units, errors.Join(err, c.count(0, units))
+}
+
+func (c *counted) count(pages int, units float64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages += pages
+	c.units += units
+	return c.err
+}
+
+// fail has every request fail; nil mends it.
+func (c *counted) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// sofar returns the pages and read units that were taken so far.
+func (c *counted) sofar() (pages int, units float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pages, c.units
+}
+
+// serve starts a server over w's table, which ends with the test, and opens a page.
+func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config)) *bench {
+	t.Helper()
+	proto, err := records.Of(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := lab.Config()
+	cfg.Layout = l
+	locks, _ := w.Client(cfg)
+	b := &bench{World: w, rows: map[int]rowView{}, stopped: make(chan struct{})}
+	b.source = &counted{Source: NewTable(w.DB, "locks", locks, proto)}
+	c := Config{
+		Source: b.source, Layout: l, Table: "locks", Location: "here", Token: secret, Rate: 100, Every: time.Second,
+		Explain: func(err error) string { return err.Error() },
+		Broke:   func(r leasehold.Record, reason string) { b.broke = append(b.broke, r.Key.String()+": "+reason) },
+	}
+	for _, change := range change {
+		change(&c)
+	}
+	b.server, err = New(c, proto, locks.Capabilities(), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		defer close(b.stopped)
+		b.server.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-b.stopped
+		_ = locks.Close(context.Background())
+	})
+	b.page = b.server.scan.join(b.server.hello)
+	lab.Elapse(50 * time.Millisecond)
+	return b
+}
+
+// listen reads what the page was sent.
+func (b *bench) listen() {
+	b.T.Helper()
+	for {
+		select {
+		case m := <-b.page.out:
+			b.hear(m)
+		default:
+			return
+		}
+	}
+}
+
+func (b *bench) hear(m []byte) {
+	b.T.Helper()
+	event, data, _ := bytes.Cut(bytes.TrimSuffix(m, []byte("\n\n")), []byte("\ndata: "))
+	var list changes
+	to := map[string]any{"event: hello": &b.hello, "event: status": &b.status, "event: list": &list, "event: lock": &b.lock}[string(event)]
+	switch string(event) {
+	case "event: lock":
+		b.lock = lockView{}
+	case "event: status":
+		b.status = status{}
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		b.T.Fatalf("%s: %v", m, err)
+	}
+	if string(event) == "event: list" {
+		b.lists++
+	}
+	for _, r := range list.Rows {
+		b.rows[r.ID] = r
+	}
+	for _, beat := range list.Beats {
+		r := b.rows[int(beat[0])]
+		r.Since, r.Until, r.Warn, r.Lease, r.Renewals = beat[1], beat[2], beat[3], beat[4], int(beat[5])
+		b.rows[r.ID] = r
+		b.beats++
+	}
+	for _, id := range list.Gone {
+		delete(b.rows, id)
+	}
+}
+
+// row is a key as the page knows it.
+func (b *bench) row(key string) rowView {
+	b.T.Helper()
+	b.listen()
+	for _, r := range b.rows {
+		if r.Key == key {
+			return r
+		}
+	}
+	return rowView{}
+}
+
+// post sends what a page sends, and decodes the answer.
+func (b *bench) post(path string, body, to any) int {
+	b.T.Helper()
+	sent, err := json.Marshal(body)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "http://"+here+path, bytes.NewReader(sent))
+	ours(r)
+	w := httptest.NewRecorder()
+	b.server.ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), to); err != nil {
+		b.T.Fatalf("%s: %d: %s", path, w.Code, w.Body)
+	}
+	return w.Code
+}
+
+func (b *bench) show(key, sort string) {
+	b.T.Helper()
+	var out outcome
+	if code := b.post("/show", map[string]string{"page": b.page.id, "key": key, "sort": sort}, &out); code != http.StatusOK {
+		b.T.Fatalf("show: %d %v", code, out)
+	}
+	lab.Elapse(0)
+	b.listen()
+}
+
+// look asks for the one grant of a key, as the break dialog shows it.
+func (b *bench) look(key, sort string) shownGrant {
+	b.T.Helper()
+	var shown []shownGrant
+	if code := b.post("/look", map[string]string{"key": key, "sort": sort}, &shown); code != http.StatusOK || len(shown) != 1 {
+		b.T.Fatalf("look: %d %+v", code, shown)
+	}
+	return shown[0]
+}
+
+// told is what has happened to the lock that is shown.
+func (b *bench) told() string {
+	var all []string
+	for _, e := range b.lock.Events {
+		s := string(e.Kind)
+		if e.Reason != "" {
+			s += ": " + e.Reason
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, "; ")
+}

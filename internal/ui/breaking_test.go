@@ -1,0 +1,100 @@
+package ui
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestABreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
+		c, _ := w.Client(lab.Config())
+		first := w.Acquire(c, "job")
+		lab.Elapse(2 * time.Second)
+		b.show("job", "")
+		shown := b.look("job", "")
+		var out outcome
+		if code := b.post("/break", breakRequest{shown, "jab", ""}, &out); code != http.StatusBadRequest {
+			t.Errorf("the wrong key was typed: %d %+v", code, out)
+		}
+		lab.Elapse(6 * time.Second) // it renews: that is the same grant
+		if code := b.post("/break", breakRequest{shown, "job", "stuck since noon"}, &out); code != http.StatusOK || out.Outcome != "broken" {
+			t.Errorf("break: %d %+v", code, out)
+		}
+		b.listen()
+		if got := b.told(); got != "grant; break: stuck since noon" {
+			t.Errorf("told: %s", got)
+		}
+		if len(b.broke) != 1 || b.broke[0] != "job: stuck since noon" {
+			t.Errorf("said: %q", b.broke)
+		}
+		<-first.Context().Done()
+		second := w.Acquire(c, "job")
+		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" || !strings.Contains(string(out.Record), fmt.Sprint(second.Token())) {
+			t.Errorf("the grant has changed: %d %+v", code, out)
+		}
+		if second.Err() != nil {
+			t.Error("the second grant was broken")
+		}
+		w.Release(second)
+	})
+}
+
+func TestAHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
+		c, _ := w.Client(lab.Config())
+		w.Detach(w.Acquire(c, "job", leasehold.WithLease(5*time.Second)))
+		lab.Elapse(10 * time.Second)
+		shown := b.look("job", "")
+		if !shown.Dead {
+			t.Fatalf("shown: %+v", shown)
+		}
+		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("renewed-after-all")})
+		var out outcome
+		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict {
+			t.Errorf("%d %+v", code, out)
+		}
+	})
+}
+
+func TestAHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
+		c, wire := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(30 * time.Second)
+		shown := b.look("job", "")
+		if !shown.Dead {
+			t.Fatalf("shown: %+v", shown)
+		}
+		w.Update("leasehold/session/"+b.row("job").Session, map[string]types.AttributeValue{"recordVersionNumber": lab.Str("renewed-after-all")})
+		var out outcome
+		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" {
+			t.Errorf("%d %+v", code, out)
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		var out outcome
+		code := b.post("/break", breakRequest{shownGrant{Key: "job", Grant: "g", Version: "v"}, "job", ""}, &out)
+		if code != http.StatusForbidden || !strings.Contains(out.Message, "--allow-break") {
+			t.Errorf("%d %+v", code, out)
+		}
+	})
+}

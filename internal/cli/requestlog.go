@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -130,11 +129,7 @@ func (l *requestLog) keysOf(input any) []leasehold.Key {
 // consumed returns the capacity units that a reply says were consumed, nil for
 // none, and leaves the reply to be read again.
 func consumed(r *http.Response) *float64 {
-	b, err := io.ReadAll(r.Body)
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(b), failingReader{err}), r.Body}
+	b, _ := peek(r, math.MaxInt64) // an error comes again when the reply is read
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity *capacity }
 	var perTable struct{ ConsumedCapacity []capacity } // of a batch or transaction
@@ -149,14 +144,4 @@ func consumed(r *http.Response) *float64 {
 		return &sum
 	}
 	return nil
-}
-
-// failingReader returns the error that reading ended with, or the end.
-type failingReader struct{ err error }
-
-func (r failingReader) Read([]byte) (int, error) {
-	if r.err != nil {
-		return 0, r.err
-	}
-	return 0, io.EOF
 }

@@ -118,12 +118,7 @@ func noReply(err error, location string) string {
 
 // errorCode reads DynamoDB's error code, and leaves the body to be read again.
 func errorCode(r *http.Response) string {
-	const longest = 64 << 10
-	head, err := io.ReadAll(io.LimitReader(r.Body, longest))
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
+	head, err := peek(r, 64<<10)
 	var body struct {
 		Type string `json:"__type"`
 	}
@@ -135,4 +130,14 @@ func errorCode(r *http.Response) string {
 		code = body.Type
 	}
 	return code
+}
+
+// peek reads a reply, up to its longest first bytes, and leaves it to be read again.
+func peek(r *http.Response, longest int64) ([]byte, error) {
+	head, err := io.ReadAll(io.LimitReader(r.Body, longest))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
+	return head, err
 }

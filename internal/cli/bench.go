@@ -231,9 +231,7 @@ func (b *bench) run(ctx context.Context) error {
 		{"takeover after a lease of " + shortDuration(b.lease), b.takeoverPart(), b.takeover},
 	} {
 		p := newPart(b, part.name, part.limit)
-		stop := p.report()
-		err := part.measure(ctx, p)
-		stop()
+		err := p.run(ctx, part.measure)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

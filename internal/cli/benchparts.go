@@ -79,10 +79,12 @@ func (p *part) over() bool {
 	return time.Since(p.began) >= p.limit || used.writes >= seconds*writesPerSecond || used.reads >= seconds*readsPerSecond
 }
 
-// bound returns a context for requests that must end although DynamoDB does not
-// answer.
-func (p *part) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, p.limit+benchPatience, fmt.Errorf("%s: not done in time", p.name))
+// run measures the part. It ends although DynamoDB does not answer.
+func (p *part) run(ctx context.Context, measure func(context.Context, *part) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limit+benchPatience, fmt.Errorf("%s: not done in time", p.name))
+	defer cancel()
+	defer p.report()()
+	return measure(ctx, p)
 }
 
 // operation adds an operation to the part.
@@ -151,8 +153,6 @@ func (b *bench) acquireAndRelease(ctx context.Context, p *part) error {
 		return err
 	}
 	defer closeLocks(locks)
-	ctx, cancel := p.bound(ctx)
-	defer cancel()
 	key, acquire, release := b.key("acquire"), p.operation("acquire"), p.operation("release")
 	for ; !p.over() && err == nil; err = ctx.Err() {
 		var lock *leasehold.Lock
@@ -176,8 +176,6 @@ func (b *bench) renewal(ctx context.Context, p *part) error {
 		return err
 	}
 	defer closeLocks(locks)
-	ctx, cancel := p.bound(ctx)
-	defer cancel()
 	lock, err := acquireTestKey(ctx, locks, b.key("renewal"), leasehold.WithoutRenewal())
 	if err != nil {
 		return err
@@ -223,8 +221,6 @@ func (r *relay) releases() {
 // another client has been granted it: otherwise it would mostly be granted it again,
 // as it alone need not look first.
 func (b *bench) handOver(ctx context.Context, p *part) error {
-	ctx, cancel := p.bound(ctx)
-	defer cancel()
 	waits, stop := context.WithCancel(ctx)
 	defer stop()
 	key, r := b.key("hand-over"), &relay{holder: -1, next: make(chan struct{})}
@@ -277,18 +273,13 @@ func (b *bench) handOver(ctx context.Context, p *part) error {
 // their locks, and nothing releases them. Several keys at a time make several
 // samples in the time of one lease.
 func (b *bench) takeover(ctx context.Context, p *part) error {
-	ctx, cancel := p.bound(ctx)
-	defer cancel()
 	holders, err := b.client(b.lease)
 	if err != nil {
 		return err
 	}
 	defer closeLocks(holders)
-	db := b.store.db
-	metered, meter := metered(db) // a takeover is what its waiter sends
-	b.store.db = metered
-	waiters, err := b.client(b.lease)
-	b.store.db = db
+	db, meter := metered(b.store.db) // a takeover is what its waiter sends
+	waiters, err := b.store.locksOver(db, leasehold.Config{Lease: b.lease})
 	if err != nil {
 		return err
 	}

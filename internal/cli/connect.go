@@ -303,11 +303,14 @@ func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
 }
 
 // locks returns a lock client on the table.
-func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) {
+func (s *store) locks(cfg leasehold.Config) (*leasehold.Client, error) { return s.locksOver(s.db, cfg) }
+
+// locksOver is locks by another DynamoDB client.
+func (s *store) locksOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.table, s.layout, closeTimeout
 	// The command itself reports events and errors.
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	locks, err := leasehold.New(s.db, cfg)
+	locks, err := leasehold.New(db, cfg)
 	if err != nil {
 		return nil, &configError{err}
 	}

@@ -21,12 +21,7 @@ type permitRow struct {
 }
 
 // permitRows returns the protocol of semaphores' rows; nil: the layout has none.
-func (c *Client) permitRows() protocol.PermitRows {
-	if proto, ok := c.proto.(protocol.Counting); ok {
-		return proto.PermitRows()
-	}
-	return nil
-}
+func (c *Client) permitRows() protocol.PermitRows { return protocol.PermitRowsOf(c.proto) }
 
 // isPermits reports whether an item is the row of a semaphore.
 func (c *Client) isPermits(item protocol.Item) bool {

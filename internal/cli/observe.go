@@ -328,20 +328,16 @@ func (w *watch) judge(s *subject, sharing protocol.Sharing, items map[protocol.K
 // decode reads the record of a holder in an item, in which a read/write lock has
 // several: the one of the same grant as before or, if there is none, the first.
 func (w *watch) decode(item protocol.Item, before leasehold.Record) (protocol.Record, error) {
-	rw, ok := w.reader.proto.(protocol.ReadWriting)
-	if !ok || !protocol.IsReadWrite(item) {
-		return w.reader.proto.Decode(item)
-	}
-	entries, err := rw.Entries(item)
+	records, err := protocol.Records(w.reader.proto, item)
 	if err != nil {
 		return protocol.Record{}, err
 	}
-	for _, e := range entries {
-		if grantOf(updated(before, e)) == grantOf(before) {
-			return e, nil
+	for _, r := range records {
+		if grantOf(updated(before, r)) == grantOf(before) {
+			return r, nil
 		}
 	}
-	return entries[0], nil
+	return records[0], nil
 }
 
 // stillDead returns a *ChangedError if a holder that was found dead has renewed its

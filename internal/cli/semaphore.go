@@ -153,10 +153,7 @@ func permitRows(l layout.Layout) protocol.PermitRows {
 	if err != nil {
 		return nil
 	}
-	if counting, ok := proto.(protocol.Counting); ok {
-		return counting.PermitRows()
-	}
-	return nil
+	return protocol.PermitRowsOf(proto)
 }
 
 // permitsIn returns the number of permits if err says of a key that its record

@@ -28,6 +28,14 @@ type Counting interface {
 	PermitRows() PermitRows
 }
 
+// PermitRowsOf returns the PermitRows of a protocol; nil: it has none.
+func PermitRowsOf(p Protocol) PermitRows {
+	if counting, ok := p.(Counting); ok {
+		return counting.PermitRows()
+	}
+	return nil
+}
+
 // PermitRows reads and writes the rows that store a semaphore's number of permits.
 // Such a row is never granted.
 type PermitRows interface {

@@ -41,6 +41,19 @@ type ReadWriting interface {
 	Entries(item Item) ([]Record, error)
 }
 
+// Records reads what an item holds: of a read/write lock its Entries, of any other the
+// one record.
+func Records(p Protocol, item Item) ([]Record, error) {
+	if rw, ok := p.(ReadWriting); ok && IsReadWrite(item) {
+		return rw.Entries(item)
+	}
+	r, err := p.Decode(item)
+	if err != nil {
+		return nil, err
+	}
+	return []Record{r}, nil
+}
+
 // Side is the protocol of a read/write lock for one reader or one writer. A grant
 // adds an entry to the row. Every other write changes only the entries that its
 // Hold names. To read an entry, use Of.

@@ -37,32 +37,20 @@ type Found struct {
 func read(proto protocol.Protocol, item protocol.Item, now time.Time) Found {
 	key := proto.Schema().KeyOf(item)
 	if sharing, ok := proto.(protocol.Sharing); ok && sharing.IsSessionKey(key) {
-		r, err := sharing.Session().Decode(item)
-		return foundOne(KindSession, key, r, err)
+		return foundIn(KindSession, key, sharing.Session(), item)
 	}
-	if counting, ok := proto.(protocol.Counting); ok {
-		if rows := counting.PermitRows(); rows != nil {
-			if p, err := rows.Decode(item); err == nil {
-				return Found{Key: key, Kind: KindSemaphore, Permits: p}
-			}
+	if rows := protocol.PermitRowsOf(proto); rows != nil {
+		if p, err := rows.Decode(item); err == nil {
+			return Found{Key: key, Kind: KindSemaphore, Permits: p}
 		}
 	}
 	rw, ok := proto.(protocol.ReadWriting)
 	if !ok || !protocol.IsReadWrite(item) {
-		r, err := proto.Decode(item)
-		return foundOne(KindLock, key, r, err)
+		return foundIn(KindLock, key, proto, item)
 	}
-	entries, err := rw.Entries(item)
-	if err != nil {
-		return damaged(key, err)
-	}
-	f := Found{Key: key, Kind: KindReadWrite}
-	for _, e := range entries {
-		if e.Released {
-			f.Free = e
-		} else {
-			f.Holders = append(f.Holders, e)
-		}
+	f := foundIn(KindReadWrite, key, proto, item)
+	if f.Kind == KindDamaged {
+		return f
 	}
 	if by, err := rw.ReadWrite(protocol.ModeRead, true).Blockers(item, now); err == nil {
 		for _, b := range by.By {
@@ -74,14 +62,21 @@ func read(proto protocol.Protocol, item protocol.Item, now time.Time) Found {
 	return f
 }
 
-func foundOne(kind Kind, key protocol.Key, r protocol.Record, err error) Found {
-	switch {
-	case err != nil:
+// foundIn is an item of a kind that proto decodes.
+func foundIn(kind Kind, key protocol.Key, proto protocol.Protocol, item protocol.Item) Found {
+	all, err := protocol.Records(proto, item)
+	if err != nil {
 		return damaged(key, err)
-	case r.Released:
-		return Found{Key: key, Kind: kind, Free: r}
 	}
-	return Found{Key: key, Kind: kind, Holders: []protocol.Record{r}}
+	f := Found{Key: key, Kind: kind}
+	for _, r := range all {
+		if r.Released {
+			f.Free = r
+		} else {
+			f.Holders = append(f.Holders, r)
+		}
+	}
+	return f
 }
 
 func damaged(key protocol.Key, err error) Found {

@@ -126,19 +126,10 @@ type brokenJSON struct {
 }
 
 func (b brokenJSON) MarshalJSON() ([]byte, error) {
-	record, err := json.Marshal(b.record)
-	if err != nil {
-		return nil, err
-	}
-	head := map[string]string{"outcome": b.outcome}
-	if b.message != "" {
-		head["message"] = b.message
-	}
-	out, err := json.Marshal(head)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(out[:len(out)-1], ','), record[1:]...), nil
+	return joinedJSON(struct {
+		Message string `json:"message,omitempty"`
+		Outcome string `json:"outcome"`
+	}{b.message, b.outcome}, b.record)
 }
 
 // tellBroken says what became of one grant.

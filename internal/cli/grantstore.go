@@ -49,15 +49,10 @@ func (p grantPlace) String() string {
 }
 
 func (g placedGrant) MarshalJSON() ([]byte, error) {
-	b, err := json.Marshal(g.Grant)
-	if err != nil || g.at == (grantPlace{}) {
-		return b, err
+	if g.at == (grantPlace{}) {
+		return json.Marshal(g.Grant)
 	}
-	at, err := json.Marshal(g.at)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(b[:len(b)-1], ','), at[1:]...), nil
+	return joinedJSON(g.Grant, g.at)
 }
 
 func (g *placedGrant) UnmarshalJSON(b []byte) error {

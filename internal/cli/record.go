@@ -23,23 +23,23 @@ type recordJSON struct {
 }
 
 func (r recordJSON) MarshalJSON() ([]byte, error) {
-	record, err := json.Marshal(r.Record)
+	return joinedJSON(struct {
+		Table  string   `json:"table"`
+		Holder liveness `json:"holder,omitempty"`
+	}{r.Table, r.Holder}, r.Record)
+}
+
+// joinedJSON is the JSON of two values as one object. Both have fields.
+func joinedJSON(first, second any) ([]byte, error) {
+	head, err := json.Marshal(first)
 	if err != nil {
 		return nil, err
 	}
-	table, err := json.Marshal(r.Table)
+	tail, err := json.Marshal(second)
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	b.WriteString(`{"table":`)
-	b.Write(table)
-	b.WriteByte(',')
-	if r.Holder != "" {
-		b.WriteString(`"holder":` + strconv.Quote(string(r.Holder)) + ",")
-	}
-	b.Write(record[1:])
-	return b.Bytes(), nil
+	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
 // encodeChange writes a record as of a change: its JSON, after the time, with its

@@ -25,36 +25,25 @@ type Observation struct {
 	sinceBoot time.Duration // by that clock
 }
 
-type observationJSON struct {
-	Key     string `json:"key"`
-	SortKey string `json:"sortKey,omitempty"`
-	Version string `json:"version"`
-	LeaseMs int64  `json:"leaseMs"`
-	Since   string `json:"since"`
-	Boot    string `json:"boot,omitempty"`
-	BootMs  int64  `json:"bootMs,omitempty"`
-}
-
 func newObservation(key Key, v observed.Version) Observation {
 	return Observation{Key: key, Version: v.ID, Lease: v.Lease, Since: v.Wall, boot: machine.ClockID(), sinceBoot: v.Since.Boot}
 }
 
 // MarshalJSON writes the observation for another process.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(observationJSON{
+	return json.Marshal(observed.Sighting{
 		Key: o.Key.Partition, SortKey: o.Key.Sort, Version: o.Version, LeaseMs: o.Lease.Milliseconds(),
-		Since: formatTime(o.Since), Boot: o.boot,
-		BootMs: (o.sinceBoot + time.Millisecond - 1).Milliseconds(), // rather younger than older
+		Since: formatTime(o.Since), Boot: o.boot, BootMs: observed.BootMs(o.sinceBoot),
 	})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (o *Observation) UnmarshalJSON(b []byte) error {
-	var in observationJSON
+	var in observed.Sighting
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("leasehold: observation: %w", err)
 	}
-	if in == (observationJSON{}) {
+	if in == (observed.Sighting{}) {
 		*o = Observation{}
 		return nil
 	}
@@ -64,7 +53,7 @@ func (o *Observation) UnmarshalJSON(b []byte) error {
 	}
 	*o = Observation{
 		Key: Key{in.Key, in.SortKey}, Version: in.Version, Lease: time.Duration(in.LeaseMs) * time.Millisecond, Since: since,
-		boot: in.Boot, sinceBoot: time.Duration(in.BootMs) * time.Millisecond,
+		boot: in.Boot, sinceBoot: in.ByBoot(),
 	}
 	return nil
 }

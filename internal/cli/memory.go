@@ -2,10 +2,8 @@ package cli
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"time"
 
-	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -19,29 +17,17 @@ import (
 // the clock that it was made with. It is used by one goroutine at a time.
 type memory struct {
 	file   *seenFile
-	read   bool
-	before map[string]sighting // by version
-	new    []sighting
-}
-
-// sighting is an observation as JSON.
-type sighting struct {
-	Key     string `json:"key"`
-	SortKey string `json:"sortKey,omitempty"`
-	Version string `json:"version"`
-	LeaseMs int64  `json:"leaseMs"`
-	Since   string `json:"since"`
-	Boot    string `json:"boot,omitempty"`
-	BootMs  int64  `json:"bootMs,omitempty"`
+	before map[string]observed.Time // when each version was seen first; nil: not read yet
+	new    []observed.Sighting
 }
 
 // newMemory returns the sightings of a store. nil: there is no place for them.
 func (a *app) newMemory(s *store) *memory {
-	dir, err := stateDir(a.Env)
-	if err != nil {
+	file := a.newSeenFile(s)
+	if file == nil {
 		return nil
 	}
-	return &memory{file: &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), now: a.Now, say: a.say}}
+	return &memory{file: file}
 }
 
 // age is how long ago a version was seen first. 0: it was not, or that is not known.
@@ -49,24 +35,20 @@ func (m *memory) age(version string) time.Duration {
 	if m == nil {
 		return 0
 	}
-	if !m.read {
-		m.read, m.before = true, map[string]sighting{}
+	if m.before == nil {
+		m.before = map[string]observed.Time{}
 		for _, e := range m.file.read().Seen {
 			if e.Store != m.file.store {
 				continue
 			}
-			var one sighting
+			var one observed.Sighting
 			if b, err := json.Marshal(e.Observation); err == nil && json.Unmarshal(b, &one) == nil {
-				m.before[one.Version] = one
+				m.before[one.Version] = observed.Time{Boot: one.Boot, ByBoot: one.ByBoot()}
 			}
 		}
 	}
-	one, ok := m.before[version]
-	if !ok {
-		return 0
-	}
-	then := observed.Time{Boot: one.Boot, ByBoot: time.Duration(one.BootMs) * time.Millisecond}
-	age, _ := then.Age(observed.Time{Boot: machine.ClockID(), ByBoot: machine.Now().Boot}, 0)
+	// A version that is not there has no clock, so its age is not known.
+	age, _ := m.before[version].Age(observed.Time{Boot: machine.ClockID(), ByBoot: machine.Now().Boot}, 0)
 	return age
 }
 
@@ -75,11 +57,10 @@ func (m *memory) note(key protocol.Key, version string, lease, age time.Duration
 	if m == nil || version == "" || lease < time.Millisecond {
 		return
 	}
-	by := machine.Now().Boot - age
-	m.new = append(m.new, sighting{
+	m.new = append(m.new, observed.Sighting{
 		Key: key.Partition, SortKey: key.Sort, Version: version, LeaseMs: lease.Milliseconds(),
 		Since: timeJSON(m.file.now().Add(-age)), Boot: machine.ClockID(),
-		BootMs: (by + time.Millisecond - 1).Milliseconds(), // rather younger than older
+		BootMs: observed.BootMs(machine.Now().Boot - age),
 	})
 }
 
@@ -89,7 +70,6 @@ func (m *memory) save() {
 		return
 	}
 	var entries []seenEntry
-	m.file.keys = map[leasehold.Key]bool{}
 	for _, one := range m.new {
 		e := seenEntry{Store: m.file.store}
 		b, err := json.Marshal(one)

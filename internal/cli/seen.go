@@ -43,14 +43,22 @@ type seenEntry struct {
 	Observation leasehold.Observation `json:"observation"`
 }
 
-// loadSeen gives locks the earlier observations of keys. If there is no place for
-// the file it returns nil: then a dead holder's lock is only taken over later.
-func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) *seenFile {
+// newSeenFile returns the file for a store. nil: there is no place for it.
+func (a *app) newSeenFile(s *store) *seenFile {
 	dir, err := stateDir(a.Env)
 	if err != nil {
 		return nil
 	}
-	f := &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), keys: map[leasehold.Key]bool{}, now: a.Now, say: a.say}
+	return &seenFile{path: filepath.Join(dir, "seen.json"), store: s.id(), keys: map[leasehold.Key]bool{}, now: a.Now, say: a.say}
+}
+
+// loadSeen gives locks the earlier observations of keys. If there is no place for
+// the file it returns nil: then a dead holder's lock is only taken over later.
+func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) *seenFile {
+	f := a.newSeenFile(s)
+	if f == nil {
+		return nil
+	}
 	for _, k := range keys {
 		f.keys[k] = true
 	}

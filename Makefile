@@ -11,8 +11,10 @@ OTHERS  := $(filter-out .,$(MODULES))
 FUZZTIME   ?= 30s
 SOAKCHECKS ?= 20000
 SOAKSEEDS  ?= 100000
+SAMPLE     ?= 300
+SEED       ?= 1
 
-.PHONY: help test check lint fuzz soak bench engines interop screenshots dist tags
+.PHONY: help test check lint fuzz soak mutants bench engines interop screenshots dist tags
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +53,9 @@ soak: ## Simulate SOAKSEEDS (100000) seeds; compare the engine with dynoxide ove
 	LEASEHOLD_SEEDS=$(SOAKSEEDS) go test -race -timeout 0 -v -run '^TestSimulation|^TestPhilosophersWho' -skip '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
 	LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 100)) go test -race -timeout 0 -v -run '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
+
+mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests
+	cd robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)
 
 bench: ## Compare the engine's conditional updates with dynoxide's, five runs
 	cd interop && go run ./cmd/engines run dynoxide \

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -38,13 +39,11 @@ type Client struct {
 	chance   func() float64        // in [0, 1): for pauses, so that clients do not retry together
 
 	lines       *lines
-	observed    *observed.Versions[Key]
-	entries     *observed.Versions[entryKey] // of read/write locks, each holder by itself
-	unsettled   unsettled.Attempts[Key]      // to be granted
-	resumes     unsettled.Attempts[string]   // to resume a grant, by its id
+	observer    *liveness.Observer
+	unsettled   unsettled.Attempts[Key]    // to be granted
+	resumes     unsettled.Attempts[string] // to resume a grant, by its id
 	resuming    resuming
 	sharing     *sharing // with Config.SharedLease
-	watches     watches
 	waitFails   waitFails
 	connections connections
 	sweeping    chan struct{} // one place: for removing dead readers
@@ -83,10 +82,15 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
-		lines: newLines(cfg), observed: observed.New[Key](on.Memory), entries: observed.New[entryKey](on.Memory), sweeping: make(chan struct{}, 1),
+		lines: newLines(cfg), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
+	c.observer = &liveness.Observer{
+		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() },
+		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: func() time.Time { return c.expires(false) }, Damaged: c.damaged,
+		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
+	}
 	c.leases = &lease.Client{
 		Now: func() decide.Instant { return c.now() }, Requests: c.requests, ThroughOutage: cfg.HoldThroughOutage,
 		Queue: renewals.New(cfg.RenewConcurrency, c.detach, c.chance),

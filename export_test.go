@@ -18,13 +18,8 @@ func BootObservation(c *Client, o Observation, ago time.Duration) Observation {
 // KillSession has c mark a session dead that it has read, as far as what it read
 // lets it.
 func KillSession(ctx context.Context, c *Client, id string) (bool, error) {
-	dead, err := c.watchOf(c.proto.(protocol.Sharing), id).markDead(ctx)
-	return dead, err
+	return c.observer.SessionOf(protocol.Record{Session: id}).MarkDead(ctx)
 }
 
 // WatchedSessions is the number of sessions that c remembers.
-func WatchedSessions(c *Client) int {
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	return len(c.watches.byID)
-}
+func WatchedSessions(c *Client) int { return c.observer.Sessions() }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -64,8 +66,8 @@ const maxObservations = 10_000
 // Observations returns what this client has observed: the newest 10,000 at most.
 func (c *Client) Observations() []Observation {
 	var all []Observation
-	for key, v := range c.observed.All() {
-		all = append(all, newObservation(key, v))
+	for key, v := range c.observer.Records.All() {
+		all = append(all, newObservation(Key(key), v))
 	}
 	return all
 }
@@ -102,7 +104,33 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		if !known { // but the version has been written by now
 			o.Since = wall
 		}
-		c.observed.Import(key, observed.Version{ID: o.Version, Lease: o.Lease, Since: now.Add(-age), Wall: o.Since})
+		c.observer.Records.Import(protocol.Key(key), observed.Version{ID: o.Version, Lease: o.Lease, Since: now.Add(-age), Wall: o.Since})
 	}
 	return nil
+}
+
+// observationOf returns the observation of a held record, or of the session's row if
+// that is renewed in its place. A record that this client holds itself was observed
+// now.
+func (c *Client) observationOf(r Record) Observation {
+	if r.mode != protocol.ModePlain {
+		return Observation{} // each of its holders is observed by itself
+	}
+	key := r.Key
+	if proto, ok := c.proto.(protocol.Sharing); ok && r.session != "" {
+		key = Key(proto.SessionKey(r.session))
+		if c.sharing != nil {
+			if own := c.sharing.get(); own != nil && own.id == r.session {
+				r = own.currentRecord()
+			}
+		}
+	}
+	v, ok := c.observer.Records.Of(protocol.Key(key))
+	if !ok && r.Key == key && r.Version != "" {
+		v, ok = liveness.VersionOf(r.protocol(), c.now()), true
+	}
+	if !ok {
+		return Observation{}
+	}
+	return newObservation(key, v)
 }

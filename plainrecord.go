@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -13,8 +14,8 @@ import (
 // session's.
 type plainRecord struct{ *waiter }
 
-func (t *plainRecord) watch()   { t.c.observed.Watch(t.want.key) }
-func (t *plainRecord) unwatch() { t.c.observed.Unwatch(t.want.key) }
+func (t *plainRecord) watch()   { t.c.observer.Records.Watch(protocol.Key(t.want.key)) }
+func (t *plainRecord) unwatch() { t.c.observer.Records.Unwatch(protocol.Key(t.want.key)) }
 
 func (t *plainRecord) due() time.Duration { return math.MaxInt64 }
 func (t *plainRecord) intents() []attempt { return nil }
@@ -23,48 +24,47 @@ func (t *plainRecord) giveUp()            {}
 func (t *plainRecord) observe(item protocol.Item) error {
 	now := t.c.now()
 	t.view.Known, t.view.Free, t.view.Ours = true, true, false
-	r, v, err := t.c.observe(t.want.key, item, now)
+	shown, v, err := t.c.observer.Observe(protocol.Key(t.want.key), item, now)
 	if err != nil {
 		return err
 	}
-	if r == nil {
+	if shown == nil {
 		t.seen = nil
 		return nil
 	}
+	before, r := t.seen, recordOf(*shown)
 	t.view.Free, t.view.Ours = false, t.isOurs(r.Version)
-	t.view.Grant, t.view.Dead = v.Granted, t.c.deadAt(*r, v, now, time.Now())
-	changed := t.seen == nil || grantIDOf(*t.seen) != grantIDOf(*r)
-	t.seen = r
-	t.holder.Store(r)
-	if changed && !t.view.Ours {
-		t.c.lines.ReportHolder(t.want.key, r)
-		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: r})
+	t.view.Grant, t.view.Dead = v.Granted, t.c.observer.DeadAt(*shown, v, now, time.Now())
+	t.seen = &r
+	t.holder.Store(&r)
+	if !t.view.Ours && (before == nil || isNewGrant(*before, r)) {
+		t.c.lines.ReportHolder(t.want.key, &r)
+		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: &r})
 	}
 	return nil
 }
 
-// sessionOf returns the watch of the session that the holder belongs to. Nil: the holder
+// sessionOf returns the session that the holder belongs to. Nil: the holder
 // has no session, or is an attempt of our own that no client treats as held.
-func (t *plainRecord) sessionOf() *sessionWatch {
-	proto, ok := t.c.proto.(protocol.Sharing)
-	if !ok || t.seen == nil || t.seen.session == "" || t.view.Ours {
+func (t *plainRecord) sessionOf() *liveness.Session {
+	if t.seen == nil || t.view.Ours {
 		return nil
 	}
-	return t.c.watchOf(proto, t.seen.session)
+	return t.c.observer.SessionOf(t.seen.protocol())
 }
 
 // refresh finds out until when the holder's session keeps it alive. That alone counts,
 // even if its own record has not changed for long.
 func (t *plainRecord) refresh() error {
-	watch := t.sessionOf()
-	if watch == nil {
+	session := t.sessionOf()
+	if session == nil {
 		return nil
 	}
 	fresh := t.c.cfg.PollMax
 	if t.want.noWait {
 		fresh = 0
 	}
-	deadAt, err := watch.look(t.ctx, fresh)
+	deadAt, err := session.Look(t.ctx, fresh)
 	if err == nil {
 		t.requests++
 		t.view.Dead = deadAt
@@ -91,11 +91,11 @@ func (t *plainRecord) prepare(over bool) error {
 // endSession makes sure that the holder's session is dead before one of its locks is
 // taken over; errSessionLives if it is not.
 func (t *plainRecord) endSession() error {
-	watch := t.sessionOf()
-	if watch == nil {
+	session := t.sessionOf()
+	if session == nil {
 		return nil
 	}
-	dead, err := watch.markDead(t.ctx)
+	dead, err := session.MarkDead(t.ctx)
 	t.requests++
 	if dead || err != nil {
 		return err

@@ -246,3 +246,9 @@ func (s *session) Extended() {
 		h.lease.Rearm()
 	}
 }
+
+// isSession reports whether the row of key is a session's.
+func (c *Client) isSession(key Key) bool {
+	proto, ok := c.proto.(protocol.Sharing)
+	return ok && proto.IsSessionKey(protocol.Key(key))
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -18,16 +19,16 @@ type sideRecord struct {
 	side     protocol.Side
 	absent   bool // there was no record
 	by       protocol.Blockers
-	all      []blocker                  // those of by that are not its own intents
-	spent    []Record                   // own attempts to read that were applied, but with too little trust left
-	intended []attempt                  // intents posted, or unanswered; oldest first
-	intendAt time.Duration              // monotonic: when the intent is posted or renewed
-	entries  observed.Watcher[entryKey] // of all
+	all      []blocker                        // those of by that are not its own intents
+	spent    []Record                         // own attempts to read that were applied, but with too little trust left
+	intended []attempt                        // intents posted, or unanswered; oldest first
+	intendAt time.Duration                    // monotonic: when the intent is posted or renewed
+	entries  observed.Watcher[liveness.Entry] // of all
 }
 
 func newSideRecord(w *waiter) *sideRecord {
 	t := &sideRecord{waiter: w, side: w.want.side, intendAt: w.c.now().Mono}
-	t.entries.Of = w.c.entries
+	t.entries.Of = w.c.observer.Entries
 	return t
 }
 
@@ -63,15 +64,15 @@ func (t *sideRecord) observe(item protocol.Item) error {
 		t.others.Store(int32(len(by.By) - 1))
 	}
 	t.view.Grant = math.MaxInt64
-	var watched []entryKey
+	var watched []liveness.Entry
 	for _, r := range by.By {
 		if slices.Contains(attempts.Versions(t.intended), r.Version) {
 			continue
 		}
 		b := blocker{Record: recordOf(r), dead: math.MinInt64}
 		if b.ours = t.isOurs(b.Version); !b.ours {
-			v := t.c.observeEntry(b.Record, now)
-			watched = append(watched, entryKeyOf(b.Record))
+			v := t.c.observer.ObserveEntry(r, now)
+			watched = append(watched, liveness.EntryOf(r))
 			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
 			t.view.Grant = min(t.view.Grant, v.Granted)
 		}
@@ -94,7 +95,7 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	}
 	t.seen = &seen
 	t.holder.Store(&seen)
-	if changed := before == nil || grantIDOf(*before) != grantIDOf(seen); changed && !t.view.Ours {
+	if !t.view.Ours && (before == nil || isNewGrant(*before, seen)) {
 		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: &seen})
 	}
 	return nil

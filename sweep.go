@@ -59,7 +59,7 @@ func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
 		if r.Released || r.Mode != protocol.ModeRead {
 			continue
 		}
-		v := c.observeEntry(recordOf(r), now)
+		v := c.observer.ObserveEntry(r, now)
 		if decide.DeadByVersion(v.Since.Mono, 2*r.Lease) <= now.Mono {
 			dead = append(dead, r)
 		}

@@ -306,7 +306,7 @@ func (w *waiter) leaveOldest() {
 // newHolding makes a holding of a grant.
 func (w *waiter) newHolding(a attempt, r Record) *holding {
 	w.tried.Drop(a.version)
-	w.c.observed.Forget(w.want.key)
+	w.c.observer.Records.Forget(protocol.Key(w.want.key))
 	h := w.c.newHolding(w.ctx, w.want, a, r)
 	h.took = a.dead
 	return h

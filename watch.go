@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -47,8 +48,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 		}
 		ctx, cancel := c.untilClosing(ctx)
 		defer cancel()
-		c.observed.Watch(k)
-		defer c.observed.Unwatch(k)
+		c.observer.Records.Watch(protocol.Key(k))
+		defer c.observer.Records.Unwatch(protocol.Key(k))
 		w := &recordWatch{c: c, key: k}
 		pauses := c.waitPauses()
 		for {
@@ -92,8 +93,8 @@ type recordWatch struct {
 	trouble trouble
 
 	looked bool
-	last   *Record       // the holder that the last look has shown; nil: none
-	since  time.Duration // monotonic: when the grant, or the free key, was first seen
+	last   *protocol.Record // the holder that the last look has shown; nil: none
+	since  time.Duration    // monotonic: when the grant, or the free key, was first seen
 
 	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
 	dead   bool
@@ -107,7 +108,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 		return Sighting{}, err
 	}
 	now := w.c.now()
-	r, v, err := w.c.observe(w.key, item, now)
+	r, v, err := w.c.observer.Observe(protocol.Key(w.key), item, now)
 	if err != nil {
 		return Sighting{}, err
 	}
@@ -118,19 +119,17 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 		w.looked, w.last = true, nil
 		return Sighting{}, nil
 	}
-	deadAt := w.c.deadAt(*r, v, asked, wall)
-	if proto, ok := w.c.proto.(protocol.Sharing); ok && r.session != "" {
-		until, err := w.c.watchOf(proto, r.session).look(ctx, 0)
-		if err != nil {
+	deadAt := w.c.observer.DeadAt(*r, v, asked, wall)
+	if session := w.c.observer.SessionOf(*r); session != nil {
+		if deadAt, err = session.Look(ctx, 0); err != nil {
 			return Sighting{}, err
 		}
-		deadAt = until
 	}
 	// The time of the reply does not count: the holder may have renewed while it was
 	// in flight. No client treats an unsettled attempt as held.
 	dead := asked.Mono >= deadAt || w.c.isUnsettled(w.key, r.Version)
-	holder := *r // the caller's
-	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: w.last == nil || grantIDOf(*w.last) != grantIDOf(*r)}
+	holder := recordOf(*r)
+	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: liveness.IsNewGrant(w.last, *r)}
 	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, v.Granted, deadAt, dead
 	return shown, nil
 }

@@ -1,0 +1,27 @@
+// Package liveness observes holders, and says when they are dead. Only a dead holder's
+// key may be taken over.
+//
+//	record           deadAt = firstSeen(version) + lease           this client's monotonic clock
+//	                 deadAt = expiresAt + skew + step              where records say when they expire
+//	under a session  deadAt = firstSeen(version of the session's row) + its lease
+//	                 and then only once the row is marked dead
+//
+//	         a new version                the row is marked
+//	       ┌───────────────┐             ┌─────────────────► dead, for good
+//	       ▼               │             │
+//	  observed ──────────► not renewed for its lease
+//	                                     │ the row shows a new version
+//	                                     └─────────────────► observed
+//
+// What each failure does:
+//
+//	a read fails               nothing is learned: a holder is never dead for want of an answer
+//	the client is new          it has seen no version before, and waits for a whole lease
+//	an item cannot be read     an error: its holder is never dead
+//	two clients mark a row     one write is applied, and the other shows the row marked
+//	a session's row is gone    its locks may be trusted for one lease yet
+//
+// It knows records, entries of read/write locks, and other clients' sessions. It does
+// not know who wants a key, nor whether anybody does. The waiters of one client share
+// what one of them has read of a session.
+package liveness

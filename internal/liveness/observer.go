@@ -1,0 +1,100 @@
+package liveness
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Observer is what one client has observed of holders. It is safe for concurrent use.
+type Observer struct {
+	Requests *attempts.Sender
+	Proto    protocol.Protocol
+	Caps     layout.Capabilities // of the layout
+	Now      func() decide.Instant
+	Lease    time.Duration    // of this client: for a session whose row is gone
+	PollMax  time.Duration    // the mean pause between two looks of a waiter, at most
+	Expires  func() time.Time // when TTL may delete a row that is marked dead now
+
+	// Damaged is the error for an item that cannot be read.
+	Damaged func(key protocol.Key, item protocol.Item, err error) error
+
+	Records *observed.Versions[protocol.Key]
+	Entries *observed.Versions[Entry] // of read/write locks, each holder by itself
+
+	sessions sessions
+}
+
+// Entry names one entry of a read/write lock: each has a version of its own.
+type Entry struct {
+	protocol.Key
+	Grant string
+}
+
+// EntryOf names the entry that r is.
+func EntryOf(r protocol.Record) Entry { return Entry{r.Key, r.Grant} }
+
+// Decode reads an item as the record of key.
+func (o *Observer) Decode(key protocol.Key, item protocol.Item) (protocol.Record, error) {
+	r, err := o.Proto.Decode(item)
+	if err != nil {
+		return protocol.Record{}, o.Damaged(key, item, err)
+	}
+	return r, nil
+}
+
+// Observe records that a reply has shown item, nil for none, as the record of key at now.
+// A nil record: the key is free.
+func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
+	if item == nil {
+		o.Records.Forget(key)
+		return nil, observed.Version{}, nil
+	}
+	r, err := o.Decode(key, item)
+	if err != nil {
+		return nil, observed.Version{}, err
+	}
+	if r.Released {
+		o.Records.Forget(key)
+		return nil, observed.Version{}, nil
+	}
+	return &r, o.Records.Note(key, VersionOf(r, now)), nil
+}
+
+// ObserveEntry is Observe for one entry of a read/write lock.
+func (o *Observer) ObserveEntry(r protocol.Record, now decide.Instant) observed.Version {
+	return o.Entries.Note(EntryOf(r), VersionOf(r, now))
+}
+
+// DeadAt is when the holder of r is dead, if it does not renew. A reply has shown r at
+// now, when the wall clock showed wall; its version v was first observed at v.Since.
+func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
+	if o.Caps.Expiry == layout.WallClock {
+		return decide.DeadByClock(r.ExpiresAt, o.Proto.Skew(), o.Caps.LeaseStep, wall, now.Mono)
+	}
+	return decide.DeadByVersion(v.Since.Mono, r.Lease)
+}
+
+// VersionOf is the version of a record that a reply has shown at now.
+func VersionOf(r protocol.Record, now decide.Instant) observed.Version {
+	return observed.Version{ID: r.Version, Grant: grantOf(r), Lease: r.Lease, Since: now, Wall: time.Now().Round(0)}
+}
+
+// IsNewGrant reports whether r shows another grant than before; nil: there was none.
+func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
+	return before == nil || grantOf(*before) != grantOf(r)
+}
+
+// grantOf identifies the grant. A foreign holder has only its owner's name, which may
+// be empty. One that never renews also has a version that stays.
+func grantOf(r protocol.Record) string {
+	if r.Lease > 0 {
+		return cmp.Or(r.Grant, r.Owner)
+	}
+	return cmp.Or(r.Grant, r.Owner, r.Version)
+}

@@ -1,0 +1,212 @@
+package liveness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+const lease = 20 * time.Second
+
+var errDamaged = errors.New("damaged")
+
+// world is one table, and observers of it whose clocks show the same.
+type world struct {
+	*testing.T
+	db    *network
+	proto protocol.Protocol
+	now   time.Duration
+}
+
+// network counts reads, and does not answer while it is cut.
+type network struct {
+	*dynamodb.Client
+	reads int
+	cut   bool
+}
+
+func (n *network) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	n.reads++
+	if n.cut {
+		return nil, errors.New("connection reset")
+	}
+	return n.Client.GetItem(ctx, in, o...)
+}
+
+func newWorld(t *testing.T, of layout.Layout) *world {
+	t.Helper()
+	engine := localdynamo.New()
+	t.Cleanup(func() { _ = engine.Close() })
+	proto, err := records.Of(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, db: &network{Client: engine.Client()}, proto: proto, now: time.Hour}
+	name := aws.String(proto.Schema().Partition)
+	if _, err := w.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: name, KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: name, AttributeType: types.ScalarAttributeTypeS}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) clock() decide.Instant { return decide.Instant{Mono: w.now, Boot: w.now} }
+
+func (w *world) observer() *liveness.Observer {
+	o := &liveness.Observer{
+		Proto: w.proto, Now: w.clock, Lease: lease, PollMax: time.Second, Expires: func() time.Time { return time.Time{} },
+		Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
+			return fmt.Errorf("%w: %v: %w", errDamaged, key, err)
+		},
+		Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
+	}
+	if w.proto.Skew() > 0 {
+		o.Caps = layout.DynamoDLM{}.Capabilities()
+	}
+	o.Requests = &attempts.Sender{
+		DB: w.db, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+	}
+	return o
+}
+
+// send sends a write, which must be applied, and returns what it has written.
+func (w *world) send(write *protocol.Write) protocol.Item {
+	w.Helper()
+	r := w.observer().Requests.Write(w.Context(), write, time.Minute)
+	if r.Err != nil {
+		w.Fatal(r.Err)
+	}
+	return r.Item
+}
+
+// grant grants key to somebody, under a version of that name.
+func (w *world) grant(key protocol.Key, version string) protocol.Item {
+	w.Helper()
+	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
+}
+
+func TestAHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o, key := w.observer(), protocol.Key{Partition: "job"}
+	deadAt := func(item protocol.Item) time.Duration {
+		t.Helper()
+		r, v, err := o.Observe(key, item, w.clock())
+		if err != nil || r == nil {
+			t.Fatalf("observed %+v, %v", r, err)
+		}
+		return o.DeadAt(*r, v, w.clock(), time.Now())
+	}
+	item := w.grant(key, "one")
+	seen := w.now
+	for range 3 {
+		if at := deadAt(item); at != seen+lease {
+			t.Errorf("seen %v ago it is dead in %v", w.now-seen, at-w.now)
+		}
+		w.now += 7 * time.Second
+	}
+	item = w.send(w.proto.Renew(protocol.Hold{Key: key, Owner: "somebody", Grants: []string{"one"}, Versions: []string{"one"}},
+		protocol.Renewal{Version: "two", Lease: lease, Now: time.Now()}))
+	if at := deadAt(item); at != w.now+lease {
+		t.Errorf("just renewed, it is dead in %v", at-w.now)
+	}
+	if another := w.observer(); another != nil { // which sees the same version for the first time
+		w.now += 7 * time.Second
+		r, v, _ := another.Observe(key, item, w.clock())
+		if at := another.DeadAt(*r, v, w.clock(), time.Now()); at != w.now+lease {
+			t.Errorf("for a new client it is dead in %v", at-w.now)
+		}
+	}
+}
+
+func TestARecordThatSaysWhenItExpiresIsDeadThenByTheWallClock(t *testing.T) {
+	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
+	w := newWorld(t, of)
+	o, wall := w.observer(), time.Now()
+	r := protocol.Record{Version: "one", Lease: lease, ExpiresAt: wall.Add(5 * time.Second)}
+	want := w.now + 5*time.Second + w.proto.Skew() + of.Capabilities().LeaseStep
+	if at := o.DeadAt(r, observed.Version{Since: decide.Instant{Mono: math.MinInt64 / 2}}, w.clock(), wall); at != want {
+		t.Errorf("dead in %v, want %v", at-w.now, want-w.now)
+	}
+}
+
+func TestAKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o, key := w.observer(), protocol.Key{Partition: "job"}
+	item := w.grant(key, "one")
+	released := w.send(w.proto.Release(protocol.Hold{Key: key, Owner: "somebody", Grants: []string{"one"}, Versions: []string{"one"}},
+		protocol.Release{Version: "two", Now: time.Now()}))
+	for name, free := range map[string]protocol.Item{"no record": nil, "released": released} {
+		_, _, _ = o.Observe(key, item, w.clock())
+		if r, _, err := o.Observe(key, free, w.clock()); r != nil || err != nil {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		if v, known := o.Records.Of(key); known {
+			t.Errorf("%s: %+v is remembered", name, v)
+		}
+	}
+}
+
+func TestAnItemThatCannotBeReadIsAnErrorAndNoHolder(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o, key := w.observer(), protocol.Key{Partition: "job"}
+	odd := protocol.Item{"key": &types.AttributeValueMemberS{Value: "job"}, "owner": &types.AttributeValueMemberN{Value: "1"}}
+	if r, _, err := o.Observe(key, odd, w.clock()); r != nil || !errors.Is(err, errDamaged) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestEachReaderIsObservedByItself(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o, key := w.observer(), protocol.Key{Partition: "job"}
+	a := protocol.Record{Key: key, Grant: "a", Version: "a", Lease: lease}
+	b := protocol.Record{Key: key, Grant: "b", Version: "b", Lease: lease}
+	since := w.now
+	o.ObserveEntry(a, w.clock())
+	w.now += time.Second
+	if v := o.ObserveEntry(b, w.clock()); v.Since.Mono != w.now {
+		t.Error("the second was seen before")
+	}
+	if v := o.ObserveEntry(a, w.clock()); v.Since.Mono != since {
+		t.Error("the first is seen anew")
+	}
+}
+
+func TestARenewalIsNoNewGrant(t *testing.T) {
+	for _, tc := range []struct {
+		what   string
+		before *protocol.Record
+		r      protocol.Record
+		want   bool
+	}{
+		{"the first", nil, protocol.Record{Grant: "a", Version: "a", Lease: lease}, true},
+		{"renewed", &protocol.Record{Grant: "a", Version: "a", Lease: lease}, protocol.Record{Grant: "a", Version: "b", Lease: lease}, false},
+		{"another", &protocol.Record{Grant: "a", Version: "a", Lease: lease}, protocol.Record{Grant: "b", Version: "a", Lease: lease}, true},
+		{"a peer's, renewed", &protocol.Record{Owner: "o", Version: "a", Lease: lease}, protocol.Record{Owner: "o", Version: "b", Lease: lease}, false},
+		{"a nameless peer's, renewed", &protocol.Record{Version: "a", Lease: lease}, protocol.Record{Version: "b", Lease: lease}, false},
+		{"of nobody, and never renewed", &protocol.Record{Version: "a"}, protocol.Record{Version: "b"}, true},
+	} {
+		if got := liveness.IsNewGrant(tc.before, tc.r); got != tc.want {
+			t.Errorf("%s: %t", tc.what, got)
+		}
+	}
+}

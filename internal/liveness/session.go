@@ -1,0 +1,192 @@
+package liveness
+
+import (
+	"context"
+	"maps"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Session is another client's session, for all who wait here for one of its locks: they
+// share what one of them reads.
+type Session struct {
+	o     *Observer
+	proto protocol.Sharing
+	key   protocol.Key
+	used  time.Duration // monotonic: when somebody last asked for it; sessions.mu guards it
+	place chan struct{} // one place: for reading or writing the row; guards the rest
+
+	looked time.Duration   // monotonic; when the row was read last
+	known  bool            // it has been read
+	dead   bool            // for good
+	record protocol.Record // as it was read
+	deadAt time.Duration   // monotonic: when it may be marked dead, if it is not renewed
+}
+
+// noRow stands for the version of a row that is not there.
+const noRow = "none"
+
+// sessions are those that an observer knows. When there are many, those that nobody has
+// asked for in a while are dropped: a session's row is soon read again.
+type sessions struct {
+	mu   sync.Mutex
+	byID map[string]*Session
+	many int // with so many, look for those to drop
+}
+
+// With fewer than fewSessions none is dropped, and none that was asked for within
+// keepSession: a waiter asks every PollMax, and so does an election's observer.
+const (
+	fewSessions = 100
+	keepSession = 15 * time.Minute
+)
+
+// SessionOf returns the session that is renewed in r's place; nil: none.
+func (o *Observer) SessionOf(r protocol.Record) *Session {
+	proto, ok := o.Proto.(protocol.Sharing)
+	if !ok || r.Session == "" {
+		return nil
+	}
+	now := o.Now().Mono
+	o.sessions.mu.Lock()
+	defer o.sessions.mu.Unlock()
+	s := o.sessions.byID[r.Session]
+	if s == nil {
+		o.sessions.letGo(now - max(keepSession, 2*o.PollMax))
+		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), place: make(chan struct{}, 1)}
+		if o.sessions.byID == nil {
+			o.sessions.byID = map[string]*Session{}
+		}
+		o.sessions.byID[r.Session] = s
+	}
+	s.used = now
+	return s
+}
+
+// Sessions is how many sessions are remembered.
+func (o *Observer) Sessions() int {
+	o.sessions.mu.Lock()
+	defer o.sessions.mu.Unlock()
+	return len(o.sessions.byID)
+}
+
+// letGo drops the sessions that were last asked for before that time. It does so each
+// time their number has doubled. ss.mu is held.
+func (ss *sessions) letGo(before time.Duration) {
+	if len(ss.byID) < max(ss.many, fewSessions) {
+		return
+	}
+	maps.DeleteFunc(ss.byID, func(_ string, s *Session) bool { return s.used < before })
+	ss.many = 2 * len(ss.byID)
+}
+
+// enter waits for the place. The error: ctx has ended.
+func (s *Session) enter(ctx context.Context) error {
+	select {
+	case s.place <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
+	}
+}
+
+func (s *Session) leave() { <-s.place }
+
+// Look returns when the session may be marked dead, by a read that is not older than
+// fresh. For a dead session that is math.MinInt64.
+func (s *Session) Look(ctx context.Context, fresh time.Duration) (time.Duration, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	if s.dead || s.known && s.o.Now().Mono-s.looked < fresh {
+		return s.deadAt, nil
+	}
+	item, err := s.o.Requests.Read(ctx, s.key)
+	if err != nil {
+		return 0, err
+	}
+	err = s.observe(item)
+	return s.deadAt, err
+}
+
+// observe records what the row shows. s.place is taken.
+func (s *Session) observe(item protocol.Item) error {
+	now := s.o.Now()
+	before, watched := s.record.Version, s.known
+	s.known, s.looked = true, now.Mono
+	// If the row is not there, TTL has deleted it long after the session's death,
+	// or somebody by hand. Then its locks may still be trusted for up to a lease.
+	// How long that is, only our own configuration can tell.
+	s.record = protocol.Record{Key: s.key, Version: noRow, Lease: s.o.Lease}
+	if item != nil {
+		r, err := s.proto.Session().Decode(item)
+		if err != nil {
+			return s.o.Damaged(s.key, item, err)
+		}
+		s.record = r
+	}
+	if s.record.Released {
+		s.setDead()
+		return nil
+	}
+	v := s.o.Records.Note(s.key, VersionOf(s.record, now))
+	if watched && s.record.Version == before {
+		return nil // Records may have forgotten it to make room for other keys
+	}
+	s.deadAt = decide.DeadByVersion(v.Since.Mono, s.record.Lease)
+	return nil
+}
+
+// setDead records that the session is dead. s.place is taken.
+func (s *Session) setDead() {
+	s.dead, s.deadAt = true, math.MinInt64
+	s.o.Records.Forget(s.key)
+}
+
+// mark is the version of a write that marks a session dead.
+type mark string
+
+// ID is the version.
+func (m mark) ID() string { return string(m) }
+
+// MarkDead marks the session dead if its version has not changed for its lease. It
+// reports whether the session is dead.
+func (s *Session) MarkDead(ctx context.Context) (bool, error) {
+	if err := s.enter(ctx); err != nil {
+		return false, err
+	}
+	defer s.leave()
+	if s.dead {
+		return true, nil
+	}
+	if s.o.Now().Mono < s.deadAt {
+		return false, nil // somebody else has read a newer version since
+	}
+	if s.record.Version == noRow {
+		s.setDead()
+		return true, nil
+	}
+	var tried attempts.Sequence[mark]
+	r := tried.Try(context.WithoutCancel(ctx), s.o.Requests, attempts.Operation[mark]{
+		Key: s.key,
+		Next: func() (mark, *protocol.Write) {
+			version := protocol.NewVersion()
+			return mark(version), s.proto.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.Expires()})
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
+		s.setDead()
+		return true, nil
+	case attempts.Rejected:
+		err := s.observe(r.Item)
+		return s.dead, err
+	}
+	return false, r.Failure()
+}

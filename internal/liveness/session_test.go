@@ -1,0 +1,170 @@
+package liveness_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// under is a record whose session is that of the id.
+func under(id string) protocol.Record { return protocol.Record{Session: id} }
+
+// begin makes the row of a session.
+func (w *world) begin(id string) (renew func(from, to string)) {
+	w.Helper()
+	sharing := w.proto.(protocol.Sharing)
+	key := sharing.SessionKey(id)
+	w.send(sharing.Session().Grant(protocol.Grant{Key: key, Owner: id, Version: "one", Lease: lease, Now: time.Now()}))
+	return func(from, to string) {
+		w.Helper()
+		w.send(sharing.Session().Renew(protocol.Hold{Key: key, Owner: id, Grants: []string{"one"}, Versions: []string{from}},
+			protocol.Renewal{Version: to, Lease: lease, Now: time.Now()}))
+	}
+}
+
+func (w *world) look(o *liveness.Observer, id string) time.Duration {
+	w.Helper()
+	at, err := o.SessionOf(under(id)).Look(w.Context(), 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return at
+}
+
+func (w *world) markDead(o *liveness.Observer, id string) bool {
+	w.Helper()
+	dead, err := o.SessionOf(under(id)).MarkDead(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return dead
+}
+
+func TestASessionIsMarkedDeadOnceItWasNotRenewedForItsLease(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	renew := w.begin("s")
+	o := w.observer()
+	if at := w.look(o, "s"); at != w.now+lease || w.markDead(o, "s") {
+		t.Fatalf("just seen, it is dead in %v", at-w.now)
+	}
+	w.now += lease - 1
+	renew("one", "two")
+	if at := w.look(o, "s"); at != w.now+lease || w.markDead(o, "s") {
+		t.Fatalf("renewed, it is dead in %v", at-w.now)
+	}
+	w.now += lease
+	if !w.markDead(o, "s") {
+		t.Fatal("not renewed for its lease, it is not dead")
+	}
+	if at := w.look(w.observer(), "s"); at != math.MinInt64 {
+		t.Error("another client does not see it dead")
+	}
+}
+
+func TestASessionThatWasRenewedSinceItWasReadIsNotMarked(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	renew := w.begin("s")
+	o := w.observer()
+	w.look(o, "s")
+	w.now += lease
+	renew("one", "two")
+	if w.markDead(o, "s") {
+		t.Fatal("marked dead")
+	}
+	if at := w.look(o, "s"); at != w.now+lease {
+		t.Errorf("dead in %v", at-w.now)
+	}
+}
+
+func TestOfTwoThatMarkASessionDeadBothKnowThatItIs(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	a, b := w.observer(), w.observer()
+	w.look(a, "s")
+	w.look(b, "s")
+	w.now += lease
+	if !w.markDead(a, "s") || !w.markDead(b, "s") {
+		t.Error("one of them does not know")
+	}
+}
+
+func TestASessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o := w.observer()
+	seen := w.now
+	for range 3 {
+		if at := w.look(o, "gone"); at != seen+lease || w.markDead(o, "gone") {
+			t.Fatalf("dead in %v", at-w.now)
+		}
+		w.now += 6 * time.Second
+	}
+	w.now = seen + lease
+	if !w.markDead(o, "gone") {
+		t.Error("not dead after a lease")
+	}
+}
+
+func TestAllWhoWaitShareWhatOneHasRead(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	o := w.observer()
+	w.look(o, "s")
+	for _, tc := range []struct {
+		after, fresh time.Duration
+		reads        int
+	}{
+		{999 * time.Millisecond, time.Second, 1},
+		{time.Millisecond, time.Second, 2},
+		{0, 0, 3},
+	} {
+		w.now += tc.after
+		if _, err := o.SessionOf(under("s")).Look(t.Context(), tc.fresh); err != nil || w.db.reads != tc.reads {
+			t.Errorf("%d reads, want %d: %v", w.db.reads, tc.reads, err)
+		}
+	}
+}
+
+func TestAReadThatFailsLetsNoSessionDie(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	o := w.observer()
+	w.look(o, "s")
+	w.db.cut = true
+	w.now += time.Second
+	if _, err := o.SessionOf(under("s")).Look(t.Context(), 0); attempts.FailureOf(err) == nil {
+		t.Errorf("%v", err)
+	}
+	if w.markDead(o, "s") {
+		t.Error("marked dead a second after it was seen")
+	}
+}
+
+func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o := w.observer()
+	for i := range 1000 {
+		o.SessionOf(under(fmt.Sprint(i)))
+		w.now += time.Minute
+	}
+	if n := o.Sessions(); n > 250 {
+		t.Errorf("%d are remembered", n)
+	}
+	if last := o.SessionOf(under("999")); last != o.SessionOf(under("999")) || o.Sessions() > 250 {
+		t.Error("one that is asked for is forgotten")
+	}
+}
+
+func TestARecordWithoutASessionHasNone(t *testing.T) {
+	if newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}) != nil {
+		t.Error("it has one")
+	}
+	if newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")) != nil {
+		t.Error("a layout without sessions has one")
+	}
+}

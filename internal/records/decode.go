@@ -154,10 +154,13 @@ func (d *decoder) clamped(name string, most int64) int64 {
 	return n
 }
 
-func (d *decoder) token() int64 {
-	n, ok := d.integer(attrToken)
+func (d *decoder) token() int64 { return d.tokenOf(attrToken) }
+
+// tokenOf reads the token called name.
+func (d *decoder) tokenOf(name string) int64 {
+	n, ok := d.integer(name)
 	if ok && (n < 0 || n > maxToken) {
-		d.fail(attrToken, fmt.Sprintf("is %d: it must be from 0 to 2^53-2", n))
+		d.fail(name, fmt.Sprintf("is %d: it must be from 0 to 2^53-2", n))
 	}
 	return n
 }

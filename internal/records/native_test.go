@@ -211,17 +211,6 @@ func TestEveryLayoutIsSpelledAndNothingElse(t *testing.T) {
 	}
 }
 
-func FuzzLeaseNeverPanicsAndIsNeverNegative(f *testing.F) {
-	for _, s := range []string{"20000", "20s", "", "-1", "9223372036854775807", "1e3", "0s"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if d, _ := parseLease(s); d < 0 {
-			t.Errorf("%q reads as %v", s, d)
-		}
-	})
-}
-
 func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	item := with(protocol.Item{"reason": text("x")})

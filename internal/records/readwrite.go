@@ -384,7 +384,7 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 		r.version, r.last = left.text(p.version), left.text(attrLast)
 		if left.has(attrReadersUntil) {
 			r.until = left.time(attrReadersUntil, time.UnixMilli)
-			ms, _ := left.integer(attrReadersFor)
+			ms := left.clamped(attrReadersFor, longestLease.Milliseconds())
 			r.left = &protocol.Record{Key: key, Mode: protocol.ModeReadersFirst, Grant: r.last, Version: r.version, Lease: time.Duration(ms) * time.Millisecond}
 		}
 		d.within(attrWriter, left)
@@ -403,8 +403,7 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 			continue
 		}
 		tokens.required(grant)
-		token, _ := tokens.integer(grant)
-		known := protocol.Record{Key: key, Mode: protocol.ModeRead, Grant: grant, Token: token}
+		known := protocol.Record{Key: key, Mode: protocol.ModeRead, Grant: grant, Token: tokens.tokenOf(grant)}
 		r.readers = append(r.readers, *p.decodeEntry(&d, attrReaders, entry.Value, known))
 	}
 	d.within(attrTokens, tokens)
@@ -414,7 +413,8 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 // decodeEntry reads an entry into r, which has what is known from its place.
 func (p readWrite) decodeEntry(d *decoder, place string, entry protocol.Item, r protocol.Record) *protocol.Record {
 	e := decoder{item: entry}
-	r.Owner, r.Version, r.Lease = e.text(p.owner), e.text(p.version), p.decodeLease(&e, p.lease)
+	r.Owner, r.Version = e.text(p.owner), e.text(p.version)
+	r.Lease = e.heldLease(p.lease, p.decodeLease(&e, p.lease), true)
 	r.GrantedAt = e.time(attrGrantedAt, time.UnixMilli)
 	if r.Grant == "" {
 		r.Grant = e.text(attrGrant)

@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -96,5 +97,41 @@ func TestAnIntentTakesNobodysPlaceButADeadOnesOrItsOwn(t *testing.T) {
 	b.put(nil)
 	if !b.lands(write.Grant(b.grant("w"))) || b.lands(write.Intend(readers, b.grant("i4"))) {
 		t.Error("an intent beside a writer")
+	}
+}
+
+// A holder whose lease reads as 0 would be dead as soon as it is seen.
+func TestADamagedHolderOfAReadWriteLockIsAnErrorThatNamesTheAttribute(t *testing.T) {
+	b, _ := newBench(t, layout.Native{})
+	rw := b.Protocol.(protocol.ReadWriting)
+	for _, tc := range []struct {
+		row              int
+		place, attribute string
+		kind             uint8
+		value            string
+	}{
+		{0, "writer/leaseDuration", "writer.leaseDuration", 0, "0"},
+		{1, "readers/a/leaseDuration", "readers.leaseDuration", 0, "-5"},
+		{1, "intent/leaseDuration", "intent.leaseDuration", 0, "-1s"},
+		{1, "tokens/a", "tokens.a", 1, "-1"},
+		{1, "tokens/a", "tokens.a", 1, "9007199254740991"},
+	} {
+		_, err := rw.Entries(edited(parseItem([]byte(rowItems[tc.row])), tc.place, tc.kind, tc.value))
+		var bad *protocol.DecodeError
+		if !errors.As(err, &bad) || bad.Attribute != tc.attribute {
+			t.Errorf("%s = %s: error %v", tc.place, tc.value, err)
+		}
+	}
+}
+
+func TestReadersNeverGoFirstForLessThanNoTime(t *testing.T) {
+	b, _ := newBench(t, layout.Native{})
+	write := b.Protocol.(protocol.ReadWriting).ReadWrite(protocol.ModeWrite, false)
+	for _, ms := range []string{"-1", "9223372036854775807"} {
+		row := edited(parseItem([]byte(rowItems[2])), "writer/readersFor", 1, ms)
+		by, err := write.Blockers(row, time.UnixMilli(0))
+		if err != nil || len(by.By) != 1 || by.By[0].Lease < 0 {
+			t.Errorf("readersFor %s: %+v, %v", ms, by, err)
+		}
 	}
 }

@@ -1,0 +1,591 @@
+package records_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/big"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+// fuzzedLayouts are the layouts by the number that a corpus has for them: add new
+// ones at the end.
+var fuzzedLayouts = []layout.Layout{
+	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
+	layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
+}
+
+// fuzzTables are one table of each layout, made when they are needed.
+type fuzzTables struct {
+	of map[int]*bench
+}
+
+// table returns that layout's table for one execution. It is empty.
+func (f *fuzzTables) table(t *testing.T, n int) *bench {
+	n %= len(fuzzedLayouts)
+	b := f.of[n]
+	if b == nil {
+		l := fuzzedLayouts[n]
+		p, err := records.Of(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = &bench{T: t, Layout: l, Protocol: p, db: localdynamo.New().Client()}
+		b.createTable()
+		if f.of == nil {
+			f.of = map[int]*bench{}
+		}
+		f.of[n] = b
+	}
+	now := *b
+	now.T = t
+	return &now
+}
+
+// stores reports whether DynamoDB takes the item. b.key is its key then.
+func (b *bench) stores(item protocol.Item) bool {
+	b.key = b.Schema().KeyOf(item)
+	key, err := b.Key(b.key)
+	if err != nil {
+		return false
+	}
+	for name, v := range key {
+		if spelt(item[name]) != spelt(v) {
+			return false
+		}
+	}
+	if _, err := b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
+		return false
+	}
+	return true
+}
+
+// parseItem reads DynamoDB JSON. nil: it is none.
+func parseItem(b []byte) protocol.Item {
+	var in map[string]map[string]any
+	if json.Unmarshal(b, &in) != nil {
+		return nil
+	}
+	item := protocol.Item{}
+	for name, v := range in {
+		if item[name] = parseValue(v); item[name] == nil {
+			return nil
+		}
+	}
+	return item
+}
+
+func parseValue(v map[string]any) types.AttributeValue {
+	if len(v) != 1 {
+		return nil
+	}
+	for kind, value := range v {
+		switch value := value.(type) {
+		case string:
+			return valueOf(kind, value)
+		case bool:
+			if kind == "BOOL" {
+				return &types.AttributeValueMemberBOOL{Value: value}
+			}
+			return &types.AttributeValueMemberNULL{Value: true}
+		case map[string]any:
+			m := protocol.Item{}
+			for name, inner := range value {
+				typed, _ := inner.(map[string]any)
+				if m[name] = parseValue(typed); m[name] == nil {
+					return nil
+				}
+			}
+			return &types.AttributeValueMemberM{Value: m}
+		case []any:
+			return &types.AttributeValueMemberL{}
+		}
+	}
+	return nil
+}
+
+// valueOf is a value of that kind. nil: there is none.
+func valueOf(kind, value string) types.AttributeValue {
+	switch kind {
+	case "S":
+		return text(value)
+	case "N":
+		return decimal(value)
+	case "B":
+		b, err := base64.StdEncoding.DecodeString(value)
+		if err != nil {
+			b = []byte(value)
+		}
+		return &types.AttributeValueMemberB{Value: b}
+	case "BOOL":
+		return &types.AttributeValueMemberBOOL{Value: value == "true"}
+	case "NULL":
+		return &types.AttributeValueMemberNULL{Value: true}
+	case "M":
+		return &types.AttributeValueMemberM{Value: protocol.Item{value: text(value)}}
+	case "SS":
+		return &types.AttributeValueMemberSS{Value: []string{value}}
+	}
+	return nil
+}
+
+// The kinds that an edit may give an attribute. After the last it is removed.
+var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
+
+// edited is an item in which one attribute has another value, or is missing. A name
+// such as readers/x/leaseDuration is a place in maps.
+func edited(item protocol.Item, name string, kind uint8, value string) protocol.Item {
+	item = maps.Clone(item)
+	if name == "" {
+		return item
+	}
+	if m, rest, ok := strings.Cut(name, "/"); ok {
+		if inner, ok := item[m].(*types.AttributeValueMemberM); ok {
+			item[m] = &types.AttributeValueMemberM{Value: edited(inner.Value, rest, kind, value)}
+			return item
+		}
+	}
+	if n := int(kind) % (len(editedKinds) + 1); n < len(editedKinds) {
+		item[name] = valueOf(editedKinds[n], value)
+	} else {
+		delete(item, name)
+	}
+	return item
+}
+
+// cloneItem is a copy that shares nothing with the item.
+func cloneItem(item protocol.Item) protocol.Item {
+	c := protocol.Item{}
+	for name, v := range item {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberM:
+			c[name] = &types.AttributeValueMemberM{Value: cloneItem(v.Value)}
+		case *types.AttributeValueMemberB:
+			c[name] = &types.AttributeValueMemberB{Value: slices.Clone(v.Value)}
+		default:
+			c[name] = v
+		}
+	}
+	return c
+}
+
+// names holds an error to say which attribute is wrong, and what is.
+func names(t *testing.T, err error) {
+	t.Helper()
+	var bad *protocol.DecodeError
+	if !errors.As(err, &bad) || bad.Attribute == "" || bad.Problem == "" {
+		t.Errorf("the error names no attribute, or no problem: %#v", err)
+	}
+}
+
+// goldenItems are the records of peers, with the numbers of the layouts that read them.
+func goldenItems(f *testing.F) map[int][]string {
+	f.Helper()
+	paths, err := filepath.Glob("testdata/golden/*/*.json")
+	if err != nil || len(paths) == 0 {
+		f.Fatalf("no golden records: %v", err)
+	}
+	items := map[int][]string{}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		g := golden{folder: filepath.Base(filepath.Dir(path))}
+		if err := json.Unmarshal(b, &g); err != nil {
+			f.Fatal(err)
+		}
+		for n, l := range fuzzedLayouts {
+			for _, item := range g.Items {
+				if l.Name() == g.folder || l.Name() == "native" && (g.folder == "awslabs" || g.folder == "dynamolock") {
+					items[n] = append(items[n], string(item))
+				}
+			}
+		}
+	}
+	return items
+}
+
+// ourItems are records as leasehold writes them, by the number of the layout.
+var ourItems = map[int][]string{
+	0: {
+		`{"key":{"S":"job"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"},"data":{"B":"c3RhdGU="},"reason":{"S":"month end"}}`,
+		`{"key":{"S":"job"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"},"isReleased":{"S":"1"},"expiresAt":{"N":"1764835200"},"lastBreak":{"M":{"by":{"S":"ops"},"at":{"N":"1764230400000"},"fencingToken":{"N":"41"}}}}`,
+		`{"key":{"S":"job"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"},"session":{"S":"abcdefghijklmnopqrstuvwxyz"}}`,
+	},
+	1: {`{"key":{"S":"job"},"shard":{"S":"0"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"}}`},
+	4: {`{"lock_key":{"S":"job"},"sort_key":{"S":"-"},"owner_name":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"lease_duration":{"N":"20"},"record_version_number":{"S":"b0000000-0000-4000-8000-000000000001"},"expiry_time":{"N":"1764835200"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"}}`},
+	5: {`{"resource_id":{"S":"job"},"concurrency_id":{"N":"0"},"release_code":{"S":"b0000000000040008000000000000001"},"expires":{"N":"1764230420"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"}}`},
+	6: {`{"resource_id":{"S":"job"},"release_code":{"S":"b0000000000040008000000000000001"},"expires":{"N":"1764230420"}}`},
+	7: {`{"lockname":{"S":"job"},"holder":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz/b0000000-0000-4000-8000-000000000001"},"expire_ts":{"N":"1764230420000"},"ttl":{"N":"1764403220"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"}}`},
+}
+
+// maxToken is the highest token of a record that can be granted again.
+const maxToken = 1<<53 - 2
+
+// marked reports whether an item says, in its layout's words, that the key is free.
+func (b *bench) marked(item protocol.Item) bool {
+	switch b.Layout.(type) {
+	case layout.DyndbMutex:
+		return spelt(item["holder"]) == "S __empty__"
+	case layout.DynamoDLM, layout.PythonDynamoDBLock:
+		return false // a free key has no record
+	}
+	return spelt(item["isReleased"]) == "S 1"
+}
+
+// FuzzRecord holds the decoder of every layout to this: a damaged record is an error
+// that says what is wrong, and never free; and DynamoDB, by the conditions that are
+// sent to it, takes no item for free that the decoder takes for held or damaged.
+func FuzzRecord(f *testing.F) {
+	for _, items := range []map[int][]string{goldenItems(f), ourItems} {
+		for n, list := range items {
+			for _, item := range list {
+				f.Add(uint8(n), item, "", uint8(0), "")
+			}
+		}
+	}
+	for _, edit := range []struct {
+		name  string
+		kind  uint8
+		value string
+	}{
+		{"isReleased", 0, "1"}, {"isReleased", 1, "1"}, {"isReleased", 3, "true"}, {"leaseDuration", 0, "-1s"}, {"leaseDuration", 0, "9223372036854775807"},
+		{"fencingToken", 1, "9007199254740991"}, {"fencingToken", 1, "1.5"}, {"fencingToken", 0, "42"}, {"recordVersionNumber", 7, ""},
+		{"kind", 0, "rw"}, {"kind", 1, "1"}, {"grantId", 7, ""}, {"key", 0, ""}, {"ownerName", 4, ""}, {"expiresAt", 1, "1e40"}, {"grantedAt", 1, "1e99"},
+	} {
+		f.Add(uint8(0), ourItems[0][0], edit.name, edit.kind, edit.value)
+		f.Add(uint8(0), ourItems[0][1], edit.name, edit.kind, edit.value)
+	}
+	var tables fuzzTables
+	f.Fuzz(func(t *testing.T, n uint8, source, name string, kind uint8, value string) {
+		item := parseItem([]byte(source))
+		if item == nil {
+			return
+		}
+		item = edited(item, name, kind, value)
+		b := tables.table(t, int(n))
+		before := cloneItem(item)
+		r, err := b.Decode(item)
+		if !reflect.DeepEqual(item, before) {
+			t.Error("decoding has changed the item")
+		}
+		if err != nil {
+			names(t, err)
+			if !reflect.DeepEqual(r, protocol.Record{Key: r.Key}) {
+				t.Errorf("of a damaged record more than its key is told: %+v", r)
+			}
+		} else {
+			b.isSound(r, item)
+		}
+		if b.stores(item) {
+			b.agrees(r, err)
+			b.put(nil)
+		}
+	})
+}
+
+// isSound holds what was decoded to what is in the item.
+func (b *bench) isSound(r protocol.Record, item protocol.Item) {
+	b.Helper()
+	switch {
+	case r.Key != b.Schema().KeyOf(item) && !b.Schema().SortNumber || r.Key.Partition == "":
+		b.Errorf("key %+v", r.Key)
+	case r.Released != b.marked(item):
+		b.Errorf("released %v, marked so %v", r.Released, b.marked(item))
+	case item["kind"] != nil:
+		b.Errorf("a row of kind %s is a lock", spelt(item["kind"]))
+	case r.Lease < 0 || !r.Released && !b.isByClock() && r.Lease == 0:
+		b.Errorf("lease %v", r.Lease)
+	case r.Token < 0 || r.Token > maxToken:
+		b.Errorf("token %d", r.Token)
+	case !r.Released && r.Version == "":
+		b.Error("a holder without a version")
+	case !r.Released && b.isByClock() && (r.ExpiresAt.Before(time.Unix(0, 0)) || r.ExpiresAt.Year() > 9999 || r.ExpiresAt.IsZero()):
+		b.Errorf("expires %v", r.ExpiresAt)
+	case !r.Released && r.Grant != "" && item["fencingToken"] == nil:
+		b.Error("a grant of ours without a token")
+	}
+	for name := range r.Attributes {
+		if b.Reserved(name) {
+			b.Errorf("%s is taken for the caller's", name)
+		}
+	}
+}
+
+// agrees holds DynamoDB to what the decoder has said of the stored item.
+func (b *bench) agrees(r protocol.Record, err error) {
+	b.Helper()
+	stored := b.item()
+	for _, mustExist := range []bool{false, true} {
+		g := b.grant(g9)
+		g.IfExists = mustExist
+		lands := b.lands(b.Grant(g))
+		switch free := err == nil && r.Released; {
+		case lands && !free && isFraction(stored["fencingToken"]):
+			// No condition can tell it. The token grows by one and stays a fraction,
+			// which the client reads before it believes in its grant.
+		case lands && !free:
+			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
+		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // of a late copy of itself
+			b.Error("a free record is not granted")
+		case lands:
+			if now := b.record(); now.Released || now.Grant != g9 || b.Owned() && now.Owner != owner {
+				b.Errorf("granted, and reads as %+v", now)
+			}
+		}
+		if lands {
+			b.put(stored)
+		}
+	}
+	if err == nil && !r.Released && !b.lands(b.Break(r, protocol.Break{Version: v9, Expires: granted, By: "ops", At: granted})) {
+		b.Errorf("the record that was read cannot be broken: %+v", r)
+	}
+}
+
+func isFraction(v types.AttributeValue) bool {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return false
+	}
+	f, is := new(big.Rat).SetString(n.Value)
+	return is && !f.IsInt()
+}
+
+// FuzzWrites holds each layout to read back what it writes: a grant, its renewal, its
+// release, and the guard of each.
+func FuzzWrites(f *testing.F) {
+	for n := range fuzzedLayouts {
+		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
+		f.Add(uint8(n), "é/\x00", "", []byte{}, int64(1), int64(0))
+		f.Add(uint8(n), "k", "a/b/c", []byte(nil), int64(1<<63-1), granted.UnixMilli()+1)
+	}
+	var tables fuzzTables
+	f.Fuzz(func(t *testing.T, n uint8, key, host string, data []byte, lease, now int64) {
+		b := tables.table(t, int(n))
+		b.key.Partition = key
+		at := time.UnixMilli(now)
+		if _, err := b.Key(b.lockKey()); err != nil || lease <= 0 || !utf8.ValidString(host) || len(data)+len(host) > 1<<16 || at.Before(time.Unix(0, 0)) || at.Year() > 9999 {
+			return // the client refuses it, or no clock shows it
+		}
+		g := protocol.Grant{Key: b.lockKey(), Owner: host + "/abcdefghijklmnopqrstuvwxyz", Version: g1, Lease: time.Duration(lease), Now: at}
+		if b.Capabilities().Data && len(data) > 0 {
+			g.Changes = protocol.Changes{SetData: true, Data: data}
+		}
+		defer b.put(nil)
+		if !b.lands(b.Grant(g)) {
+			t.Fatal("a free key is not granted")
+		}
+		reads := func(version string) protocol.Record {
+			t.Helper()
+			r := b.record()
+			end := at.Add(min(g.Lease, 100*365*24*time.Hour))
+			switch {
+			case r.Key != g.Key, r.Released, r.Grant != g1, r.Version != version, b.Owned() && r.Owner != g.Owner:
+				t.Fatalf("%+v reads as %+v", g, r)
+			case !b.isByClock() && r.Lease < g.Lease, b.isByClock() && r.ExpiresAt.Before(end) && r.ExpiresAt.Year() < 9999:
+				t.Errorf("a lease of %v from %v reads as %v until %v", g.Lease, at, r.Lease, r.ExpiresAt)
+			case string(r.Data) != string(g.Changes.Data):
+				t.Errorf("data %q reads as %q", g.Changes.Data, r.Data)
+			}
+			return r
+		}
+		r := reads(g1)
+		h := protocol.Hold{Key: g.Key, Owner: g.Owner, Grants: []string{g1}, Token: r.Token, Versions: []string{g1}}
+		if !b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: g.Lease, Now: at})) || b.lands(b.Renew(h, protocol.Renewal{Version: v3, Lease: g.Lease, Now: at})) {
+			t.Fatal("not renewed, or twice from one version")
+		}
+		if again := reads(v2); again.Token != r.Token {
+			t.Errorf("a renewal has made token %d of %d", again.Token, r.Token)
+		}
+		h.Versions = []string{v2}
+		if !b.lands(b.Guard(h)) {
+			t.Error("the guard does not hold while the grant stands")
+		}
+		if !b.lands(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)})) {
+			t.Fatal("not released")
+		}
+		if b.lands(b.Guard(h)) || b.lands(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at})) {
+			t.Error("a grant that was released is guarded or renewed")
+		}
+		if item := b.item(); item != nil {
+			if r, err := b.Decode(item); err != nil || !r.Released {
+				t.Errorf("released, and reads as %+v, %v", r, err)
+			}
+		}
+	})
+}
+
+// rowItems are rows of Native that are no plain locks.
+var rowItems = []string{
+	`{"key":{"S":"job"},"kind":{"S":"rw"},"ownerName":{"S":"see writer and readers"},"leaseDuration":{"S":"3600000"},"recordVersionNumber":{"S":"rw"},"fencingToken":{"N":"42"},"readers":{"M":{}},"tokens":{"M":{}},"writer":{"M":{"ownerName":{"S":"web"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantedAt":{"N":"1764230400000"},"grantId":{"S":"g"}}}}`,
+	`{"key":{"S":"job"},"kind":{"S":"rw"},"ownerName":{"S":"see writer and readers"},"leaseDuration":{"S":"3600000"},"recordVersionNumber":{"S":"rw"},"fencingToken":{"N":"43"},"readers":{"M":{"a":{"M":{"ownerName":{"S":"web"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantedAt":{"N":"1764230400000"}}}}},"tokens":{"M":{"a":{"N":"43"}}},"intent":{"M":{"ownerName":{"S":"w"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"i"},"grantedAt":{"N":"1764230400000"},"grantId":{"S":"i"}}}}`,
+	`{"key":{"S":"job"},"kind":{"S":"rw"},"ownerName":{"S":"see writer and readers"},"leaseDuration":{"S":"3600000"},"recordVersionNumber":{"S":"rw"},"fencingToken":{"N":"44"},"readers":{"M":{}},"tokens":{"M":{}},"writer":{"M":{"last":{"S":"g"},"recordVersionNumber":{"S":"v"},"readersUntil":{"N":"1764230400000"},"readersFor":{"N":"500"}}}}`,
+	`{"key":{"S":"gpu"},"kind":{"S":"semaphore"},"ownerName":{"S":"web/812"},"leaseDuration":{"S":"3153600000000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"permits":{"N":"3"},"most":{"N":"5"}}`,
+	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"grantedAt":{"N":"1764230400000"}}`,
+	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
+}
+
+// FuzzRow does the same for the rows of read/write locks with their intents, of
+// semaphores and of sessions.
+func FuzzRow(f *testing.F) {
+	for _, item := range rowItems {
+		f.Add(item, "", uint8(0), "")
+		for _, edit := range []struct {
+			name  string
+			kind  uint8
+			value string
+		}{
+			{"writer", 7, ""}, {"writer", 0, "x"}, {"writer/grantId", 7, ""}, {"writer/leaseDuration", 0, "0"}, {"writer/readersFor", 1, "-1"}, {"writer/readersFor", 1, "9223372036854775807"},
+			{"readers", 7, ""}, {"readers/a", 0, "x"}, {"readers/a/leaseDuration", 0, "-5"}, {"tokens/a", 1, "-1"}, {"tokens/a", 7, ""}, {"intent/grantId", 7, ""},
+			{"permits", 1, "0"}, {"most", 1, "2"}, {"dead", 1, "1"}, {"dead", 0, "0"}, {"kind", 0, "semaphore"}, {"kind", 0, "session"}, {"kind", 7, ""}, {"fencingToken", 1, "9007199254740991"},
+		} {
+			f.Add(item, edit.name, edit.kind, edit.value)
+		}
+	}
+	var tables fuzzTables
+	f.Fuzz(func(t *testing.T, source, name string, kind uint8, value string) {
+		item := parseItem([]byte(source))
+		if item == nil {
+			return
+		}
+		item = edited(item, name, kind, value)
+		b := tables.table(t, 0)
+		before := cloneItem(item)
+		if _, err := b.Decode(item); err == nil && item["kind"] != nil {
+			t.Errorf("a row of kind %s is a lock", spelt(item["kind"]))
+		}
+		b.readWriteIsSound(item)
+		b.permitsAreSound(item)
+		b.sessionIsSound(item)
+		if !reflect.DeepEqual(item, before) {
+			t.Error("decoding has changed the item")
+		}
+	})
+}
+
+func (b *bench) readWriteIsSound(item protocol.Item) {
+	b.Helper()
+	rw := b.Protocol.(protocol.ReadWriting)
+	all, err := rw.Entries(item)
+	writer, reader := rw.ReadWrite(protocol.ModeWrite, false), rw.ReadWrite(protocol.ModeRead, false)
+	blockers, failed := writer.Blockers(item, granted)
+	if (err == nil) != (failed == nil) {
+		b.Errorf("one reads it, the other does not: %v, %v", err, failed)
+	}
+	if err != nil {
+		names(b.T, err)
+	} else {
+		held := func(r protocol.Record) {
+			b.Helper()
+			if r.Owner == "" || r.Grant == "" || r.Version == "" || r.Lease <= 0 || r.Token < 0 || r.Token > maxToken {
+				b.Errorf("a holder reads as %+v", r)
+			}
+		}
+		w, _ := item["writer"].(*types.AttributeValueMemberM)
+		readers, _ := item["readers"].(*types.AttributeValueMemberM)
+		free := (w == nil || w.Value["grantId"] == nil) && len(readers.Value) == 0
+		switch {
+		case len(all) == 0:
+			b.Error("neither holders nor a free row")
+		case all[0].Released != free || free && len(all) != 1:
+			b.Errorf("free %v, and reads as %+v", free, all)
+		case !free:
+			for _, r := range all {
+				held(r)
+			}
+		}
+		for _, r := range blockers.By {
+			if r.Mode == protocol.ModeReadersFirst {
+				if r.Lease < 0 {
+					b.Errorf("readers go first for %v", r.Lease)
+				}
+				continue
+			}
+			held(r)
+		}
+		if !free && len(blockers.By) == 0 {
+			b.Error("held, and nobody keeps a writer out")
+		}
+	}
+	if !b.stores(item) {
+		return
+	}
+	defer b.put(nil)
+	for _, by := range []struct {
+		side protocol.Side
+		may  bool
+	}{
+		// Of a damaged row a grant looks at what it needs alone. Who holds it is seen there.
+		{writer, err != nil || len(blockers.By) == 0},
+		{reader, err != nil || all[0].Mode == protocol.ModeRead || all[0].Released},
+	} {
+		g := b.grant(g9)
+		g.Key = b.key
+		if b.lands(by.side.Grant(g)) && !by.may {
+			b.Errorf("granted, though the row reads as %+v, %v", all, err)
+		}
+		b.put(item)
+	}
+}
+
+func (b *bench) permitsAreSound(item protocol.Item) {
+	b.Helper()
+	rows := b.Protocol.(protocol.Counting).PermitRows()
+	p, err := rows.Decode(item)
+	if err != nil {
+		names(b.T, err)
+		if p != (protocol.Permits{}) {
+			b.Errorf("of a damaged row something is told: %+v", p)
+		}
+		return
+	}
+	if spelt(item["kind"]) != "S semaphore" || p.N < 1 || p.Most < p.N || p.Most > protocol.MostPermits || p.ID == "" || p.Version == "" {
+		b.Errorf("reads as %+v", p)
+	}
+	if !b.stores(item) {
+		return
+	}
+	defer b.put(nil)
+	next := protocol.Permits{N: p.Most, Most: p.Most, ID: p.ID, Version: v9}
+	if p.Version == v9 || !b.lands(rows.Replace(b.key, "ops", p.Version, next)) || b.lands(rows.Replace(b.key, "ops", p.Version, next)) {
+		if p.Version != v9 {
+			b.Error("a row is not replaced, or twice from one version")
+		}
+		return
+	}
+	if got, err := rows.Decode(b.item()); err != nil || got != next {
+		b.Errorf("%+v was written, and reads as %+v, %v", next, got, err)
+	}
+}
+
+func (b *bench) sessionIsSound(item protocol.Item) {
+	b.Helper()
+	p := b.Protocol.(protocol.Sharing).Session()
+	r, err := p.Decode(item)
+	switch {
+	case err != nil:
+		names(b.T, err)
+	case spelt(item["kind"]) != "S session", r.Lease < 0, !r.Released && (r.Lease == 0 || r.Owner == "" && spelt(item["ownerName"]) != "S " || r.Version == "" || r.Grant == ""):
+		b.Errorf("a session reads as %+v", r)
+	case r.Released != (spelt(item["dead"]) == "S 1"):
+		b.Errorf("dead %v, and the mark is %s", r.Released, spelt(item["dead"]))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -49,13 +50,17 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	ctx, stop := c.untilClosing(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	c.detach(func() { done <- c.breakGrant(ctx, r, b) })
+	var now atomic.Pointer[attempts.Sequence[attempt]]
+	c.detach(func() { done <- c.breakGrant(ctx, r, b, &now) })
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return c.unknownOutcome("break", key, context.Cause(ctx))
 	}
+	if tried := now.Load(); tried != nil && tried.Answered() {
+		return <-done // at once: no other request is begun
+	}
+	return c.unknownOutcome("break", key, context.Cause(ctx))
 }
 
 // maxReason is the most bytes of a reason: it stays in the record, and is one line of
@@ -77,12 +82,14 @@ func (c *Client) checkReason(key Key, reason string) error {
 }
 
 // breakGrant sends the break of the grant in r until it is answered. If that grant has
-// been renewed since, it breaks what the record shows now.
-func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
+// been renewed since, it breaks what the record shows now, by other attempts: now holds
+// those under way.
+func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *atomic.Pointer[attempts.Sequence[attempt]]) error {
 	proto := c.protoOfRecord(r)
 	at := time.Now()
 	for {
 		var tried attempts.Sequence[attempt]
+		now.Store(&tried)
 		res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
 			Key: protocol.Key(r.Key),
 			Next: func() (attempt, *protocol.Write) {
@@ -117,9 +124,9 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 		if err != nil {
 			return c.recordError(r.Key, res.Item, err)
 		}
-		now := recordOf(stored)
-		changed := &ChangedError{Table: c.cfg.Table, Now: now}
-		if now.Released || !c.sameGrant(r, now) {
+		found := recordOf(stored)
+		changed := &ChangedError{Table: c.cfg.Table, Now: found}
+		if found.Released || !c.sameGrant(r, found) {
 			return gone(changed)
 		}
 		if b.unrenewed || ctx.Err() != nil {
@@ -127,7 +134,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking) error {
 		}
 		// Renewed since it was read: what the record contains now says whether TTL may
 		// delete it.
-		r = now
+		r = found
 	}
 }
 

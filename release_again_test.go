@@ -382,8 +382,10 @@ func TestWhatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
 				c, wire := w.Client(lab.Config())
 				lock := w.Acquire(c, "job")
 				g := w.Detach(w.Acquire(c, "deploy"))
+				stuck := w.Acquire(c, "stuck").Record()
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, code) }))
 				for name, do := range map[string]func(context.Context) error{
+					"break":   func(ctx context.Context) error { return c.Break(ctx, stuck) },
 					"release": func(ctx context.Context) error { return lock.Release(ctx) },
 					"resume": func(ctx context.Context) error {
 						_, err := c.Resume(ctx, g)

@@ -34,6 +34,7 @@ check: lint ## Lint and test every module, with the race detector and the real s
 	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOf(OddNetworks|FailingKeys|Suspends|Closing|Breaking|Deletion|PassingOn|Groups|Outages|LayoutsByTheClock)$$' ./internal/simulation
 	LEASEHOLD_SEEDS=60 go test -timeout 60m -run '^TestSimulationOfLoad$$' ./internal/simulation
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
+	cd robustness && go test -timeout 30m -run 'Histories$$' -skip Broken ./histories
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module, actionlint over the workflows
@@ -52,6 +53,7 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 soak: ## Simulate SOAKSEEDS (100000) seeds; compare the engine with dynoxide over SOAKCHECKS (20000) sequences
 	LEASEHOLD_SEEDS=$(SOAKSEEDS) go test -race -timeout 0 -v -run '^TestSimulation|^TestPhilosophersWho' -skip '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
 	LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 100)) go test -race -timeout 0 -v -run '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
+	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests

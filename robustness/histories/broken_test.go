@@ -1,0 +1,71 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Locks that are broken on purpose are found: each variant is played until a
+// history shows it. (What only the records show is not: a guard on the owner
+// alone, for one, which the simulation finds.)
+func TestABrokenLockIsFoundByItsHistories(t *testing.T) {
+	for name, v := range map[string]struct {
+		how   sharing
+		model porcupine.Model
+	}{
+		"grants whoever holds the key":              {mutexes.tampered(unconditionalGrants), lockModel},
+		"tokens that stay":                          {mutexes.tampered(tokensThatStay), lockModel},
+		"trust by a clock that goes at half a rate": {mutexes.slow(), lockModel},
+		"a guard on nothing":                        {mutexes.tampered(noGuard), lockModel},
+		"a new idempotency token for every request": {mutexes.tampered(newTokenEveryTime), lockModel},
+		"permits that nobody has counted":           {uncounted, semaphoreModel(firstCount)},
+		"permits of whoever holds them":             {semaphores.tampered(unconditionalGrants), semaphoreModel(firstCount)},
+		"a writer that does not count the readers":  {readWrites.tampered(notCounting), lockModel},
+		"grants that look at no writer":             {readWrites.tampered(overWriters), lockModel},
+		"a reader's guard on nothing":               {readWrites.tampered(noGuard), lockModel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= 3000; seed++ {
+				ops := play(t, seed, v.how).operations()
+				if porcupine.CheckOperationsTimeout(v.model, ops, undecided) == porcupine.Illegal {
+					t.Logf("seed %d:\n\t%s", seed, strings.Join(lines(ops), "\n\t"))
+					return
+				}
+			}
+			t.Error("no history shows it")
+		})
+	}
+}
+
+func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {
+	s.tamper = tamper
+	return s
+}
+
+// slow has clocks go at half their rate: they differ from those of others, who
+// are not slow, by more than any margin.
+func (s sharing) slow() sharing {
+	s.slowest = 0.5
+	return s
+}
+
+// uncounted takes any of the permits that there could be.
+var uncounted = sharing{key: "s", resizes: true, acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
+	ctx, cancel := context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
+	defer cancel()
+	var keys []leasehold.Key
+	for i := range mostPermits {
+		keys = append(keys, leasehold.Key{Partition: fmt.Sprint(p.how.key, "/", i)})
+	}
+	lock, err := p.client.AcquireAny(ctx, keys, opts...)
+	if err != nil {
+		return nil, asked{}, err
+	}
+	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
+}}

@@ -24,6 +24,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -83,14 +84,31 @@ func Main(env Env) int {
 	root := a.newRoot()
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
+	out := &keepingErrors{Writer: env.Stdout}
+	root.SetOut(out)
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		err = out.err
+	}
 	a.say.clear()
 	code := a.exitCode(cmd, err)
 	a.endMetrics(code, err)
 	a.endEvents(code, err)
 	return code
+}
+
+// keepingErrors keeps the first error of writing, which cobra does not look at when it
+// writes help.
+type keepingErrors struct {
+	io.Writer
+	err error
+}
+
+func (w *keepingErrors) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // exitCode says what went wrong, and returns the exit code for it.

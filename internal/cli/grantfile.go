@@ -40,7 +40,7 @@ type grantFile struct {
 // that must not be overwritten. It is called before any request is sent.
 func (a *app) openGrantFile(ctx context.Context, path string, in place, key leasehold.Key) (*grantFile, error) {
 	if path == standardStream {
-		return &grantFile{path: path, stream: a.Stdout}, nil
+		return a.grantToStdout()
 	}
 	g := &grantFile{path: path}
 	info, err := os.Stat(path)
@@ -70,6 +70,14 @@ func (a *app) openGrantFile(ctx context.Context, path string, in place, key leas
 	return g, g.checkWritable()
 }
 
+// grantToStdout prepares to write a grant to standard output.
+func (a *app) grantToStdout() (*grantFile, error) {
+	if isClosed(a.Stdout) {
+		return nil, usagef("standard output is closed, and nobody would have the grant: name a file with --grant")
+	}
+	return &grantFile{path: standardStream, stream: a.Stdout}, nil
+}
+
 // requireRegularFile refuses a file that a renewed grant could not replace. It is
 // called before the grant is read, as reading may consume it.
 func requireRegularFile(path string) error {
@@ -91,7 +99,7 @@ func requireRegularFile(path string) error {
 // renewed grant.
 func (a *app) reopenGrantFile(path string, grant placedGrant) (*grantFile, error) {
 	if path == standardStream {
-		return &grantFile{path: path, stream: a.Stdout}, nil
+		return a.grantToStdout()
 	}
 	g := &grantFile{path: path}
 	var err error

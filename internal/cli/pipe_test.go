@@ -54,3 +54,44 @@ func TestTableAGrantThatNobodyReadsIsReleased(t *testing.T) {
 	}
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
+
+// shell runs a line of the shell, in which $@ is leasehold and its arguments.
+func shell(t *testing.T, dir string, env []string, line string, args ...string) (stderr string, code int) {
+	t.Helper()
+	p := processOf(t, dir, env, "sh", append([]string{"-c", line, "sh", "leasehold"}, args...)...)
+	p.cmd.Stderr = &p.stderr
+	p.start()
+	code = p.wait()
+	return p.stderr.String(), code
+}
+
+func TestTableNothingIsAcquiredOrRenewedIfStandardOutputIsClosed(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	const closed = "standard output is closed, and nobody would have the grant"
+	if said, code := shell(t, dir, env, `"$@" >&-`, "acquire", "k"); code != 2 || !strings.Contains(said, closed) {
+		t.Errorf("acquire: exit code %d: %s", code, said)
+	}
+	start(t, dir, env, "acquire", "-n", "k", "-f", "grant").ends(0)
+	if said, code := shell(t, dir, env, `"$@" <grant >&-`, "renew"); code != 2 || !strings.Contains(said, closed) {
+		t.Errorf("renew: exit code %d: %s", code, said)
+	}
+	start(t, dir, env, "release", "-f", "grant").ends(0) // it was not renewed
+	if said, code := shell(t, dir, env, `"$@" >/dev/null`, "acquire", "k"); code != 0 {
+		t.Errorf("acquire to the null device: exit code %d: %s", code, said)
+	}
+}
+
+func TestTableHelpThatCannotBeWrittenIsAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skipf("this system has no device that is full: %v", err)
+	}
+	dir, env := tableEnv(t)
+	for args, want := range map[string]int{"--help": 2, "help": 2, "help run": 2, "help json": 2, "help environment": 2, "ls --help": 2, "run --help": 125} {
+		said, code := shell(t, dir, env, `"$@" >/dev/full`, strings.Fields(args)...)
+		if code != want || !strings.Contains(said, "no space left on device") {
+			t.Errorf("%s: exit code %d: %s", args, code, said)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+//go:build unix
+
+package cli
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// isClosed reports whether a standard stream was closed when this process began. The
+// Go runtime has then opened the null device in its place, for reading and writing,
+// and what is written there is lost without an error. A shell opens it for writing
+// alone.
+func isClosed(stream io.Writer) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || !os.SameFile(null, info) {
+		return false
+	}
+	mode, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && mode&unix.O_ACCMODE == unix.O_RDWR
+}

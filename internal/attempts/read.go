@@ -24,7 +24,7 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	defer cancel()
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(s.Table), Key: item, ConsistentRead: aws.Bool(true),
-	}, NoRetries)
+	}, once)
 	if err := s.Failure(ctx, err); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, le
 	defer cancel()
 	out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 		s.Table: {Keys: keys, ConsistentRead: aws.Bool(true)},
-	}}, NoRetries)
+	}}, once)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, le
 func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	out, err := s.DB.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, NoRetries)
+	out, err := s.DB.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, once)
 	if err == nil && len(out.Responses) != len(gets) {
 		err = fmt.Errorf("leasehold: %d items asked for, %d in the reply", len(gets), len(out.Responses))
 	}
@@ -126,7 +126,7 @@ func (s *Sender) Page(ctx context.Context, l Listing, start protocol.Item) (item
 			KeyConditionExpression:    aws.String("#k = :k"),
 			ExpressionAttributeNames:  names,
 			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.Partition}},
-		}, NoRetries)
+		}, once)
 		if err := s.Failure(ctx, err); err != nil {
 			return nil, start, err
 		}
@@ -138,7 +138,7 @@ func (s *Sender) Page(ctx context.Context, l Listing, start protocol.Item) (item
 		in.ExpressionAttributeNames = names
 		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.Prefix}}
 	}
-	out, err := s.DB.Scan(ctx, in, NoRetries)
+	out, err := s.DB.Scan(ctx, in, once)
 	if err := s.Failure(ctx, err); err != nil {
 		return nil, start, err
 	}

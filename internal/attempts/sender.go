@@ -61,9 +61,12 @@ type Reply struct {
 	Err  error
 }
 
-// NoRetries turns the SDK's retries off: a write that is sent again must be a new
+// once turns the SDK's retries off: a write that is sent again must be a new
 // attempt, with a new version and a condition that names those before.
-func NoRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+func once(o *dynamodb.Options) {
+	o.Retryer = aws.NopRetryer{}
+	KeepConnections(o)
+}
 
 // Write sends w once. If somebody must know the effect of the write, pass a ctx that
 // does not end with the caller's.
@@ -72,10 +75,10 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	defer cancel()
 	var r Reply
 	if w.IsDelete() {
-		_, r.Err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), NoRetries)
+		_, r.Err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), once)
 	} else {
 		var out *dynamodb.UpdateItemOutput
-		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), NoRetries); r.Err == nil {
+		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), once); r.Err == nil {
 			r.Item = out.Attributes
 		}
 	}
@@ -98,7 +101,7 @@ func (s *Sender) Transact(ctx context.Context, writes []*protocol.Write, within 
 	for _, w := range writes {
 		in.TransactItems = append(in.TransactItems, w.TransactItem(s.Table))
 	}
-	_, err := s.DB.TransactWriteItems(ctx, in, NoRetries)
+	_, err := s.DB.TransactWriteItems(ctx, in, once)
 	t := decide.ClassifyTransaction(err)
 	t.Cause, err = s.CauseOf(t.Cause, err)
 	s.failed(ctx, t.Cause, err)
@@ -108,7 +111,7 @@ func (s *Sender) Transact(ctx context.Context, writes []*protocol.Write, within 
 // Commit sends the transaction of a caller, once, with what options add. It ends with
 // ctx.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
-	_, err := s.DB.TransactWriteItems(ctx, in, append(options, NoRetries)...)
+	_, err := s.DB.TransactWriteItems(ctx, in, append(options, once)...)
 	return err
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -245,7 +246,7 @@ func (a *app) openAWS(ctx context.Context, s *store) error {
 			o.Region = cmp.Or(o.Region, placeholder)
 			o.Credentials = aws.NewCredentialsCache(orPlaceholder{o.Credentials})
 		}
-	}, a.trace(s))
+	}, attempts.KeepConnections, a.trace(s))
 	if err := a.checkAWS(s); err != nil {
 		return err
 	}

@@ -67,12 +67,6 @@ func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 	}
 	health.sending(c)
 	began := time.Now()
-	if r.Body != nil {
-		// Its WriteTo, which is hidden here, returns io.EOF after a Close. Then a
-		// transport that looks for the end of the body only once the reply has come
-		// drops a connection that is as good as new.
-		r.Body = struct{ io.ReadCloser }{r.Body}
-	}
 	response, err := t.next.Do(r)
 	did := request{keys: c.keys, took: time.Since(began)}
 	_, did.operation, _ = strings.Cut(r.Header.Get("X-Amz-Target"), ".")

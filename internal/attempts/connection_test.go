@@ -1,0 +1,88 @@
+package attempts
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// pipes is a network of pipes.
+type pipes struct {
+	dialled atomic.Int32
+	accept  chan net.Conn
+}
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	p.dialled.Add(1)
+	here, there := net.Pipe()
+	p.accept <- there
+	return slowToReturn{here}, nil
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	c, ok := <-p.accept
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p *pipes) Close() error   { return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// slowToReturn is a connection whose writer goes on only when everybody else waits: by
+// then the reply to the last of a request has come, and the SDK has closed its body.
+type slowToReturn struct{ net.Conn }
+
+func (c slowToReturn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	time.Sleep(time.Millisecond)
+	return n, err
+}
+
+func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proto, err := records.Of(layout.Native{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := &pipes{accept: make(chan net.Conn)}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = w.Write([]byte("{}"))
+		})}
+		go func() { _ = server.Serve(network) }()
+		transport := &http.Transport{DialContext: network.dial}
+		s := &Sender{Table: "locks", Keys: proto, Log: slog.New(slog.DiscardHandler), DB: dynamodb.New(dynamodb.Options{
+			Region: "eu-west-1", BaseEndpoint: aws.String("http://dynamodb.example"), Credentials: aws.AnonymousCredentials{},
+			HTTPClient: &http.Client{Transport: transport},
+		})}
+		long := strings.Repeat("k", 1000) // for requests that take more than one write
+		for range 10 {
+			if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: long + "1"}, {Partition: long + "2"}, {Partition: long + "3"}, {Partition: long + "4"}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // the transport has the connection back, or has dropped it
+		}
+		if n := network.dialled.Load(); n != 1 {
+			t.Errorf("%d connections for 10 requests, one after the other", n)
+		}
+		transport.CloseIdleConnections()
+		close(network.accept)
+		_ = server.Close()
+	})
+}

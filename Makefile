@@ -11,6 +11,8 @@ OTHERS  := $(filter-out .,$(MODULES))
 FUZZTIME   ?= 30s
 SOAKCHECKS ?= 20000
 SOAKSEEDS  ?= 100000
+SOAKFOR    ?= 8760h
+FAULTED    ?= 500000
 SAMPLE     ?= 300
 SEED       ?= 1
 
@@ -28,11 +30,8 @@ test: ## Test the library, the engine and the command; needs Go alone
 
 check: lint ## Lint and test every module, with the race detector and the real servers
 	LEASEHOLD_SEEDS=all go test -race -timeout 30m ./...
-	LEASEHOLD_SEEDS=5000 go test -timeout 60m -run '^TestSimulation$$' ./internal/simulation
-	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOfSharedLeases$$|^TestPhilosophersWho' ./internal/simulation
-	LEASEHOLD_SEEDS=2000 go test -timeout 60m -run '^TestSimulationOf(Elections|Semaphores|ReadWriteLocks)$$' ./internal/simulation
-	LEASEHOLD_SEEDS=1000 go test -timeout 60m -run '^TestSimulationOf(OddNetworks|FailingKeys|Suspends|Closing|Breaking|Deletion|PassingOn|Groups|Outages|LayoutsByTheClock)$$' ./internal/simulation
-	LEASEHOLD_SEEDS=60 go test -timeout 60m -run '^TestSimulationOfLoad$$' ./internal/simulation
+	@# In its own directory go test shows what it prints: how much was done.
+	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	cd robustness && go test -timeout 30m -run 'Histories$$' -skip Broken ./histories
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
@@ -50,11 +49,10 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 		echo "== $$target"; \
 		(cd $$(dirname $$file) && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; done
 
-soak: ## Simulate SOAKSEEDS (100000) seeds; compare the engine with dynoxide over SOAKCHECKS (20000) sequences
-	LEASEHOLD_SEEDS=$(SOAKSEEDS) go test -race -timeout 0 -v -run '^TestSimulation|^TestPhilosophersWho' -skip '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
-	LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 100)) go test -race -timeout 0 -v -run '^TestSimulationOfLoad$$' ./internal/simulation | grep -v '^ *\(---\|===\) .*/'
+soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) times; then simulate until Ctrl-C, or for SOAKFOR
 	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
+	cd internal/simulation && LEASEHOLD_FOR=$(SOAKFOR) go test $(SOAKFLAGS) -timeout 0 -run '^TestSimulationAtScale$$'
 
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests
 	cd robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)

@@ -29,11 +29,18 @@ func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
 // worker is one goroutine of a process, with chances of its own.
 type worker struct {
 	*rand.Rand
-	name string
+	name     string
+	troubles int
+}
+
+// trouble names the next thing that befalls the worker's process.
+func (r *worker) trouble() string {
+	r.troubles++
+	return fmt.Sprintf("by worker %s, number %d", r.name, r.troubles)
 }
 
 func newWorker(seed uint64, id ...any) *worker {
-	return &worker{drawn(seed, append([]any{"worker"}, id...)...), fmt.Sprint(id...)}
+	return &worker{Rand: drawn(seed, append([]any{"worker"}, id...)...), name: fmt.Sprint(id...)}
 }
 
 type workerKey struct{}

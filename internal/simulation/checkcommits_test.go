@@ -51,7 +51,7 @@ func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
-		items, err := lock.Read(ctx, []types.TransactGetItem{lab.Get(call.key)})
+		items, err := lock.Read(c.asks(ctx, "read"), []types.TransactGetItem{lab.Get(call.key)})
 		if err != nil {
 			c.end(call, err)
 			return
@@ -65,7 +65,7 @@ func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration
 			write.Update.ExpressionAttributeValues[":n"] = lab.Num(strconv.Itoa(length))
 		}
 	}
-	c.end(call, lock.Commit(ctx, []types.TransactWriteItem{write}))
+	c.end(call, lock.Commit(c.asks(ctx, "commit"), []types.TransactWriteItem{write}))
 }
 
 // committed looks at what a transaction changed. c.mu is held.

@@ -24,6 +24,8 @@ type checker struct {
 	clocked  bool // records go by the wall clock
 	began    time.Time
 	problems []string
+	tally    *tally
+	faults   []injected
 	history  history // what was sent, applied and believed, for whoever replays a seed
 	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
@@ -50,13 +52,6 @@ type checker struct {
 	permits  permitLog
 }
 
-// request is one request of one process.
-type request struct {
-	lab.Call
-	by *process
-	at time.Time
-}
-
 // belief is the time in which a process believes in a grant.
 type belief struct {
 	by         *process
@@ -69,7 +64,7 @@ type belief struct {
 
 func newChecker() *checker {
 	return &checker{
-		began: time.Now(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
+		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, told: map[string]bool{},
@@ -131,10 +126,10 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.Renews() && errors.Is(err, leasehold.ErrDetached): // to be resumed
-		case r.Renews() && over[b]:
+		case r.manner == renews && errors.Is(err, leasehold.ErrDetached): // to be resumed
+		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
-		case (r.Releases() || r.HandsOver()) && trusted:
+		case r.givesUp && trusted:
 			c.violated("6: process %d gives up grant %s while it is trusted", r.by.id, b.grant)
 		}
 	}
@@ -155,7 +150,7 @@ func (c *checker) newestBy(grant string) *process {
 // condition names. A detached grant was resumed under the same id: its newest
 // belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.Reads() {
+	if r.manner == reads {
 		return nil
 	}
 	newest := map[string]*belief{}
@@ -177,14 +172,14 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	res, err := apply()
-	if err != nil || res.StatusCode != http.StatusOK || r.Reads() {
+	if err != nil || res.StatusCode != http.StatusOK || r.manner == reads {
 		return res, err
 	}
 	if c.clocked {
 		c.changesByTheClock(r, res)
 		return res, nil
 	}
-	if r.Commits() {
+	if r.manner == commits {
 		c.committed(r)
 		return res, nil
 	}

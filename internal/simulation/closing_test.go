@@ -9,7 +9,7 @@ import (
 // Clients with shared leases are closed while others of their goroutines wait,
 // hold and commit, and late copies of what they sent arrive afterwards. Nothing
 // is given up.
-func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, in(closing)) }
+func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {
 	return world{
@@ -28,13 +28,16 @@ func (c *process) sectionBeforeClose(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
 	if r.IntN(4) > 0 {
-		if lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))]); err == nil {
+		asked, over := c.operation(ctx, "acquire")
+		lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+		over()
+		if err == nil {
 			c.believes(c, lock)
 			c.commit(r, lock, time.Second) // it may be left on its way
 		}
 	}
 	began, most := time.Now(), 4*time.Second+100*time.Millisecond // or the release grace
-	err := c.client.Close(ctx)
+	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
 		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)
 	}

@@ -6,6 +6,18 @@
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds
 //	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed again, with its whole history if it fails
 //
+// With LEASEHOLD_SHRINK=1 a seed that fails is run again and again without some of its
+// faults, until it fails for as few as it can. They are printed with their history, and
+// LEASEHOLD_PLAN names them to have those faults alone.
+//
+// All worlds in rounds, in this directory, where go test shows the totals:
+//
+//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=500000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until so many operations have met a fault
+//	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for so long or until Ctrl-C
+//
+// An operation is a call of a client, or what a client does by itself, a renewal with
+// its repetitions; it is faulted if one of its requests met a fault.
+//
 // # A run
 //
 // Two or three clients, each as a process of its own would have, run over the
@@ -22,6 +34,11 @@
 // # The parts
 //
 //	seeds      how many, and which; TestSimulation and the others are the doors
+//	scale      all worlds, until enough operations have met a fault
+//	tally      what was asked for, and how much of it met a fault
+//	faults     by name; which of them happen
+//	shrink     the fewest faults that make a seed fail
+//	request    what is asked for, read once
 //	world      what is odd about a run (type world), the run itself, its report
 //	process    one client: its machine, and the life of its goroutines
 //	clocks     go at a rate of their own, jump, and stand still in suspend
@@ -47,18 +64,19 @@
 //
 // # Adding a fault
 //
-// One that every network has is a case in process.fault (network). One of some
+// One that every network has is a case in process.faultOf and in process.meets (network). One of some
 // networks only is a field of troubles, drawn from fate.odd: so the seeds of the
 // other worlds go on as they did. One that gives up a promise says so in the
-// world that has it, and the checker asks about nothing else less.
+// world that has it, and the checker asks about nothing else less. Each is given a
+// name (faults) and happens only if process.happens says so, for shrink to leave it out.
 //
 // # Adding a workload
 //
 // Write a section: what a goroutine does from asking for something to its end.
 // Tell the checker what is believed (believes), and what was released for good
-// (releasedForGood). Give its world a function of the seed and a test that runs
-// it, forSeeds(t, worldSeeds, in(yourWorld)), and name that in
-// TestASeedGivesTheSameHistory and in the Makefile. Then break what the workload
+// (releasedForGood). Ask the client with operation or asks, which count it. Give its
+// world a function of the seed and a test that runs it, forSeeds(t, worldSeeds,
+// likewise(yourWorld)), and name that in TestASeedGivesTheSameHistory and in worlds. Then break what the workload
 // is about, and list the variant here.
 //
 // # What it is known to find

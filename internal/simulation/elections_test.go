@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,7 +26,11 @@ import (
 //   - once faults stop, a dead leader is replaced within its lease and a poll,
 //     and every observer shows the new one within a poll more.
 func TestSimulationOfElections(t *testing.T) {
-	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateElections(t, seed, electionPlan{}) })
+	forSeeds(t, recipeSeeds, simulateEveryElection)
+}
+
+func simulateEveryElection(t *testing.T, seed uint64, watched world) {
+	simulateElections(t, seed, electionPlan{world: watched})
 }
 
 // electionPlan is what tests of the simulation itself change.
@@ -62,7 +65,6 @@ const (
 )
 
 func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
-	name, _, _ := strings.Cut(t.Name(), "/")
 	if plan.lead == nil {
 		plan.lead = func(ctx context.Context, e *election.Election, value string, fn leads) error {
 			return e.Lead(ctx, value, fn)
@@ -112,7 +114,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 			if leader.id == lastClient {
 				leader.resign <- struct{}{}
 			} else {
-				leader.crash()
+				leader.dies()
 			}
 		}
 
@@ -124,7 +126,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		time.Sleep(20 * time.Second) // late duplicates arrive
 		s.finish()
 		s.checkTerms()
-		s.report(t, seed, name)
+		s.report(t, seed)
 	})
 }
 
@@ -168,13 +170,11 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case p < 12:
 			return nil
 		case p < 36:
-			v.process.mu.Lock()
-			v.cutTil = time.Now().Add(upTo(r, 8*time.Second))
-			v.process.mu.Unlock()
+			v.cutOff(r, 8*time.Second)
 		case p < 39:
-			v.crash()
+			v.crash(r)
 		case p < 43:
-			v.clocks.jump(upTo(r, 6*time.Second))
+			v.jump(r, 6*time.Second)
 		default:
 			v.commit(r, term, 3*time.Second)
 		}
@@ -197,7 +197,8 @@ func (v *voter) ends() {
 	v.running--
 }
 
-func (v *voter) crash() {
+// dies is a crash that the run needs.
+func (v *voter) dies() {
 	v.process.mu.Lock()
 	defer v.process.mu.Unlock()
 	v.dead = true

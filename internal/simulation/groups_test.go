@@ -12,7 +12,7 @@ import (
 // Clients want one of several keys, or all of them, and commit under several
 // locks; some enter a lock that they hold again, some ask only for what exists.
 // Nothing is given up.
-func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, in(groups)) }
+func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
 	return world{shared: seed%3 == 0, work: (*process).sectionOfGroups}
@@ -39,7 +39,9 @@ func (c *process) oneOf(r *worker) {
 	if r.IntN(2) == 0 {
 		keys[0], keys[1] = keys[1], keys[0]
 	}
-	lock, err := c.client.AcquireAny(ctx, keys, c.manner(r)...)
+	asked, over := c.operation(ctx, "acquire any")
+	lock, err := c.client.AcquireAny(asked, keys, c.manner(r)...)
+	over()
 	if err != nil {
 		return
 	}
@@ -53,7 +55,9 @@ func (c *process) oneOf(r *worker) {
 func (c *process) allOf(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	g, err := c.client.AcquireAll(ctx, leasehold.Keys(keyNames...), c.manner(r)...)
+	asked, over := c.operation(ctx, "acquire all")
+	g, err := c.client.AcquireAll(asked, leasehold.Keys(keyNames...), c.manner(r)...)
+	over()
 	if err != nil {
 		return
 	}
@@ -69,7 +73,7 @@ func (c *process) allOf(r *worker) {
 		limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
 		call, value := c.begin(locks[0])
 		call.beside = locks[1:]
-		c.end(call, g.Commit(limited, lab.Writes(lab.Note(call.key, value))))
+		c.end(call, g.Commit(c.asks(limited, "commit under several"), lab.Writes(lab.Note(call.key, value))))
 		cancel()
 		// A renewal that waited for the commit goes on at the same instant: whether
 		// before the release that follows is not for the scheduler to say.
@@ -83,10 +87,10 @@ func (c *process) allOf(r *worker) {
 	defer cancel()
 	if r.IntN(3) == 0 {
 		call, value := c.begin(locks[0])
-		err = g.CommitAndRelease(ctx, lab.Writes(lab.Note(call.key, value)))
+		err = g.CommitAndRelease(c.asks(ctx, "commit and release of several"), lab.Writes(lab.Note(call.key, value)))
 		c.end(call, err)
 	} else {
-		err = g.Release(ctx)
+		err = g.Release(c.asks(ctx, "release of several"))
 	}
 	if err == nil {
 		for _, lock := range locks {
@@ -100,7 +104,9 @@ func (c *process) twice(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	key := keyNames[r.IntN(len(keyNames))]
-	lock, err := c.client.Acquire(ctx, key, leasehold.IfExists())
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, key, leasehold.IfExists())
+	over()
 	if err != nil {
 		return
 	}
@@ -113,7 +119,7 @@ func (c *process) twice(r *worker) {
 	if again.Token() != lock.Token() {
 		c.violated("of groups: process %d entered its lock with token %d, not %d", c.id, again.Token(), lock.Token())
 	}
-	if trusted := lock.Err() == nil; again.Release(ctx) == nil && trusted && c.isReleased(lock) {
+	if trusted := lock.Err() == nil; again.Release(c.asks(ctx, "release")) == nil && trusted && c.isReleased(lock) {
 		c.violated("of groups: the first handle to be released released %v for both", lock.Key())
 	}
 	c.commit(r, lock, 3*time.Second)
@@ -146,7 +152,7 @@ func (c *process) releases(r *worker, lock *leasehold.Lock) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
-	if lock.Release(ctx) == nil {
+	if lock.Release(c.asks(ctx, "release")) == nil {
 		c.releasedForGood(lock)
 	}
 }

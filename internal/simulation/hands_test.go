@@ -17,7 +17,7 @@ const operator = 50
 // An operator breaks locks, whoever holds them, one of several for one. That
 // gives up promise 2 of the grants that were broken; what is fenced is as safe as
 // ever.
-func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, in(breaking)) }
+func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {
 	plan := world{beside: breakLocks}
@@ -33,8 +33,8 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 	for s.goesOn() {
 		c.rest(r, 3000)
 		ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
-		if record, err := c.client.Get(ctx, keyNames[r.IntN(len(keyNames))]); err == nil && !record.Released {
-			_ = c.client.Break(ctx, record)
+		if record, err := c.client.Get(c.asks(ctx, "get"), keyNames[r.IntN(len(keyNames))]); err == nil && !record.Released && s.happens(broke, r.trouble()) {
+			_ = c.client.Break(c.asks(ctx, "break"), record)
 		}
 		cancel()
 	}
@@ -43,7 +43,7 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 // Records are deleted: by hand whatever they show, which gives up promise 2 of
 // that grant, and by TTL once they are released and their time has come. Both
 // give up the order of tokens against copies of old requests, and nothing else.
-func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, in(deletion)) }
+func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
 	return world{config: shortRetention, beside: deleteRecords}
@@ -59,7 +59,11 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 		key := keyNames[r.IntN(len(keyNames))]
 		before, item := s.records[key], attributesOf(s.w.Item(key))
 		due := item["expiresAt"] != nil && time.Unix(item.number("expiresAt"), 0).Before(time.Now())
-		if byHand := r.IntN(6) == 0; before != nil && (due || byHand) {
+		byHand, what := r.IntN(6) == 0, collected
+		if byHand && !due {
+			what = deleted
+		}
+		if to := r.trouble(); before != nil && (due || byHand) && s.happensTo(what, to) {
 			if !before.released {
 				s.broken[before.grant], s.deleted[before.grant] = true, true
 			}

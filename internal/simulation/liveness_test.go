@@ -41,7 +41,9 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		// have returned; what died, or was given up, ends with its lease.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
-		lock, err := late.client.Acquire(ctx, key)
+		asked, over := late.operation(ctx, "acquire")
+		lock, err := late.client.Acquire(asked, key)
+		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
 		// The lease by the observer's clock, two longest polls, a round trip.
@@ -50,7 +52,7 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		}
 		if err == nil {
 			s.believes(late, lock)
-			if err := lock.Release(context.Background()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+			if err := lock.Release(late.asks(context.Background(), "release")); err != nil && !errors.Is(err, leasehold.ErrLost) {
 				s.violated("12: release with no fault: %v", err)
 			}
 		}

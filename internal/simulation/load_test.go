@@ -44,17 +44,19 @@ type load struct {
 	hung   func(key string) bool
 
 	mu    sync.Mutex
+	tally *tally
+	due   map[string]*operation // renewals, and grants, by what they ask
 	asked map[string]int
 	taken map[int]int // writes by second
 	sent  []time.Duration
 }
 
-func simulateLoad(t *testing.T, seed uint64) {
+func simulateLoad(t *testing.T, seed uint64, _ world) {
 	synctest.Test(t, func(t *testing.T) {
 		w := lab.New(t)
 		rng := drawn(seed, "load")
 		l := &load{
-			seed: seed, began: time.Now(), asked: map[string]int{}, taken: map[int]int{},
+			seed: seed, began: time.Now(), tally: newTally(), due: map[string]*operation{}, asked: map[string]int{}, taken: map[int]int{},
 			kind:  []string{"throttled", "standing still", "hung for some keys"}[seed%3],
 			stall: time.Second + upTo(rng, time.Second),
 			// To be trusted a lock needs one renewal in a lease less its margin.
@@ -77,11 +79,13 @@ func simulateLoad(t *testing.T, seed uint64) {
 		}
 		wg.Wait()
 		time.Sleep(time.Until(l.began.Add(loadEnd)))
-		if problem := l.problem(locks); problem != "" {
+		problem := l.problem(locks)
+		l.tally.add(door(t), seed, problem != "")
+		if problem != "" {
 			if os.Getenv("LEASEHOLD_SEED") != "" {
 				t.Log(l.perWindow(0, loadEnd, time.Second))
 			}
-			t.Errorf("seed %d, a table that is %s: %s\nagain: LEASEHOLD_SEED=%d go test -run '^TestSimulationOfLoad$' ./internal/simulation", seed, l.kind, problem, seed)
+			t.Errorf("seed %d, a table that is %s: %s\nagain: %s", seed, l.kind, problem, again(seed, door(t), nil))
 		}
 		wire.SetFault(nil)
 		_ = c.Close(context.Background())
@@ -90,13 +94,14 @@ func simulateLoad(t *testing.T, seed uint64) {
 
 // fault is what the table does with one request.
 func (l *load) fault(r *lab.Request) (*http.Response, error) {
-	key, at := asks(r.Call), time.Since(l.began)
+	sent := newRequest(nil, r.Call)
+	key, at := sent.asks(), time.Since(l.began)
 	l.mu.Lock()
 	n := l.asked[key]
 	l.asked[key]++
 	l.sent = append(l.sent, at)
 	over := false
-	if !r.Reads() {
+	if sent.manner != reads {
 		second := int(at / time.Second)
 		over = l.taken[second] >= l.perSec
 		if !over {
@@ -110,14 +115,31 @@ func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	if trouble := at >= loadTrouble && at < loadMended; trouble {
 		switch {
 		case l.kind == "throttled" && over:
+			l.counts(sent, throttledOnce)
 			then = lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 		case l.kind == "hung for some keys" && l.hung(r.Keys()[0]):
+			l.counts(sent, requestLost)
 			return lab.Cut(r)
 		case l.kind == "standing still" && at < loadTrouble+l.stall:
+			l.counts(sent, replyLate)
 			wait = loadTrouble + l.stall - at
+		default:
+			l.counts(sent, none)
 		}
+	} else {
+		l.counts(sent, none)
 	}
 	return lab.Late(wait+time.Millisecond+upTo(rng, 10*time.Millisecond), then)(r)
+}
+
+// counts enters a request and what becomes of it.
+func (l *load) counts(r *request, f fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tally.alone(l.due, r, f)
+	if f != none {
+		l.tally.faults[f]++
+	}
 }
 
 // problem is the first promise that was not kept.

@@ -13,20 +13,22 @@ import (
 )
 
 func TestSimulation(t *testing.T) {
-	forSeeds(t, lockSeeds, func(t *testing.T, seed uint64) { simulate(t, seed, world{}) })
+	forSeeds(t, lockSeeds, simulate)
 }
 
 func TestSimulationOfSharedLeases(t *testing.T) {
-	forSeeds(t, lockSeeds/4, func(t *testing.T, seed uint64) { simulate(t, seed, world{shared: true}) })
+	forSeeds(t, lockSeeds/4, likewise(sharedLeases))
 }
+
+func sharedLeases(_ uint64) world { return world{shared: true} }
 
 // section is one grant, from its asking to its end.
 func (c *process) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	var opts []leasehold.AcquireOption
+	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts = append(opts, leasehold.NoWait())
+		opts, what = append(opts, leasehold.NoWait()), "try"
 	}
 	if r.IntN(5) == 0 && !c.plan.shared {
 		opts = append(opts, leasehold.WithoutRenewal())
@@ -34,7 +36,9 @@ func (c *process) section(r *worker) {
 	if r.IntN(6) == 0 {
 		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"by": lab.Str(fmt.Sprint(c.id))}))
 	}
-	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))], opts...)
+	asked, over := c.operation(ctx, what)
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))], opts...)
+	over()
 	if err != nil {
 		return
 	}
@@ -52,15 +56,17 @@ func (c *process) section(r *worker) {
 		case 4, 5, 6:
 			c.commit(r, lock, 6*time.Second)
 		case 0:
-			_ = lock.Renew(ctx, leasehold.WithData([]byte("x")))
+			_ = lock.Renew(c.asks(ctx, "renew"), leasehold.WithData([]byte("x")))
 		case 1:
-			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
+			_ = lock.Renew(c.asks(ctx, "renew"), leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
 		case 2:
 			if lock.Err() != nil {
 				break
 			}
 			if g, err := lock.Detach(); err == nil {
-				resumed, err := c.client.Resume(ctx, g)
+				asked, over := c.operation(ctx, "resume")
+				resumed, err := c.client.Resume(asked, g)
+				over()
 				if err != nil {
 					return
 				}
@@ -79,10 +85,10 @@ func (c *process) section(r *worker) {
 	defer cancel()
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)
-		err = lock.CommitAndRelease(ctx, lab.Writes(lab.Note(lock.Key().Partition, value)))
+		err = lock.CommitAndRelease(c.asks(ctx, "commit and release"), lab.Writes(lab.Note(lock.Key().Partition, value)))
 		c.end(call, err)
 	} else {
-		err = lock.Release(ctx)
+		err = lock.Release(c.asks(ctx, "release"))
 	}
 	if err == nil {
 		c.releasedForGood(lock)

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,10 +32,11 @@ type fate struct {
 	late        time.Duration // what is late, by how much
 	there, back time.Duration
 	rng         *rand.Rand // of what else happens to it
+	to          string     // which request it is
 }
 
-func (c *process) fateOf(ctx context.Context, sent lab.Call) fate {
-	asks := asks(sent)
+func (c *process) fateOf(ctx context.Context, sent *request) fate {
+	asks := sent.asks()
 	if who, ok := ctx.Value(workerKey{}).(string); ok {
 		asks += " for " + who
 	}
@@ -44,26 +46,10 @@ func (c *process) fateOf(ctx context.Context, sent lab.Call) fate {
 	c.history.enter("process %d sends %s", c.id, asks)
 	c.checker.mu.Unlock()
 	rng := drawn(c.seed, "fate", c.id, asks, n)
-	return fate{rng.IntN(100), rng.IntN(1000), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng}
-}
-
-// asks says what a request asks of which keys, without what is random in it. Of
-// two at one instant the lengths tell which is which.
-func asks(c lab.Call) string {
-	manner := "is about"
-	switch {
-	case c.Reads():
-		manner = "reads"
-	case c.Commits():
-		manner = "commits"
-	case c.Releases():
-		manner = "releases"
-	case c.HandsOver():
-		manner = "hands over"
-	case c.Grants():
-		manner = "grants"
+	return fate{
+		rng.IntN(100), rng.IntN(1000), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng,
+		fmt.Sprintf("of process %d, %s, number %d", c.id, asks, n+1),
 	}
-	return fmt.Sprintf("%s that %s %s, in %d bytes", c.Op, manner, strings.Join(c.Keys(), ", "), len(c.Body))
 }
 
 // Do is the network of the process.
@@ -76,15 +62,15 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 		body = c.plan.tamper(r, body)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	sent := &request{Call: lab.Call{Op: op, Body: body}, by: c, at: time.Now()}
-	f := c.fateOf(r.Context(), sent.Call)
+	sent := newRequest(c, lab.Call{Op: op, Body: body})
+	f := c.fateOf(r.Context(), sent)
 	c.sent(sent)
 	deliver := func() (*http.Response, error) {
 		again := r.Clone(context.WithoutCancel(r.Context()))
 		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		return c.applied(sent, func() (*http.Response, error) { return c.w.Engine.RoundTrip(again) })
 	}
-	res, err := c.fault(r.Context(), sent.Call, f, deliver)
+	res, err := c.meets(r.Context(), sent, f, deliver)
 	if err == nil {
 		if c.plan.net.noOld {
 			res = withoutOld(res)
@@ -94,71 +80,116 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// fault is what the network does with one request.
-func (c *process) fault(ctx context.Context, sent lab.Call, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
+// faultOf is what goes wrong with a request, before anybody asks whether it may.
+func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
-	dead, cutTil, asleepTil, outTil := c.dead, c.cutTil, c.asleepTil, c.outTil
-	c.mu.Unlock()
-	if sent.Commits() {
+	defer c.mu.Unlock()
+	mended := !c.goesOn()
+	switch net, p := c.plan.net, f.percent; {
+	case c.dead:
+		return inCrash
+	case time.Now().Before(c.asleepTil):
+		return inSuspend
+	case !mended && time.Now().Before(c.cutTil):
+		return inPartition
+	case !mended && time.Now().Before(c.outTil):
+		return inOutage
+	case net.keys && !mended && c.throttled(sent):
+		return hotKey
+	case net.refusals && !mended && f.odd < 50:
+		return denied
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // a copy before this one was not
+		return deniedAfter
+	case mended || p < 60:
+		return none
+	case p < 65:
+		return requestLost
+	case p < 68:
+		return resetBefore
+	case p < 74:
+		return replyLost
+	case p < 78:
+		return resetAfter
+	case p < 84:
+		return requestLate
+	case p < 88:
+		return replyLate
+	case p < 92:
+		return repeated
+	case p < 94:
+		return throttledOnce
+	case p < 96:
+		return conflict
+	case p < 98:
+		return serverError
+	default:
+		return unavailable
+	}
+}
+
+// meets is what becomes of a request on the network.
+func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
+	if sent.manner == commits {
 		f.late *= 3 // so that it outlives its grant now and then
 	}
-	mended := false
-	select {
-	case <-c.quit:
-		mended = true
+	what, more := c.faultOf(sent, f), none
+	switch what {
+	case none, inCrash, inPartition, inSuspend, inOutage: // what they come of may be, or not
 	default:
+		if !c.happens(what, f.to) {
+			what = none
+		}
 	}
-	pass := func(there, back time.Duration) (*http.Response, error) { return c.pass(ctx, f, there, back, deliver) }
 	if net := c.plan.net; net.copies > 0 && f.odd >= 900 {
-		c.copied(upTo(f.rng, net.copies), deliver)
+		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
+			more = repeatedMuch
+			c.copied(late, deliver)
+		}
 	}
-	switch p := f.percent; {
-	case dead, time.Now().Before(asleepTil), !mended && time.Now().Before(cutTil):
+	c.counts(ctx, sent, cmp.Or(what, more))
+
+	pass := func(there, back time.Duration) (*http.Response, error) { return c.pass(ctx, f, there, back, deliver) }
+	switch what {
+	case inCrash, inPartition, inSuspend, requestLost:
 		return hang(ctx)
-	case !mended && time.Now().Before(outTil):
+	case inOutage, serverError:
 		return c.refuse(ctx, f, lab.Refusal(500, "InternalServerError"))
-	case c.plan.net.keys && !mended && c.throttled(sent):
+	case hotKey, throttledOnce:
 		return c.refuse(ctx, f, lab.Refusal(400, "ThrottlingException"))
-	case c.plan.net.refusals && !mended && f.odd < 50:
+	case denied:
 		return c.refuse(ctx, f, lab.Refusal(400, "AccessDeniedException"))
-	case c.plan.net.refusals && !mended && f.odd < 75 && !sent.Commits(): // a copy before this one was not
+	case deniedAfter:
 		_, _ = pass(f.there, f.back)
 		return lab.Refusal(400, "AccessDeniedException"), nil
-	case mended || p < 60:
-		return pass(f.there, f.back)
-	case p < 65: // the request is lost
-		return hang(ctx)
-	case p < 68:
+	case resetBefore:
 		return nil, lab.ErrReset
-	case p < 74: // the reply is lost
+	case replyLost:
 		_, _ = pass(f.there, f.back)
 		return hang(ctx)
-	case p < 78:
+	case resetAfter:
 		_, _ = pass(f.there, f.back)
 		return nil, lab.ErrReset
-	case p < 84: // the request is late, perhaps too late for its caller
+	case requestLate: // perhaps too late for its caller
 		return pass(f.late, f.back)
-	case p < 88: // the reply is late
+	case replyLate:
 		return pass(f.there, f.late)
-	case p < 92: // the network repeats it
+	case repeated:
 		c.copied(f.late, deliver)
 		return pass(f.there, f.back)
-	case p < 94:
-		return c.refuse(ctx, f, lab.Refusal(400, "ThrottlingException"))
-	case p < 96:
-		return c.refuse(ctx, f, lab.Conflict(sent))
-	case p < 98: // a server error, before and after the write
-		return c.refuse(ctx, f, lab.Refusal(500, "InternalServerError"))
-	default:
+	case conflict:
+		return c.refuse(ctx, f, lab.Conflict(sent.Call))
+	case unavailable:
 		_, _ = pass(f.there, f.back)
 		return lab.Refusal(503, "ServiceUnavailable"), nil
+	default:
+		return pass(f.there, f.back)
 	}
 }
 
 // throttled reports whether the key of a write is too hot just now.
-func (c *process) throttled(sent lab.Call) bool {
-	keys := sent.Keys()
-	if sent.Reads() || len(keys) == 0 || !slices.Contains(keyNames, keys[0]) {
+func (c *process) throttled(sent *request) bool {
+	keys := sent.keys
+	if sent.manner == reads || len(keys) == 0 || !slices.Contains(keyNames, keys[0]) {
 		return false
 	}
 	const window = 5 * time.Second

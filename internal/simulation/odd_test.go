@@ -12,16 +12,11 @@ import (
 // worldSeeds are few of each: LEASEHOLD_SEEDS raises them.
 const worldSeeds = 50
 
-// in runs the simulation in a world, which may differ from seed to seed.
-func in(of func(seed uint64) world) func(t *testing.T, seed uint64) {
-	return func(t *testing.T, seed uint64) { simulate(t, seed, of(seed)) }
-}
-
-// likewise runs the simulation in a world that is watched as w is.
-func likewise(of func(seed uint64) world) func(t *testing.T, seed uint64, w world) {
+// likewise is a simulation in worlds that may differ from seed to seed.
+func likewise(of func(seed uint64) world) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		odd := of(seed)
-		odd.tamper, odd.report, odd.told = w.tamper, w.report, w.told
+		odd.tamper, odd.report, odd.told, odd.only, odd.injected = w.tamper, w.report, w.told, w.only, w.injected
 		simulate(t, seed, odd)
 	}
 }
@@ -31,7 +26,7 @@ func likewise(of func(seed uint64) world) func(t *testing.T, seed uint64, w worl
 // through), and the engine may not show what a condition has met. The memory of
 // some is full: it has place for what is watched, and no more. Nothing is given
 // up.
-func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, in(oddNetworks)) }
+func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, likewise(oddNetworks)) }
 
 func oddNetworks(seed uint64) world {
 	return world{
@@ -42,7 +37,7 @@ func oddNetworks(seed uint64) world {
 
 // The writes of single keys are throttled, while those of sessions and of other
 // keys get through. Nothing is given up.
-func TestSimulationOfFailingKeys(t *testing.T) { forSeeds(t, worldSeeds, in(failingKeys)) }
+func TestSimulationOfFailingKeys(t *testing.T) { forSeeds(t, worldSeeds, likewise(failingKeys)) }
 
 func failingKeys(seed uint64) world {
 	return world{shared: seed%3 > 0, net: troubles{keys: true}}
@@ -50,7 +45,7 @@ func failingKeys(seed uint64) world {
 
 // Machines are suspended for longer than a lease, and for longer than DynamoDB
 // remembers the token of a transaction. Nothing is given up.
-func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, in(suspends)) }
+func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, likewise(suspends)) }
 
 func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
@@ -65,7 +60,9 @@ func (c *process) sectionWithSuspends(r *worker) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))])
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+	over()
 	if err != nil {
 		return
 	}
@@ -74,11 +71,13 @@ func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(2) == 0 {
 		asleep = 10*time.Minute + upTo(r, 10*time.Minute)
 	}
-	time.AfterFunc(upTo(r, time.Second), func() { c.suspend(asleep) })
+	if in, to := upTo(r, time.Second), r.trouble(); c.happens(suspend, to) {
+		time.AfterFunc(in, func() { c.suspend(asleep) })
+	}
 	for range 1 + r.IntN(3) {
 		c.commit(r, lock, time.Hour)
 	}
-	if lock.Release(ctx) == nil {
+	if lock.Release(c.asks(ctx, "release")) == nil {
 		c.releasedForGood(lock)
 	}
 }

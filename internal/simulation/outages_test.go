@@ -11,7 +11,7 @@ import (
 // Clients hold on to their locks through outages. That gives up promise 2 while
 // DynamoDB answers that it cannot, and belief says nothing of leases; what is
 // fenced is as safe as ever.
-func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, in(outages)) }
+func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {
 	return world{
@@ -22,13 +22,21 @@ func outages(_ uint64) world {
 				time.Sleep(upTo(r, 4*time.Second))
 				for _, c := range s.clients {
 					if r.IntN(3) > 0 {
-						c.mu.Lock()
-						c.outTil = time.Now().Add(upTo(r, 2*usualLease))
-						c.mu.Unlock()
+						c.failFor(r, 2*usualLease)
 					}
 				}
 			}
 		},
+	}
+}
+
+// failFor has DynamoDB answer the process that it cannot, for up to d.
+func (c *process) failFor(r *worker, d time.Duration) {
+	d = upTo(r, d)
+	if c.happens(outage, r.trouble()) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.outTil = time.Now().Add(d)
 	}
 }
 

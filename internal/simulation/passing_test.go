@@ -12,7 +12,7 @@ import (
 
 // Grants are laid down by one process and taken up by others, two at once, and
 // processes tell each other what they have observed. Nothing is given up.
-func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, in(passingOn)) }
+func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, likewise(passingOn)) }
 
 func passingOn(_ uint64) world {
 	return world{work: (*process).sectionPassedOn}
@@ -34,7 +34,9 @@ func (c *process) sectionPassedOn(r *worker) {
 func (c *process) passOn(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))])
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+	over()
 	if err != nil {
 		return
 	}
@@ -59,14 +61,16 @@ func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	c.rest(r, 200)
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
 	defer cancel()
-	lock, err := c.client.Resume(ctx, g)
+	asked, over := c.operation(ctx, "resume")
+	lock, err := c.client.Resume(asked, g)
+	over()
 	if err != nil || c.isDead() {
 		return
 	}
 	c.believes(c, lock)
 	c.rest(r, 3000)
 	c.commit(r, lock, 3*time.Second)
-	if lock.Release(ctx) == nil {
+	if lock.Release(c.asks(ctx, "release")) == nil {
 		c.releasedForGood(lock)
 	}
 }

@@ -22,7 +22,11 @@ const (
 )
 
 func TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd(t *testing.T) {
-	forSeeds(t, philosopherSeeds, func(t *testing.T, seed uint64) { dine(t, seed, world{}, acquireAll) })
+	forSeeds(t, philosopherSeeds, simulatePhilosophers)
+}
+
+func simulatePhilosophers(t *testing.T, seed uint64, watched world) {
+	dine(t, seed, watched, acquireAll)
 }
 
 // manners are how a philosopher takes several keys.
@@ -69,7 +73,7 @@ func dine(t *testing.T, seed uint64, plan world, take manners) {
 		}
 		time.Sleep(20 * time.Second) // late duplicates arrive
 		s.finish()
-		s.report(t, seed, "TestPhilosophers")
+		s.report(t, seed)
 	})
 }
 
@@ -86,15 +90,11 @@ func (p *philosopher) dine(r *worker) {
 		case p.isDead():
 			return
 		case n < 4:
-			p.mu.Lock()
-			p.cutTil = time.Now().Add(upTo(r, 5*time.Second))
-			p.mu.Unlock()
+			p.cutOff(r, 5*time.Second)
 		case n < 6:
-			p.mu.Lock()
-			p.dead = true
-			p.mu.Unlock()
+			p.crash(r)
 		case n < 8:
-			p.clocks.jump(upTo(r, 6*time.Second))
+			p.jump(r, 6*time.Second)
 		case n < 16:
 			p.snack(r)
 		default:
@@ -133,7 +133,9 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	ctx, cancel := context.WithTimeout(r.ctx(), patience)
 	defer cancel()
 	keys := forks(r)
-	locks, release, err := p.take(ctx, p.client, keys, opts...)
+	asked, over := p.operation(ctx, "acquire all")
+	locks, release, err := p.take(asked, p.client, keys, opts...)
+	over()
 	if err != nil {
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v", p.id, keys, held[0].Key())
@@ -155,7 +157,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
-	if err := release(ctx); err == nil {
+	if err := release(p.asks(ctx, "release of several")); err == nil {
 		for _, lock := range locks {
 			p.releasedForGood(lock)
 		}
@@ -167,7 +169,9 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 func (p *philosopher) snack(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
-	lock, err := p.client.AcquireAny(ctx, forks(r))
+	asked, over := p.operation(ctx, "acquire any")
+	lock, err := p.client.AcquireAny(asked, forks(r))
+	over()
 	if held := p.client.Held(); p.alone && (err != nil && len(held) > 0 || len(held) > 1) {
 		p.violated("13: process %d asked for one key and holds %d: %v", p.id, len(held), err)
 	}
@@ -176,7 +180,7 @@ func (p *philosopher) snack(r *worker) {
 	}
 	p.believes(p.process, lock)
 	p.rest(r, 1000)
-	if !p.isDead() && lock.Release(ctx) == nil {
+	if !p.isDead() && lock.Release(p.asks(ctx, "release")) == nil {
 		p.releasedForGood(lock)
 	}
 }

@@ -22,8 +22,9 @@ type process struct {
 	lease  time.Duration
 	owner  string // as its read/write locks name it; checker.mu guards it
 
-	asked map[string]uint64 // requests, by what they ask; checker.mu guards it
-	begun int               // commits; checker.mu guards it
+	asked map[string]uint64     // requests, by what they ask; checker.mu guards it
+	own   map[string]*operation // that nobody has asked for, by what they are about; checker.mu guards it
+	begun int                   // commits; checker.mu guards it
 
 	mu        sync.Mutex
 	cutTil    time.Time // partitioned until then, or until the network is mended
@@ -33,7 +34,7 @@ type process struct {
 }
 
 func (s *run) newClient(id int, rng *rand.Rand) *process {
-	c := &process{run: s, id: id, asked: map[string]uint64{}}
+	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}}
 	cfg := lab.Config()
 	c.lease = usualLease
 	if n := len(s.plan.leases); n > 0 {
@@ -82,17 +83,13 @@ func (c *process) work(r *worker, section func(*worker)) {
 		}
 		switch p := r.IntN(100); {
 		case p < 4:
-			c.mu.Lock()
-			c.cutTil = time.Now().Add(upTo(r, 8*time.Second))
-			c.mu.Unlock()
+			c.cutOff(r, 8*time.Second)
 		case p < 6:
-			c.mu.Lock()
-			c.dead = true
-			c.mu.Unlock()
+			c.crash(r)
 		case p < 8:
-			c.clocks.jump(upTo(r, 6*time.Second))
+			c.jump(r, 6*time.Second)
 		case p < 12 && !c.clocked:
-			if _, err := c.client.TryAcquire(context.Background(), "damaged"); err == nil {
+			if _, err := c.client.TryAcquire(c.asks(context.Background(), "try"), "damaged"); err == nil {
 				c.violated("10: a damaged record was granted")
 			}
 		default:
@@ -104,6 +101,32 @@ func (c *process) work(r *worker, section func(*worker)) {
 
 func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
+}
+
+// cutOff partitions the process from the table for up to d.
+func (c *process) cutOff(r *worker, d time.Duration) {
+	d = upTo(r, d)
+	if c.happens(partition, r.trouble()) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.cutTil = time.Now().Add(d)
+	}
+}
+
+func (c *process) crash(r *worker) {
+	if c.happens(crash, r.trouble()) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.dead = true
+	}
+}
+
+// jump suspends the machine for up to d at one instant.
+func (c *process) jump(r *worker, d time.Duration) {
+	d = upTo(r, d)
+	if c.happens(bootJumps, r.trouble()) {
+		c.clocks.jump(d)
+	}
 }
 
 func (c *process) isDead() bool {

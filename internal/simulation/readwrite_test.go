@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,12 +15,11 @@ import (
 )
 
 func TestSimulationOfReadWriteLocks(t *testing.T) {
-	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateReadWrite(t, seed, world{}) })
+	forSeeds(t, recipeSeeds, simulateReadWrite)
 }
 
 // simulateReadWrite is simulate for processes that read and write.
 func simulateReadWrite(t *testing.T, seed uint64, plan world) {
-	name, _, _ := strings.Cut(t.Name(), "/")
 	synctest.Test(t, func(t *testing.T) {
 		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -46,7 +44,7 @@ func simulateReadWrite(t *testing.T, seed uint64, plan world) {
 		}
 		time.Sleep(20 * time.Second) // late duplicates arrive
 		s.finish()
-		s.report(t, seed, name)
+		s.report(t, seed)
 	})
 }
 
@@ -60,20 +58,28 @@ func (c *process) readOrWrite(r *worker) {
 		c.violated("0: %v", err)
 		return
 	}
-	var opts []leasehold.AcquireOption
+	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts = append(opts, leasehold.NoWait())
+		opts, what = append(opts, leasehold.NoWait()), "try"
 	}
 	if r.IntN(5) == 0 {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
 	var lock *leasehold.Lock
 	if r.IntN(3) == 0 {
-		if lock, err = l.AcquireWrite(ctx, opts...); err == nil {
+		asked, over := c.operation(ctx, what+" to write")
+		lock, err = l.AcquireWrite(asked, opts...)
+		over()
+		if err == nil {
 			c.believes(c, lock)
 		}
-	} else if lock, err = l.AcquireRead(ctx, opts...); err == nil {
-		c.believesToRead(c, lock)
+	} else {
+		asked, over := c.operation(ctx, what+" to read")
+		lock, err = l.AcquireRead(asked, opts...)
+		over()
+		if err == nil {
+			c.believesToRead(c, lock)
+		}
 	}
 	if err != nil || c.isDead() {
 		return
@@ -82,13 +88,13 @@ func (c *process) readOrWrite(r *worker) {
 		c.rest(r, 3000)
 		switch r.IntN(5) {
 		case 0:
-			_ = lock.Renew(ctx)
+			_ = lock.Renew(c.asks(ctx, "renew"))
 		case 1:
-			_ = lock.Renew(ctx, leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
+			_ = lock.Renew(c.asks(ctx, "renew"), leasehold.WithLease(time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
 		default:
 			call, value := c.begin(lock)
 			limited, cancel := context.WithTimeout(ctx, upTo(r, 6*time.Second))
-			c.end(call, lock.Commit(limited, lab.Writes(lab.Note(key, value))))
+			c.end(call, lock.Commit(c.asks(limited, "commit"), lab.Writes(lab.Note(key, value))))
 			cancel()
 			c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
 		}
@@ -100,10 +106,10 @@ func (c *process) readOrWrite(r *worker) {
 	defer cancel()
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)
-		err = lock.CommitAndRelease(ctx, lab.Writes(lab.Note(key, value)))
+		err = lock.CommitAndRelease(c.asks(ctx, "commit and release"), lab.Writes(lab.Note(key, value)))
 		c.end(call, err)
 	} else {
-		err = lock.Release(ctx)
+		err = lock.Release(c.asks(ctx, "release"))
 	}
 	if err == nil {
 		c.rowReleased(lock)
@@ -135,7 +141,7 @@ func (s *run) checkReadWriteLiveness(t *testing.T, seed uint64) {
 				continue
 			}
 			believes(late, lock)
-			if err := lock.Release(context.Background()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+			if err := lock.Release(late.asks(context.Background(), "release")); err != nil && !errors.Is(err, leasehold.ErrLost) {
 				s.violated("12: release with no fault: %v", err)
 			}
 			most = 2*time.Second + 500*time.Millisecond // nobody is left

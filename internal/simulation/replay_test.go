@@ -19,10 +19,10 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector has the scheduler pick goroutines at random; make test holds this without it")
 	}
-	for name, run := range map[string]func(t *testing.T, seed uint64, plan world){
+	for name, run := range map[string]simulation{
 		"locks":         simulate,
-		"shared leases": func(t *testing.T, seed uint64, plan world) { plan.shared = true; simulate(t, seed, plan) },
-		"elections":     func(t *testing.T, seed uint64, plan world) { simulateElections(t, seed, electionPlan{world: plan}) },
+		"shared leases": likewise(sharedLeases),
+		"elections":     simulateEveryElection,
 		"read/write":    simulateReadWrite,
 		"semaphores": func(t *testing.T, seed uint64, plan world) {
 			plan.alone = true
@@ -38,9 +38,10 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"passing on":      likewise(passingOn),
 		"groups":          likewise(groups),
 		"outages":         likewise(outages),
+		"by the clock":    simulateByTheClock,
 	} {
 		t.Run(name, func(t *testing.T) {
-			forSeeds(t, 3, func(t *testing.T, seed uint64) {
+			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {
 				var first []string
 				for _, threads := range []int{2, 1, 2} {
 					var again []string

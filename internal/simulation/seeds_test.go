@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,15 +14,31 @@ import (
 )
 
 const (
-	lockSeeds   = 1000 // these numbers, here and beside other worlds, are those of make check
+	lockSeeds   = 1000 // these numbers, here and beside other worlds, are those of make check's race detector
 	recipeSeeds = 150  // of each recipe
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// tests says in the end what the seeds were that it has run.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	debug.SetGCPercent(400) // a run needs little memory, and makes much garbage
+	code := m.M.Run()
+	if os.Getenv("LEASEHOLD_FAULTED") != "" || os.Getenv("LEASEHOLD_FOR") != "" {
+		fmt.Print(totals())
+	}
+	return code
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+// simulation runs a seed. The world says who watches it; the rest of it is the
+// simulation's own.
+type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for as many seeds as LEASEHOLD_SEEDS asks for: count
 // if it is "all", a fifth of count by default.
-func forSeeds(t *testing.T, count uint64, run func(t *testing.T, seed uint64)) {
+func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	switch s := os.Getenv("LEASEHOLD_SEEDS"); {
 	case s == "all":
@@ -35,16 +53,57 @@ func forSeeds(t *testing.T, count uint64, run func(t *testing.T, seed uint64)) {
 		first, count = mustUint(t, s), 1
 	}
 	t.Logf("seeds %d to %d", first, first+count-1)
+	if os.Getenv("LEASEHOLD_SHRINK") != "" {
+		for seed := first; seed < first+count && !t.Failed(); seed++ {
+			reportShrunk(t, seed, run)
+		}
+		return
+	}
 	workers := uint64(min(runtime.GOMAXPROCS(0), int(count)))
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
 			for seed := first + w; seed < first+count && !t.Failed(); seed += workers {
-				t.Run(fmt.Sprint(seed), func(t *testing.T) { run(t, seed) })
+				t.Run(fmt.Sprint(seed), func(t *testing.T) { run(t, seed, world{only: planned()}) })
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// reportShrunk fails with the fewest faults that make a seed fail.
+func reportShrunk(t *testing.T, seed uint64, run simulation) {
+	s := shrink(t, seed, run, world{only: planned()})
+	if s.problem == "" {
+		t.Logf("seed %d keeps every promise", seed)
+		return
+	}
+	t.Log(strings.Join(s.history, "\n"))
+	for _, f := range s.faults {
+		t.Log(f)
+	}
+	t.Errorf("seed %d: %s\nwith %d faults of %d, above; again: %s", seed, ids{}.in(s.problem), len(s.faults), s.before, again(seed, door(t), idsOf(s.faults)))
+}
+
+// door is the test that runs a simulation: of the names of t, the last that is a
+// test's.
+func door(t *testing.T) string {
+	name := ""
+	for part := range strings.SplitSeq(t.Name(), "/") {
+		if strings.HasPrefix(part, "Test") {
+			name = part
+		}
+	}
+	return name
+}
+
+// again is the command that runs a seed again.
+func again(seed uint64, test string, only []string) string {
+	plan := ""
+	if only != nil {
+		plan = " LEASEHOLD_PLAN=" + strings.Join(only, ",")
+	}
+	return fmt.Sprintf("LEASEHOLD_SEED=%d%s go test -run '^%s$' ./internal/simulation", seed, plan, test)
 }
 
 func mustUint(t *testing.T, s string) uint64 {

@@ -21,7 +21,11 @@ const (
 )
 
 func TestSimulationOfSemaphores(t *testing.T) {
-	forSeeds(t, recipeSeeds, func(t *testing.T, seed uint64) { simulateSemaphore(t, seed, world{}, acquirePermit) })
+	forSeeds(t, recipeSeeds, simulateSemaphores)
+}
+
+func simulateSemaphores(t *testing.T, seed uint64, watched world) {
+	simulateSemaphore(t, seed, watched, acquirePermit)
 }
 
 // permitManners are how a process takes a permit.
@@ -70,7 +74,7 @@ func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners
 		time.Sleep(20 * time.Second) // late duplicates arrive
 		s.finish()
 		s.checkPermits()
-		s.report(t, seed, "TestSimulationOfSemaphores")
+		s.report(t, seed)
 	})
 }
 
@@ -96,7 +100,7 @@ func (p *sharer) resize(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 5*time.Second))
 	defer cancel()
 	n, began := 1+r.IntN(mostPermits), time.Now()
-	if p.semaphore.Resize(ctx, n) != nil {
+	if p.semaphore.Resize(p.asks(ctx, "resize"), n) != nil {
 		return
 	}
 	now := time.Now()
@@ -116,14 +120,16 @@ func (p *sharer) resize(r *worker) {
 func (p *sharer) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	var opts []leasehold.AcquireOption
+	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts = append(opts, leasehold.NoWait())
+		opts, what = append(opts, leasehold.NoWait()), "try"
 	}
 	if r.IntN(5) == 0 {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
-	lock, err := p.take(ctx, p.client, p.semaphore, opts...)
+	asked, over := p.operation(ctx, what+" a permit")
+	lock, err := p.take(asked, p.client, p.semaphore, opts...)
+	over()
 	// What is granted at the very instant of the end of its wait is given back at
 	// once, on another goroutine.
 	time.Sleep(time.Microsecond)
@@ -137,7 +143,7 @@ func (p *sharer) section(r *worker) {
 	for range r.IntN(3) {
 		p.rest(r, 2000)
 		if r.IntN(3) == 0 {
-			_ = lock.Renew(ctx, leasehold.WithData([]byte("x")))
+			_ = lock.Renew(p.asks(ctx, "renew"), leasehold.WithData([]byte("x")))
 		}
 	}
 	if p.isDead() {
@@ -145,7 +151,7 @@ func (p *sharer) section(r *worker) {
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
-	if lock.Release(ctx) == nil {
+	if lock.Release(p.asks(ctx, "release")) == nil {
 		p.releasedForGood(lock)
 	}
 }
@@ -171,7 +177,7 @@ func (s *run) checkPermitsLiveness(t *testing.T, seed uint64) {
 		}
 	}
 	for _, lock := range late.client.Held() {
-		if err := lock.Release(context.Background()); err != nil && !errors.Is(err, leasehold.ErrLost) {
+		if err := lock.Release(late.asks(context.Background(), "release")); err != nil && !errors.Is(err, leasehold.ErrLost) {
 			s.violated("12: release with no fault: %v", err)
 		}
 	}

@@ -22,7 +22,7 @@ const wallSkew = 300 * time.Millisecond
 // every other's. Nobody believes beyond what the record says, less the skew that
 // was declared, and no two at a time; free and dead locks are had in time.
 func TestSimulationOfLayoutsByTheClock(t *testing.T) {
-	forSeeds(t, worldSeeds, func(t *testing.T, seed uint64) { simulateByTheClock(t, seed, world{}) })
+	forSeeds(t, worldSeeds, simulateByTheClock)
 }
 
 func simulateByTheClock(t *testing.T, seed uint64, plan world) {
@@ -66,7 +66,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 			}
 			if err == nil {
 				s.believes(late, lock)
-				_ = lock.Release(t.Context())
+				_ = lock.Release(late.asks(t.Context(), "release"))
 			}
 		}
 		for _, c := range append(s.clients, late) {
@@ -74,7 +74,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 		}
 		time.Sleep(20 * time.Second)
 		s.finish()
-		s.report(t, seed, "TestSimulationOfLayoutsByTheClock")
+		s.report(t, seed)
 	})
 }
 
@@ -82,11 +82,13 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 func (c *process) sectionByTheClock(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	var opts []leasehold.AcquireOption
+	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts = append(opts, leasehold.NoWait())
+		opts, what = append(opts, leasehold.NoWait()), "try"
 	}
-	lock, err := c.client.Acquire(ctx, keyNames[r.IntN(len(keyNames))], opts...)
+	asked, over := c.operation(ctx, what)
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))], opts...)
+	over()
 	if err != nil {
 		return
 	}
@@ -96,10 +98,10 @@ func (c *process) sectionByTheClock(r *worker) {
 	}
 	c.rest(r, 6000)
 	if r.IntN(3) == 0 {
-		_ = lock.Renew(ctx, leasehold.WithLease(2*time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
+		_ = lock.Renew(c.asks(ctx, "renew"), leasehold.WithLease(2*time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
 		c.rest(r, 3000)
 	}
-	if err := lock.Release(ctx); err == nil {
+	if err := lock.Release(c.asks(ctx, "release")); err == nil {
 		c.releasedForGood(lock)
 	} else if !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, leasehold.ErrUnknownOutcome) && ctx.Err() == nil {
 		c.violated("0: release: %v", err)

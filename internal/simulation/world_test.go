@@ -31,6 +31,8 @@ type world struct {
 	tamper   func(*http.Request, []byte) []byte    // changes requests on their way
 	report   func(problem string)                  // instead of failing the test
 	told     func(history []string)                // is given what happened
+	injected func([]injected)                      // is given the faults
+	only     []string                              // the faults that happen, by their ids; nil: all
 }
 
 const (
@@ -63,7 +65,6 @@ func newRun(t *testing.T, seed uint64, plan world) *run {
 }
 
 func simulate(t *testing.T, seed uint64, plan world) {
-	name, _, _ := strings.Cut(t.Name(), "/")
 	synctest.Test(t, func(t *testing.T) {
 		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -109,13 +110,20 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		if got := s.w.Item("damaged"); len(got) != len(damaged) {
 			s.violated("10: a damaged record was overwritten with %v", got)
 		}
-		s.report(t, seed, name)
+		s.report(t, seed)
 	})
 }
 
 // report says what was found, and how to see it again.
-func (s *run) report(t *testing.T, seed uint64, test string) {
+func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
+	test := door(t)
+	if s.plan.report == nil && s.plan.told == nil {
+		s.tally.add(test, seed, s.first() != "")
+	}
+	if s.plan.injected != nil {
+		s.plan.injected(s.faults)
+	}
 	if s.plan.told != nil {
 		s.plan.told(s.history.lines(names))
 	}
@@ -131,5 +139,5 @@ func (s *run) report(t *testing.T, seed uint64, test string) {
 	if os.Getenv("LEASEHOLD_SEED") != "" {
 		t.Log(strings.Join(lines, "\n"))
 	}
-	t.Errorf("seed %d: %s\nagain: LEASEHOLD_SEED=%d go test -run '^%s$' ./internal/simulation", seed, names.in(problem), seed, test)
+	t.Errorf("seed %d: %s\nagain: %s\nwith the fewest faults: LEASEHOLD_SHRINK=1 %s", seed, names.in(problem), again(seed, test, s.plan.only), again(seed, test, s.plan.only))
 }

@@ -1,0 +1,42 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestAnOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
+	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}}
+	sends := func(ctx context.Context, op string, faults ...fault) {
+		r := newRequest(c, lab.Call{Op: op, Body: []byte(`{"Key":{"key":{"S":"a"}}}`)})
+		for _, f := range faults {
+			c.counts(ctx, r, f)
+		}
+	}
+	acquire, over := c.operation(t.Context(), "acquire")
+	sends(acquire, "GetItem", requestLost, replyLost, none)
+	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
+	over()
+	// What the client does by itself: a renewal that is repeated until it gets
+	// through, and the next.
+	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
+	// What has died is counted once, if it was at it.
+	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
+	sends(t.Context(), "GetItem", inCrash)
+
+	want := map[string]int{"acquire": 1, "release": 1, "renewal in the background": 2, "commit": 1}
+	if got := c.tally.operations; !maps.Equal(got, want) {
+		t.Errorf("operations %v, want %v", got, want)
+	}
+	want = map[string]int{"acquire": 1, "renewal in the background": 1, "commit": 1}
+	if got := c.tally.faulted; !maps.Equal(got, want) {
+		t.Errorf("faulted %v, want %v", got, want)
+	}
+	if c.tally.requests != 10 {
+		t.Errorf("%d requests, want 10: %s", c.tally.requests, fmt.Sprint(c.tally))
+	}
+}

@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fault is what goes wrong: with a request, or with a process or the table.
+type fault string
+
+// Faults of requests.
+const (
+	none          fault = ""
+	inCrash       fault = "request of a process that has died"
+	inPartition   fault = "request lost in a partition"
+	inSuspend     fault = "request lost in a suspend"
+	inOutage      fault = "server error in an outage"
+	hotKey        fault = "throttled, one key"
+	denied        fault = "access denied"
+	deniedAfter   fault = "access denied, after the request was applied"
+	requestLost   fault = "request lost"
+	resetBefore   fault = "connection reset, request lost"
+	replyLost     fault = "reply lost"
+	resetAfter    fault = "connection reset, reply lost"
+	requestLate   fault = "request late"
+	replyLate     fault = "reply late"
+	repeated      fault = "request repeated"
+	repeatedMuch  fault = "request repeated minutes later"
+	throttledOnce fault = "throttled"
+	conflict      fault = "conflict with a transaction"
+	serverError   fault = "server error"
+	unavailable   fault = "server error, after the request was applied"
+)
+
+// Faults of processes and of the table.
+const (
+	crash     fault = "crash"
+	partition fault = "partition begins"
+	bootJumps fault = "suspend that nobody has noticed"
+	suspend   fault = "suspend"
+	outage    fault = "outage begins"
+	broke     fault = "lock broken by an operator"
+	deleted   fault = "record deleted by hand"
+	collected fault = "record deleted by TTL"
+)
+
+// injected is a fault of a run. Its id is the same in every run of a seed, and in
+// runs that have other faults, as long as what it happens to is done.
+type injected struct {
+	id    string
+	fault fault
+	to    string
+	at    time.Duration
+}
+
+func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
+
+// happens reports whether a fault is to be: each is, or those of the plan are.
+func (s *run) happens(f fault, to string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.happensTo(f, to)
+}
+
+// happensTo is happens with s.mu held.
+func (s *run) happensTo(f fault, to string) bool {
+	h := fnv.New32a()
+	_, _ = fmt.Fprintln(h, f, to)
+	id := fmt.Sprintf("%08x", h.Sum32())
+	if s.plan.only != nil && !slices.Contains(s.plan.only, id) {
+		return false
+	}
+	s.faults = append(s.faults, injected{id, f, to, time.Since(s.began)})
+	s.tally.faults[f]++
+	return true
+}
+
+// planned are the faults that LEASEHOLD_PLAN names; nil: all.
+func planned() []string {
+	if ids, ok := os.LookupEnv("LEASEHOLD_PLAN"); ok {
+		return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// request is one request of one process.
+type request struct {
+	lab.Call
+	by      *process
+	at      time.Time
+	keys    []string
+	manner  manner
+	givesUp bool // a grant
+}
+
+// manner is what a request asks for. A body says so only to who reads it, which is
+// done once.
+type manner string
+
+const (
+	reads     manner = "reads"
+	commits   manner = "commits"
+	releases  manner = "releases"
+	handsOver manner = "hands over"
+	grants    manner = "grants"
+	renews    manner = "renews"
+	other     manner = "is about"
+)
+
+func newRequest(by *process, call lab.Call) *request {
+	r := &request{Call: call, by: by, at: time.Now(), keys: call.Keys(), manner: other}
+	switch {
+	case call.Reads():
+		r.manner = reads
+	case call.Commits():
+		r.manner, r.givesUp = commits, call.EndsLock()
+	case call.Releases():
+		r.manner, r.givesUp = releases, true
+	case call.HandsOver():
+		r.manner, r.givesUp = handsOver, true
+	case call.Grants():
+		r.manner = grants
+	case call.Writes("UpdateItem"):
+		r.manner = renews
+	}
+	return r
+}
+
+// asks says what a request asks of which keys, without what is random in it. Of
+// two at one instant the lengths tell which is which.
+func (r *request) asks() string {
+	manner := r.manner
+	if manner == renews {
+		manner = other
+	}
+	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
+}
+
+// operation is what the request is part of if nobody has asked for it.
+func (r *request) operation() string {
+	if r.manner == renews {
+		return "renewal in the background"
+	}
+	return "in the background: what " + string(r.manner)
+}

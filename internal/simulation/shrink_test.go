@@ -1,0 +1,125 @@
+package simulation
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shrunk is what is left of the faults of a seed that fails.
+type shrunk struct {
+	problem string
+	faults  []injected
+	before  int // faults
+	history []string
+}
+
+// shrink leaves out faults of a seed for as long as it breaks the same invariant:
+// halves of them first, then ever smaller parts (Zeller and Hildebrandt,
+// "Simplifying and Isolating Failure-Inducing Input", 2002). What it ends with fails,
+// and does not without any one of its faults.
+func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
+	try := func(only []string) (s shrunk) {
+		plan.only = only
+		plan.report = func(problem string) { s.problem = problem }
+		plan.told = func(lines []string) { s.history = lines }
+		plan.injected = func(faults []injected) { s.faults = faults }
+		run(t, seed, plan)
+		return s
+	}
+	best := try(plan.only)
+	if best.problem == "" {
+		return best
+	}
+	invariant, _, _ := strings.Cut(best.problem, ":")
+	before := len(best.faults)
+	left := idsOf(best.faults)
+	for parts := 2; len(left) > 0; {
+		size := (len(left) + parts - 1) / parts
+		cut := false
+		for from := 0; from < len(left); from += size {
+			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // nil would be all
+			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
+				best, cut = s, true
+				// What was not met without the others is not needed either.
+				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
+				break
+			}
+		}
+		switch {
+		case cut:
+			parts = max(parts-1, 2)
+		case size == 1:
+			best.before = before
+			return best
+		default:
+			parts = min(2*parts, len(left))
+		}
+	}
+	best.before = before
+	return best
+}
+
+func idsOf(faults []injected) []string {
+	var ids []string
+	for _, f := range faults {
+		if !slices.Contains(ids, f.id) {
+			ids = append(ids, f.id)
+		}
+	}
+	return ids
+}
+
+// A plan of a few faults says what went wrong. It is one that fails, cannot do
+// without any one of its faults, and can be given back.
+func TestAFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
+	twice := tampered(newTokenEveryTime, simulate)
+	seed, problem := uint64(0), ""
+	for !strings.HasPrefix(problem, "invariant 8:") {
+		seed++
+		twice(t, seed, world{report: func(p string) { problem = p }})
+	}
+	s := shrink(t, seed, twice, world{})
+	if !strings.HasPrefix(s.problem, "invariant 8:") {
+		t.Fatalf("seed %d breaks invariant 8, and shrunk %q", seed, s.problem)
+	}
+	t.Logf("seed %d: %d faults of %d: %v\n%s", seed, len(s.faults), s.before, s.faults, s.problem)
+	if len(s.faults) != 1 || s.before < 10 {
+		t.Errorf("%d faults are left of %d: one reply that is lost is all it takes", len(s.faults), s.before)
+	}
+	needed := idsOf(s.faults)
+	for i := range needed {
+		var problem string
+		twice(t, seed, world{only: slices.Delete(slices.Clone(needed), i, i+1), report: func(p string) { problem = p }})
+		if strings.HasPrefix(problem, "invariant 8:") {
+			t.Errorf("it fails without %v", s.faults[i])
+		}
+	}
+	t.Setenv("LEASEHOLD_PLAN", strings.Join(needed, ","))
+	var again string
+	var history []string
+	twice(t, seed, world{only: planned(), report: func(p string) { again = p }, told: func(lines []string) { history = lines }})
+	if (ids{}).in(again) != (ids{}).in(s.problem) {
+		t.Errorf("given back, the plan comes to %q, before to %q", again, s.problem)
+	}
+	if problem := firstDifference(s.history, history); problem != "" {
+		t.Error(problem)
+	}
+}
+
+func TestAPlanOfNoFaultsHasNone(t *testing.T) {
+	t.Setenv("LEASEHOLD_PLAN", "")
+	var met []injected
+	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
+	if len(met) > 0 {
+		t.Errorf("met %v", met)
+	}
+	if err := os.Unsetenv("LEASEHOLD_PLAN"); err != nil {
+		t.Fatal(err)
+	}
+	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
+	if len(met) == 0 {
+		t.Error("without a plan no fault was met either")
+	}
+}

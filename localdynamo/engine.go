@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -31,6 +35,7 @@ type Engine struct {
 	updates     *cache[*expr.Update]
 	projections *cache[[]expr.Path]
 	requests    atomic.Uint64
+	panics      sync.Map // targets of requests that have panicked
 	closed      atomic.Bool
 }
 
@@ -117,22 +122,38 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ServeHTTP answers one DynamoDB request. It checks no credentials: serve it on
-// loopback only.
+// loopback only. It refuses pages of browsers, which would otherwise reach loopback
+// from anywhere. Set the time-outs of the http.Server: it waits for a body as long as
+// that does.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(r)
-	if err == nil {
-		var status int
-		var reply []byte
-		if status, reply, err = e.answer(r.Context(), r.Header.Get("X-Amz-Target"), body); err == nil {
-			for name, values := range e.header(reply) {
-				w.Header()[name] = values
-			}
-			w.WriteHeader(status)
-			_, _ = w.Write(reply) // fails only if the client is gone
-			return
-		}
+	status, reply, err := e.serve(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
-	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	for name, values := range e.header(reply) {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(reply) // fails only if the client is gone
+}
+
+// serve answers one request of the network. The error is that of RoundTrip.
+func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
+	refuse := func(why *apiError) (int, []byte, error) { return why.status, errorReply(why), nil }
+	switch {
+	case r.Method != http.MethodPost:
+		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
+	case r.Header.Get("Origin") != "":
+		// Every browser sends it with a POST, and no script can leave it out. A site
+		// whose name its own DNS points at this machine is kept out by it too.
+		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return refuse(malformed("the body could not be read: " + err.Error()))
+	}
+	return e.answer(r.Context(), r.Header.Get("X-Amz-Target"), body)
 }
 
 func (e *Engine) header(reply []byte) http.Header {
@@ -168,6 +189,12 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	if e.closed.Load() {
 		return 0, nil, errClosed
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			refused := e.panicked(target, p)
+			status, reply, err = refused.status, errorReply(refused), nil
+		}
+	}()
 	reply, err = e.call(ctx, target, body)
 	var refused *apiError
 	switch {
@@ -177,9 +204,19 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return 0, nil, err
 	default:
-		refused = &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: err.Error()}
+		refused = internalError(err.Error())
 	}
 	return refused.status, errorReply(refused), nil
+}
+
+// panicked is the error of a request in which the engine, or its store, has panicked.
+// A store has undone what the request changed. It is logged once for each operation,
+// as clients try again.
+func (e *Engine) panicked(target string, p any) *apiError {
+	if _, before := e.panics.LoadOrStore(target, true); !before {
+		slog.Error("localdynamo: a request made the engine panic; nothing of it was stored", "operation", target, "panic", p, "stack", string(debug.Stack()))
+	}
+	return internalError(fmt.Sprintf("the engine panicked, and nothing of the request was stored: %v", p))
 }
 
 // call finds the operation and runs it.

@@ -10,6 +10,7 @@ const (
 	typeValidation     = "com.amazon.coral.validate#ValidationException"
 	typeSerialization  = "com.amazon.coral.service#SerializationException"
 	typeUnknown        = "com.amazon.coral.service#UnknownOperationException"
+	typeDenied         = "com.amazon.coral.service#AccessDeniedException"
 	typeInternal       = "com.amazon.coral.service#InternalServerError"
 	typeConditionFails = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"
 	typeNotFound       = "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"
@@ -50,6 +51,11 @@ func invalidf(format string, args ...any) *apiError {
 
 // malformed is the error for a body that is JSON but has the wrong structure.
 func malformed(message string) *apiError { return newError(typeSerialization, message) }
+
+// internalError is the error of a request that the engine could not carry out.
+func internalError(message string) *apiError {
+	return &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: message}
+}
 
 // conditionFailed is the error of a failed condition, with the old item if the
 // request asked for it.

@@ -52,8 +52,9 @@ var errDamaged = errors.New("a stored item cannot be read: the file is damaged o
 // stored decodes the stored form. All texts of the item are substrings of one
 // string.
 type stored struct {
-	rest string
-	bad  bool
+	rest  string
+	depth int // of lists and maps
+	bad   bool
 }
 
 // readItem decodes an item's stored form. It copies b.
@@ -113,6 +114,9 @@ func (s *stored) item() item {
 
 func (s *stored) value() value {
 	v := value{kind: kind(s.byte())}
+	if s.depth++; s.depth > maxNesting+1 { // no such item was stored
+		s.bad, s.rest = true, ""
+	}
 	switch v.kind {
 	case kindS, kindN, kindB:
 		v.text = s.text()
@@ -136,5 +140,6 @@ func (s *stored) value() value {
 	default:
 		s.bad = true
 	}
+	s.depth--
 	return v
 }

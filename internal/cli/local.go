@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +75,7 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 	}
 	engine := localdynamo.New(opts...)
 	defer engine.Close()
-	server := &http.Server{Handler: engine, ReadHeaderTimeout: 10 * time.Second}
+	server := newLocalServer(engine)
 	signals := catchSignals()
 	defer signals.release()
 	served := make(chan error, 1)

@@ -16,7 +16,7 @@ FAULTED    ?= 500000
 SAMPLE     ?= 300
 SEED       ?= 1
 
-.PHONY: help test check lint fuzz soak mutants bench engines interop screenshots dist tags
+.PHONY: help test check lint fuzz soak mutants spec bench engines interop screenshots dist tags
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,11 +51,15 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 
 soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) times; then simulate until Ctrl-C, or for SOAKFOR
 	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
+	cd spec && LEASEHOLD_BOUNDS=1 go run .
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 	cd internal/simulation && LEASEHOLD_FOR=$(SOAKFOR) go test $(SOAKFLAGS) -timeout 0 -run '^TestSimulationAtScale$$'
 
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests
 	cd robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)
+
+spec: ## Search every state of the models of the protocol, with each rule and without; needs spin and a C compiler
+	@cd spec && go run .
 
 bench: ## Compare the engine's conditional updates with dynoxide's, five runs
 	cd interop && go run ./cmd/engines run dynoxide \

@@ -1,0 +1,80 @@
+//go:build linux
+
+// Command spec searches every state of the models of the protocol, which are the
+// *.pml beside it, within their bounds: each as it is, which must hold, and
+// without each of its rules, which must be refuted. It prints what it found.
+//
+//	go run .                      # the bounds of make check
+//	LEASEHOLD_BOUNDS=1 go run .   # one more attempt in each model
+//
+// It needs spin and a C compiler, and installs them from Debian's packages if it
+// may.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := checkAll(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "spec:", err)
+		os.Exit(1)
+	}
+}
+
+// checkAll prints a table of all searches.
+func checkAll(ctx context.Context, to io.Writer) error {
+	more, err := moreBounds()
+	if err != nil {
+		return err
+	}
+	models, err := Models(".")
+	if err != nil {
+		return err
+	}
+	checker, err := NewChecker(ctx, ".", more)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(to, "| model | without | states | depth | result |")
+	fmt.Fprintln(to, "|---|---|---|---|---|")
+	var wrong []error
+	checker.All(ctx, Searches(models), func(r Result) {
+		name, result := r.Model, string(r.Verdict)
+		if r.InTime {
+			name += ", in time"
+		}
+		if r.Err != nil {
+			result = "FAILED"
+			wrong = append(wrong, r.Err)
+		}
+		fmt.Fprintf(to, "| %s | %s | %d | %d | %s |\n", name, r.Without, r.States, r.Depth, result)
+	})
+	for _, err := range wrong {
+		fmt.Fprintln(to, "\n"+err.Error())
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d searches failed", len(wrong))
+	}
+	return nil
+}
+
+// moreBounds is what LEASEHOLD_BOUNDS adds to the bounds of the models.
+func moreBounds() (int, error) {
+	text := os.Getenv("LEASEHOLD_BOUNDS")
+	if text == "" {
+		return 0, nil
+	}
+	more, err := strconv.Atoi(text)
+	if err != nil || more < 0 {
+		return 0, fmt.Errorf("LEASEHOLD_BOUNDS=%s is not a number of attempts", text)
+	}
+	return more, nil
+}

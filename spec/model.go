@@ -1,0 +1,93 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Model is a file of Promela.
+type Model struct {
+	Name  string // without .pml
+	Rules []Rule
+	Lives bool // it says what must come about in the end, too
+}
+
+// Rule is one of the protocol that a model can go without.
+type Rule struct {
+	Name   string // of the variant: NAME of WITHOUT_NAME
+	Text   string
+	InTime bool // without it nothing bad happens, but something good never does
+}
+
+// ruleLine is a rule in the comment that a model begins with.
+var ruleLine = regexp.MustCompile(`^ \*   ([A-Z][A-Z_]*)(, in time)?: (.+)$`)
+
+// Models reads the models in dir, in the order of their names.
+func Models(dir string) ([]Model, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.pml"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(paths)
+	models := make([]Model, 0, len(paths))
+	for _, path := range paths {
+		text, err := os.ReadFile(path) //nolint:gosec // a model beside this program
+		if err != nil {
+			return nil, err
+		}
+		m := Model{Name: strings.TrimSuffix(filepath.Base(path), ".pml"), Lives: strings.Contains(string(text), "#ifdef LIVENESS")}
+		header, _, _ := strings.Cut(string(text), "*/")
+		for line := range strings.Lines(header) {
+			if r := ruleLine.FindStringSubmatch(strings.TrimRight(line, "\n")); r != nil {
+				m.Rules = append(m.Rules, Rule{Name: r[1], InTime: r[2] != "", Text: r[3]})
+			}
+		}
+		if len(m.Rules) == 0 {
+			return nil, fmt.Errorf("%s names no rule in its first comment", path)
+		}
+		models = append(models, m)
+	}
+	if len(models) == 0 {
+		return nil, fmt.Errorf("there is no model in %s", dir)
+	}
+	return models, nil
+}
+
+// Search is one search through all states of a model.
+type Search struct {
+	Model   string
+	Without string // the rule that it goes without; "": none
+	InTime  bool   // for what never comes about, rather than for what must not happen
+}
+
+// Searches are all of them: each model as it is, and without each of its rules.
+func Searches(models []Model) []Search {
+	var all []Search
+	for _, m := range models {
+		all = append(all, Search{Model: m.Name})
+		if m.Lives {
+			all = append(all, Search{Model: m.Name, InTime: true})
+		}
+		for _, r := range m.Rules {
+			all = append(all, Search{Model: m.Name, Without: r.Name, InTime: r.InTime})
+		}
+	}
+	return all
+}
+
+func (s Search) String() string {
+	name := s.Model
+	if s.InTime {
+		name += " in time"
+	}
+	if s.Without != "" {
+		name += " without " + s.Without
+	}
+	return name
+}

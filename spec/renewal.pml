@@ -1,0 +1,30 @@
+/*
+ * Renewal. The holder of a key renews it, with its usual lease or a shorter one,
+ * reads what has become of its attempts, and releases the key or lets it run
+ * out, while another client waits for it.
+ *
+ * Promises: no two believe at the same time; a holder is never told that it has
+ * lost the key while the record shows its grant.
+ *
+ * Bounds: 5 attempts, the grant among them, none of which arrives twice; a lease
+ * of 3 ticks, one of which is the margin, or of 2. Abstracted: as in grant.pml.
+ *
+ * Rules, each with the variant that goes without it:
+ *   NAMED_ATTEMPTS: A condition names every earlier attempt without an answer.
+ *   OWN_START: An attempt that is found to have landed counts from its own start.
+ *   SHORTER: A shorter lease that is in flight shortens trust at once.
+ *   FINAL_END: Trust that has ended never comes back.
+ */
+#define CLIENTS 2
+#define ATTEMPTS (5 + MORE)
+#define LEASE 3
+#define TWICE 0
+#define SHORTER
+#define HOLDER_RELEASES
+#include "record.h"
+#include "client.h"
+#include "holder.h"
+
+init {
+	atomic { granted(); run Network(); run Clock(); run Holder(0); run Client(1) }
+}

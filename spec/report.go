@@ -1,0 +1,64 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Verdict is what a search found.
+type Verdict string
+
+// The verdicts. The zero Verdict is none: a search that was not finished, or whose
+// output is not understood, never passes for one.
+const (
+	Holds   Verdict = "holds"
+	Refuted Verdict = "refuted"
+)
+
+// Report is what a verifier that spin has generated printed.
+type Report struct {
+	Verdict Verdict
+	States  int // stored
+	Depth   int // reached
+	Why     string
+}
+
+var (
+	ran      = regexp.MustCompile(`(?m)^State-vector \d+ byte, depth reached (\d+), errors: (\d+)$`)
+	states   = regexp.MustCompile(`(?m)^ *([0-9.e+]+) states, stored`)
+	findings = regexp.MustCompile(`(?m)^pan:1: (.+?) \(at depth -?\d+\)$`)
+	trouble  = regexp.MustCompile(`(?mi)^.*(search depth too small|not completed|out of memory|reached -DMEMLIM|interrupted|bit statespace|hash-compact|invalid array index|vectorsz|value .* truncated).*$`)
+)
+
+// Read understands the output of a verifier. An error says why there is no verdict.
+func Read(out string) (Report, error) {
+	var r Report
+	if t := trouble.FindString(out); t != "" && (!strings.Contains(t, "not completed") || !findings.MatchString(out)) {
+		return r, fmt.Errorf("the search is not complete: %s", strings.TrimSpace(t))
+	}
+	summary := ran.FindStringSubmatch(out)
+	stored := states.FindStringSubmatch(out)
+	if summary == nil || stored == nil || !strings.Contains(out, "Full statespace search for:") {
+		return r, fmt.Errorf("the verifier printed no summary:\n%s", out)
+	}
+	n, err := strconv.ParseFloat(stored[1], 64) // from a million on it prints 1.2e+06
+	if err != nil {
+		return r, fmt.Errorf("%q states: %w", stored[1], err)
+	}
+	r.States = int(n)
+	r.Depth, _ = strconv.Atoi(summary[1])
+	found := findings.FindStringSubmatch(out)
+	switch {
+	case summary[2] == "0" && found == nil:
+		r.Verdict = Holds
+	case summary[2] == "1" && found != nil && (strings.HasPrefix(found[1], "assertion violated ") || strings.HasPrefix(found[1], "acceptance cycle")):
+		r.Verdict, r.Why = Refuted, found[1]
+	default:
+		return r, fmt.Errorf("the verifier found something else than a broken promise:\n%s", out)
+	}
+	return r, nil
+}

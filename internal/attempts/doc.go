@@ -35,6 +35,8 @@
 //	                             fails: unanswered, since this may be the reply to a
 //	                             second copy of the request.
 //	throttled, conflict          failed
+//	signed at a wrong time       failed, if the SDK has learned the right one from the
+//	                             reply
 //	denied, malformed            refused
 //	no credentials               failed if DynamoDB has ever answered this client,
 //	                             since that passes; refused otherwise

@@ -63,6 +63,9 @@ func Classify(err error) Reply {
 	if failed, ok := as[*types.ConditionalCheckFailedException](err); ok {
 		return Reply{Effect: NotApplied, Cause: ConditionFailed, Old: failed.Item}
 	}
+	if signedAtAWrongTime(err) {
+		return Reply{Effect: NotApplied, Cause: Unreachable}
+	}
 	if api, ok := as[smithy.APIError](err); ok {
 		switch {
 		case busy[api.ErrorCode()]:
@@ -95,6 +98,39 @@ var busy = map[string]bool{
 var conflict = map[string]bool{
 	"TransactionConflictException":     true,
 	"ReplicatedWriteConflictException": true,
+}
+
+// Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
+// because there were too many.
+func Throttled(err error) bool {
+	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
+		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
+			return classifyReason(r).Cause == Busy
+		})
+	}
+	api, ok := as[smithy.APIError](err)
+	return ok && busy[api.ErrorCode()] && !conflict[api.ErrorCode()]
+}
+
+// InConflict reports whether DynamoDB refused a request, or cancelled a transaction,
+// because others were at work on its items.
+func InConflict(err error) bool {
+	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
+		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
+			return classifyReason(r).Cause == Conflict
+		})
+	}
+	api, ok := as[smithy.APIError](err)
+	return ok && conflict[api.ErrorCode()]
+}
+
+// signedAtAWrongTime reports whether DynamoDB refused a signature because this
+// machine's clock is wrong, and the SDK has learned from the answer what time it is:
+// it signs the next request by that. It says so by calling the error retryable.
+func signedAtAWrongTime(err error) bool {
+	_, api := as[smithy.APIError](err)
+	clock, ok := as[interface{ RetryableError() bool }](err)
+	return api && ok && clock.RetryableError()
 }
 
 func status(err error) int {
@@ -175,7 +211,7 @@ func stepFailed(err error, steps ...string) bool {
 	return slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(text, step) })
 }
 
-func as[E error](err error) (E, bool) {
+func as[E any](err error) (E, bool) {
 	var target E
 	ok := errors.As(err, &target)
 	return target, ok

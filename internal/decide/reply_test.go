@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -18,6 +19,35 @@ func response(status int, err error) error {
 	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithyhttp.ResponseError{
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
 	}}
+}
+
+// wrongTime is how the SDK marks the refusal of a signature whose next one will do.
+type wrongTime struct{ error }
+
+func (wrongTime) RetryableError() bool { return true }
+func (e wrongTime) Unwrap() error      { return e.error }
+
+func TestThrottlingAndConflictsAreToldApart(t *testing.T) {
+	cancelled := func(code string) error {
+		return response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("None")}, {Code: &code}}})
+	}
+	for name, tc := range map[string]struct {
+		err                   error
+		throttled, inConflict bool
+	}{
+		"throttled":                       {response(400, &types.ProvisionedThroughputExceededException{}), true, false},
+		"a throttled transaction":         {cancelled("ThrottlingError"), true, false},
+		"in conflict":                     {response(400, &types.TransactionConflictException{}), false, true},
+		"in conflict with another Region": {response(400, &types.ReplicatedWriteConflictException{}), false, true},
+		"a transaction in conflict":       {cancelled("TransactionConflict"), false, true},
+		"a failed condition":              {cancelled("ConditionalCheckFailed"), false, false},
+		"denied":                          {response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false, false},
+		"no answer":                       {context.DeadlineExceeded, false, false},
+	} {
+		if Throttled(tc.err) != tc.throttled || InConflict(tc.err) != tc.inConflict {
+			t.Errorf("%s: throttled %v, in conflict %v", name, Throttled(tc.err), InConflict(tc.err))
+		}
+	}
 }
 
 func TestAnOutageIsWhatDynamoDBSaysItself(t *testing.T) {
@@ -62,6 +92,8 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 		{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused},
 		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
 		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
+		{"a signature of a wrong time, now that the SDK knows the right one", wrongTime{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable},
+		{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Refused},
 		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unsigned},
 		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},
 		{"no endpoint", operation(fmt.Errorf("failed to resolve service endpoint, %w", errors.New("none"))), NotApplied, Refused},

@@ -95,6 +95,8 @@ func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
 		{"access denied", refuse("AccessDeniedException"), nil, "IAM policy"},
 		{"expired credentials", refuse("ExpiredTokenException"), nil, "expired"},
 		{"unknown credentials", refuse("UnrecognizedClientException"), nil, "credentials"},
+		{"a limit of the account", refuse("LimitExceededException"), nil, "ask AWS for more"},
+		{"a full index", refuse("ItemCollectionSizeLimitExceededException"), nil, "without one"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

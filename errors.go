@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -155,7 +156,7 @@ func (e *LostError) Error() string {
 		b.WriteString("no renewal got through in time")
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %s", oneLine(e.Err))
+		fmt.Fprintf(&b, ": %s", advised(e.Err))
 	}
 	return b.String()
 }
@@ -279,7 +280,7 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 // OpError says that a request to DynamoDB failed, and in which operation. For every
 // call that acquires, that is "acquire".
 type OpError struct {
-	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "holders", "resize"
+	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize"
 	Table string
 	Key   Key   // empty if the operation is not for one key
 	Err   error // the SDK's
@@ -291,15 +292,19 @@ func (e *OpError) Error() string {
 	if e.Key != (Key{}) {
 		fmt.Fprintf(&b, " %v", e.Key)
 	}
-	fmt.Fprintf(&b, " in table %s: ", e.Table)
-	if advice := advise(e.Err); advice != "" {
-		fmt.Fprintf(&b, "%s: ", advice)
-	}
-	b.WriteString(oneLine(e.Err))
+	fmt.Fprintf(&b, " in table %s: %s", e.Table, advised(e.Err))
 	return b.String()
 }
 
 func (e *OpError) Unwrap() error { return e.Err }
+
+// advised is the text of an error of a request: what to do about it, then the error.
+func advised(err error) string {
+	if advice := advise(err); advice != "" {
+		return advice + ": " + oneLine(err)
+	}
+	return oneLine(err)
+}
 
 // advise says what to do about an error of DynamoDB.
 func advise(err error) string {
@@ -311,10 +316,17 @@ func advise(err error) string {
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):
 		return "nothing was sent: credentials could not be had, or not be used: see to those who give them"
+	case decide.Throttled(err):
+		return "throttled: raise the table's capacity, or make it pay per request"
+	case decide.InConflict(err):
+		return "in conflict with other writes: try again"
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		return ""
+		return adviseSilence(err)
+	}
+	if strings.HasPrefix(api.ErrorMessage(), "KMS ") {
+		return "the KMS key that encrypts the table cannot be used: enable it, and allow its use in the key's policy"
 	}
 	switch api.ErrorCode() {
 	case "ResourceNotFoundException":
@@ -329,6 +341,29 @@ func advise(err error) string {
 		if strings.Contains(api.ErrorMessage(), "schema") {
 			return "the table's key is not the layout's: compare them with leasehold table check"
 		}
+	case "ItemCollectionSizeLimitExceededException":
+		return "the table has a local secondary index, which is full: use a lock table without one"
+	case "LimitExceededException":
+		return "a limit of the AWS account is reached: try again later, or ask AWS for more"
+	case "UnknownError":
+		return "the answer is not DynamoDB's: check proxies and the endpoint"
+	}
+	if decide.Classify(err).Outage {
+		return "DynamoDB has failed: try again later"
+	}
+	return ""
+}
+
+// adviseSilence says what to do about an error that is no answer. One that came because
+// the caller cancelled the request says nothing of DynamoDB.
+func adviseSilence(err error) string {
+	var sent *smithy.OperationError
+	switch {
+	case errors.Is(err, context.Canceled):
+	case errors.As(err, &sent) && decide.Classify(err).Cause == decide.Unreachable:
+		return "no answer from DynamoDB: check the network, the region and the endpoint"
+	case errors.Is(err, ErrUnknownOutcome):
+		return "no answer has settled it: look at what is there"
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -204,5 +205,80 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 		if _, err := c.AcquireRead(t.Context(), "plain"); !errors.Is(err, leasehold.ErrBadRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
 			t.Errorf("a plain lock that is free: %v", err)
 		}
+	})
+}
+
+// Until its context ends, each of these calls is answered, and refused. None has an
+// answer outstanding then.
+func TestACallThatWasAlwaysAnsweredKnowsItsOutcome(t *testing.T) {
+	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
+	for name, call := range map[string]struct {
+		do     func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
+		shared bool
+	}{
+		"renew": {do: func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) }},
+		"resize": {do: func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			s, err := semaphore.New(c, "slots", 2)
+			if err == nil {
+				err = s.Resize(ctx, 3)
+			}
+			return err
+		}},
+		"close": {do: func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }, shared: true},
+		"get": {do: func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			_, err := c.Get(ctx, "job")
+			return err
+		}},
+		"holders": {do: func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			s, err := semaphore.New(c, "slots", 2)
+			if err == nil {
+				_, err = s.Holders(ctx)
+			}
+			if op := (*leasehold.OpError)(nil); errors.As(err, &op) && op.Op != "holders" {
+				return fmt.Errorf("it calls itself %q: %w", op.Op, err)
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.SharedLease = call.shared
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job")
+				wire.SetFault(throttled)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := call.do(ctx, c, lock)
+				if took := time.Since(began); took != 5*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v", err)
+				}
+				for _, part := range []string{"in table locks: throttled: raise the table's capacity", name} {
+					if !strings.Contains(fmt.Sprint(err), part) && !strings.Contains(strings.Replace(fmt.Sprint(err), "release", "close", 1), part) {
+						t.Errorf("%q is missing in: %v", part, err)
+					}
+				}
+				wire.SetFault(nil)
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestALostLockSaysWhatToDoAboutItsRenewals(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(refuse("AccessDeniedException"))
+		lab.Elapse(20 * time.Second)
+		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "no renewal got through in time: access denied: allow this operation") {
+			t.Errorf("lost: %v", err)
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
 	})
 }

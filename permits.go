@@ -47,14 +47,14 @@ func (r *permitRow) decode(item protocol.Item) (protocol.Permits, error) {
 
 // read reads the row until it is answered, refused or ctx ends. If there is no row
 // yet, it returns the zero Permits.
-func (r *permitRow) read(ctx context.Context) (protocol.Permits, error) {
+func (r *permitRow) read(ctx context.Context, op string) (protocol.Permits, error) {
 	if !r.c.enter() {
 		return protocol.Permits{}, ErrClosed
 	}
 	defer r.c.leave()
 	ctx, stop := r.c.untilClosing(ctx)
 	defer stop()
-	return r.readUntil(ctx, "acquire")
+	return r.readUntil(ctx, op)
 }
 
 // readUntil is read, but goes on while the client closes.
@@ -166,6 +166,10 @@ func (w *permitWrite) finish(ctx context.Context, manual bool, write func(contex
 	case <-done:
 		return stored, wrote, failed
 	case <-ctx.Done():
+	}
+	if len(w.sent.Unanswered()) == 0 {
+		<-done // at once: no other request is begun
+		return stored, wrote, failed
 	}
 	if manual {
 		c.awaitGrace(done)

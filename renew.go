@@ -49,6 +49,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 		return err
 	case <-ctx.Done():
 	}
+	if h.lease.IsSettled() {
+		return <-done // at once: no other request is begun
+	}
 	return h.c.unknownOutcome("renew", h.key, context.Cause(ctx))
 }
 

@@ -137,7 +137,7 @@ func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
 	if s.row != nil {
 		asking, cancel := withinTry(ctx)
 		defer cancel()
-		p, err := s.row.read(asking)
+		p, err := s.row.read(asking, "holders")
 		if err != nil {
 			return nil, s.notOurs(err)
 		}
@@ -245,7 +245,7 @@ func (s *Semaphore) agree(ctx context.Context, manual bool) error {
 
 // stored reads how many permits there are, and stores n if nobody has.
 func (s *Semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.Permits, created bool, err error) {
-	p, err = s.row.read(ctx)
+	p, err = s.row.read(ctx, "acquire")
 	if err == nil && p.Version == "" {
 		p, created, err = s.row.create(ctx, n, manual)
 	}
@@ -327,7 +327,7 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 		if known {
 			continue
 		}
-		if p, err := s.row.read(ctx); err == nil && p.Version != "" {
+		if p, err := s.row.read(ctx, "acquire"); err == nil && p.Version != "" {
 			s.follow(p.N, began)
 		}
 	}

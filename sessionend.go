@@ -77,10 +77,13 @@ func (s *session) close(ctx context.Context) error {
 		defer close(done)
 		err = s.mark(limit, lost == nil)
 	})
-	switch {
-	case !endsWithin(limit, done):
-		return s.c.unknownOutcome("release", s.key, context.Cause(limit))
-	case lost != nil:
+	if !endsWithin(limit, done) {
+		if !s.marks.Answered() {
+			return s.c.unknownOutcome("release", s.key, context.Cause(limit))
+		}
+		<-done // which is about to be closed: no other request is begun
+	}
+	if lost != nil {
 		return lost
 	}
 	return err

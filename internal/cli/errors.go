@@ -272,6 +272,14 @@ func reason(err error) string {
 		if api.ErrorMessage() != "" {
 			said += ": " + api.ErrorMessage()
 		}
+		switch {
+		case decide.Throttled(err):
+			return oneLine("throttled: " + adviceThrottled + ": " + said)
+		case decide.InConflict(err):
+			return oneLine("in conflict with other writes: try again: " + said)
+		case decide.Classify(err).Outage:
+			return oneLine("DynamoDB has failed: try again later: " + said)
+		}
 		return oneLine(advice(api) + said)
 	}
 	text := err.Error()
@@ -307,8 +315,8 @@ func providerError(err error) string {
 
 // advice says what to do about a DynamoDB error code.
 func advice(api smithy.APIError) string {
-	if isThrottling(api.ErrorCode()) {
-		return "throttled: " + adviceThrottled + ": "
+	if strings.HasPrefix(api.ErrorMessage(), "KMS ") {
+		return "the KMS key that encrypts the table cannot be used: enable it, and allow its use in the key's policy: "
 	}
 	switch api.ErrorCode() {
 	case "AccessDeniedException", "AccessDenied":
@@ -321,6 +329,12 @@ func advice(api smithy.APIError) string {
 		if strings.Contains(api.ErrorMessage(), "schema") {
 			return "the table's key does not fit the layout: run leasehold table check: "
 		}
+	case "ItemCollectionSizeLimitExceededException":
+		return "the table has a local secondary index, which is full: use a lock table without one: "
+	case "LimitExceededException":
+		return "a limit of the AWS account is reached: try again later, or ask AWS for more: "
+	case "UnknownError":
+		return "the answer is not DynamoDB's: check proxies and the endpoint: "
 	}
 	return ""
 }

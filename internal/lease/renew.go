@@ -62,6 +62,11 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	return unknown, err
 }
 
+// IsSettled reports whether no renewal is under way, and none has had no answer.
+func (l *Lease) IsSettled() bool {
+	return len(l.place) == 0 && len(l.pending.Unanswered()) == 0
+}
+
 // ByHand ends the renewals in the background. It waits for one that is in flight.
 func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {

@@ -31,7 +31,7 @@ func installDynamoDBLocal(ctx context.Context, dir string) error {
 
 // startDynamoDBLocal starts the server inside a network namespace, since it
 // listens on every address there is.
-func startDynamoDBLocal(_ context.Context, dir string) (*Server, error) {
+func startDynamoDBLocal(dir, tables string) (*Server, error) {
 	if err := install.Require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
 		return nil, err
 	}
@@ -46,16 +46,20 @@ func startDynamoDBLocal(_ context.Context, dir string) (*Server, error) {
 	}
 	defer door.Close()
 
+	where := []string{"-inMemory"}
+	if tables != "" {
+		where = []string{"-dbPath", tables}
+	}
 	lib := filepath.Join(dir, "lib")
 	s, err := launch(command{
 		path: "/proc/self/exe",
 		name: namespaceName,
-		args: []string{
+		args: append([]string{
 			"java", "-Xmx384m", "-XX:TieredStopAtLevel=1",
 			"-Djava.library.path=" + lib, "-cp", filepath.Join(lib, "*"),
 			"com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
-			"-inMemory", "-sharedDb", "-disableTelemetry", "-port", namespacePort,
-		},
+			"-sharedDb", "-disableTelemetry", "-port", namespacePort,
+		}, where...),
 		namespace: true,
 		files:     []*os.File{door},
 	})

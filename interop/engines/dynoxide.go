@@ -31,11 +31,15 @@ func installDynoxide(ctx context.Context, dir string) error {
 	return install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 }
 
-func startDynoxide(_ context.Context, dir string) (*Server, error) {
+func startDynoxide(dir, tables string) (*Server, error) {
+	args := []string{"serve", "--host", "127.0.0.1", "--port", "0"}
+	if tables != "" {
+		args = append(args, "--db-path", filepath.Join(tables, "dynoxide.db"))
+	}
 	// The port it prints for 0 is 0, so the server asks the kernel.
 	s, err := launch(command{
 		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
-		args: []string{"serve", "--host", "127.0.0.1", "--port", "0"},
+		args: args,
 	})
 	if err != nil {
 		return nil, err

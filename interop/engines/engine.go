@@ -18,8 +18,18 @@ type Engine struct {
 
 	// install puts the engine into the empty folder dir.
 	install func(ctx context.Context, dir string) error
-	// start starts what install left in dir.
-	start func(ctx context.Context, dir string) (*Server, error)
+	// start starts what install left in dir, with its tables in the folder tables
+	// or, if that is empty, in memory.
+	start func(dir, tables string) (*Server, error)
+
+	tables string
+}
+
+// In returns the engine with its tables in the folder dir, where the next server
+// that is started there finds them, however this one ended.
+func (e Engine) In(dir string) Engine {
+	e.tables = dir
+	return e
 }
 
 // All returns every engine, the quick one first.
@@ -43,15 +53,15 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 	return install.Once(ctx, e.Name+"-"+e.Version, e.install)
 }
 
-// Start installs the engine if need be and starts it with no tables. It returns
-// when the server answers; ctx bounds the install and the wait, not the
+// Start installs the engine if need be and starts it with no tables, or those of
+// [Engine.In]. It returns when the server answers; ctx bounds the install and the wait, not the
 // server's life, which ends with [Server.Stop] or with this process.
 func (e Engine) Start(ctx context.Context) (*Server, error) {
 	dir, err := e.Install(ctx)
 	if err != nil {
 		return nil, err
 	}
-	server, err := e.start(ctx, dir)
+	server, err := e.start(dir, e.tables)
 	if err != nil {
 		return nil, fmt.Errorf("engines: start %s: %w", e.Name, err)
 	}

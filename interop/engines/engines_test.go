@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -153,6 +156,30 @@ func hold(name string) {
 	}
 	os.Stdout.WriteString("ready\n")
 	select {}
+}
+
+func TestAnEngineInAFolderFindsItsTablesAgainAfterItWasKilled(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			e := e.In(t.TempDir())
+			first := Run(t, e)
+			if _, err := first.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName:            aws.String("kept"),
+				BillingMode:          types.BillingModePayPerRequest,
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: types.KeyTypeHash}},
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: types.ScalarAttributeTypeS}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			out, err := Run(t, e).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{})
+			if err != nil || !slices.Equal(out.TableNames, []string{"kept"}) {
+				t.Errorf("tables %v, %v", out, err)
+			}
+		})
+	}
 }
 
 func TestAnInstallIsPinnedAndWhole(t *testing.T) {

@@ -53,6 +53,7 @@ soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) t
 	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
 	cd spec && LEASEHOLD_BOUNDS=1 go run .
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
+	cd robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
 	cd internal/simulation && LEASEHOLD_FOR=$(SOAKFOR) go test $(SOAKFLAGS) -timeout 0 -run '^TestSimulationAtScale$$'
 
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests

@@ -1,0 +1,188 @@
+//go:build linux
+
+package processes
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// grant is one grant of a worker, and how long it was believed in.
+type grant struct {
+	who    string
+	number int
+	key    string
+	token  int64
+	lease  time.Duration
+	from   time.Duration // the worker believed from here; 0: never
+	last   time.Duration // the last time it was seen to believe
+	until  time.Duration // the last end of trust it was told
+	over   time.Duration // it gave up by itself; 0: it did not
+	lost   time.Duration // it was told of its loss; 0: it was not
+}
+
+func (g *grant) String() string {
+	return fmt.Sprintf("%s, token %d, from %v to %v", g.who, g.token, g.from, g.end())
+}
+
+// end is the last instant at which the worker believed or was entitled to. One
+// that was killed was entitled to until its trust ended, whatever became of it:
+// nobody else may have been granted the key before.
+func (g *grant) end() time.Duration {
+	switch {
+	case g.over != 0:
+		return max(g.last, g.over)
+	case g.lost != 0:
+		return max(g.last, min(g.until, g.lost))
+	default:
+		return max(g.last, g.until)
+	}
+}
+
+type grantID struct {
+	who    string
+	number int
+}
+
+// grantsOf gathers the grants in events, which are in the order of time. The
+// result is in the order in which beliefs began.
+func grantsOf(events []Event) (grants []*grant, found []Violation) {
+	byID := map[grantID]*grant{}
+	bad := func(e Event, why string) {
+		found = append(found, Violation{BadJournal, e.Key, fmt.Sprintf("%s: %s: %+v", e.Who, why, e)})
+	}
+	for _, e := range events {
+		id := grantID{e.Who, e.Grant}
+		g := byID[id]
+		switch e.Kind {
+		case Granted:
+			if g != nil {
+				bad(e, "granted twice")
+				continue
+			}
+			byID[id] = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease, from: e.At, last: e.At, until: e.Until}
+		case Believes, Over:
+			if g == nil || g.key != e.Key {
+				bad(e, "belief without a grant")
+				continue
+			}
+			if g.over != 0 {
+				bad(e, "belief after it was over")
+			}
+			g.last, g.until = max(g.last, e.At), max(g.until, e.Until)
+			if e.Kind == Over {
+				g.over = e.At
+			}
+		case Lost:
+			if g == nil { // before the first look
+				g = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease}
+				byID[id] = g
+			}
+			g.lost = e.At
+		}
+	}
+	grants = slices.SortedFunc(maps.Values(byID), func(a, b *grant) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.token, b.token))
+	})
+	return grants, found
+}
+
+// verifyBeliefs checks that beliefs in a key do not overlap, and that their tokens
+// grow. A grant that was lost before the first look is no belief, but has a token
+// of its own.
+func verifyBeliefs(grants []*grant) (found []Violation) {
+	before := map[string]*grant{} // the belief in a key that ended last
+	tokens := map[string]map[int64]*grant{}
+	for _, g := range grants {
+		if tokens[g.key] == nil {
+			tokens[g.key] = map[int64]*grant{}
+		}
+		if other := tokens[g.key][g.token]; other != nil {
+			found = append(found, Violation{TokenBack, g.key, fmt.Sprintf("%v and %v have one token", other, g)})
+		}
+		tokens[g.key][g.token] = g
+		if g.from == 0 {
+			continue
+		}
+		p := before[g.key]
+		if p != nil && g.from < p.end() {
+			found = append(found, Violation{TwoBelieve, g.key, fmt.Sprintf("%v, while %v", g, p)})
+		}
+		if p != nil && g.token < p.token {
+			found = append(found, Violation{TokenBack, g.key, fmt.Sprintf("%v after %v", g, p)})
+		}
+		if p == nil || g.end() >= p.end() {
+			before[g.key] = g
+		}
+	}
+	return found
+}
+
+// still is a stretch of time in which a worker did nothing.
+type still struct{ from, to time.Duration }
+
+// verifyStops checks that nobody believes in a lock whose lease has run out while
+// its client stood still, or since it died. This holds also where nobody else
+// wanted the key.
+func verifyStops(events []Event, grants []*grant) (found []Violation) {
+	const forever = time.Duration(1<<63 - 1)
+	stills := map[string][]still{}
+	for _, e := range events {
+		all := stills[e.Who]
+		switch e.Kind {
+		case Stopped:
+			stills[e.Who] = append(all, still{e.At, forever})
+		case Continued:
+			if len(all) == 0 || all[len(all)-1].to != forever {
+				found = append(found, Violation{BadJournal, "", e.Who + " went on without having stopped"})
+				continue
+			}
+			all[len(all)-1].to = e.At
+		case Killed, Ended:
+			stills[e.Who] = append(all, still{e.At, forever})
+		}
+	}
+	for _, g := range grants {
+		for _, s := range stills[g.who] {
+			longEnough := s.to == forever || s.to-s.from >= g.lease
+			if g.from != 0 && g.from < s.from && longEnough && g.last > s.from+g.lease {
+				found = append(found, Violation{Outlived, g.key, fmt.Sprintf(
+					"%s stood still from %v to %v and believed at %v with a lease of %v (token %d)", g.who, s.from, s.to, g.last, g.lease, g.token)})
+			}
+		}
+	}
+	return found
+}
+
+// verifyLiveness checks that each key that was ever asked for is granted after
+// the last fault.
+func verifyLiveness(events []Event, grants []*grant, bound time.Duration) (found []Violation) {
+	var healed, longest time.Duration
+	again := map[string]bool{}
+	for _, e := range events {
+		switch e.Kind {
+		case Asked:
+			again[e.Key] = false
+			longest = max(longest, e.Lease)
+		case Healed:
+			healed = e.At
+		}
+	}
+	if healed == 0 {
+		return nil
+	}
+	for _, g := range grants {
+		if g.from > healed && g.from <= healed+longest+bound {
+			again[g.key] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(again)) {
+		if !again[key] {
+			found = append(found, Violation{NotGrantedAgain, key, fmt.Sprintf("within %v of the last fault", longest+bound)})
+		}
+	}
+	return found
+}

@@ -1,0 +1,117 @@
+//go:build linux
+
+package processes
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childOf is a child of a process whose command line has a word.
+func childOf(t *testing.T, pid int, word string) int {
+	t.Helper()
+	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // gone: the thread has ended
+		for child := range strings.FieldsSeq(string(children)) {
+			line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+			if strings.Contains(string(line), word) {
+				n, err := strconv.Atoi(child)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+		}
+	}
+	t.Fatalf("process %d has no child %q", pid, word)
+	return 0
+}
+
+func send(t *testing.T, s syscall.Signal, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Errorf("%v to %d: %v", s, pid, err)
+		}
+	}
+}
+
+// Of two leasehold runs of one key one has it, and something happens to it. The
+// other's CMD runs next, and the first's does not run beside it.
+func TestNoCMDRunsBesideAnotherWhateverIsKilled(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	binary := buildCommand(t)
+	for _, tc := range []struct {
+		name  string
+		shell string
+		fault func(t *testing.T, leasehold, cmd int)
+		at    time.Duration // 0: the next is granted one lease later; else sooner than this
+	}{
+		{"leasehold", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
+		{"leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
+		{"leasehold, and CMD has a session of its own", `setsid "$0" & wait`, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
+		{"leasehold and its watchdog", "", func(t *testing.T, leasehold, _ int) {
+			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"), leasehold)
+		}, 0},
+		{"leasehold and CMD", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, 0},
+		{"leasehold is stopped", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGSTOP, leasehold) }, 0},
+		{"leasehold is stopped, and CMD has a session of its own", `setsid "$0" & wait`, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGSTOP, leasehold) }, 0},
+		{"leasehold and CMD are stopped", "", func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGSTOP, leasehold, cmd) }, 0},
+		{"the watchdog, and then leasehold", "", func(t *testing.T, leasehold, _ int) {
+			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"))
+			wait(lease / 4)
+			send(t, syscall.SIGKILL, leasehold)
+		}, 0},
+		{"CMD", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 2 * lease / 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			at := place{File: t.TempDir() + "/locks.db"}
+			c := newCrew(t, "cmd", at)
+			for range 2 {
+				c.command(commandRun{binary: binary, at: at, key: "k", lease: lease, shell: tc.shell, hold: 6 * bound})
+			}
+			first, ok := c.watcher.await(bound, granted)
+			if !ok {
+				t.Fatal("nobody was granted the key")
+			}
+			cmd, err := strconv.Atoi(first.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := 0
+			if c.second() == first.Who {
+				i = 1
+			}
+			c.mu.Lock()
+			leasehold := c.slots[i].process
+			c.mu.Unlock()
+			wait(lease) // let it renew
+			since := now()
+			tc.fault(t, leasehold.PID(), cmd)
+			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // and never goes on
+			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
+			if !ok {
+				t.Fatal("nobody else was granted the key")
+			}
+			if took := next.At - since; tc.at != 0 && took > tc.at {
+				t.Errorf("the next CMD began after %v, want it at once", took)
+			}
+			_ = leasehold.Continue() // whatever it does then, its CMD does nothing
+			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
+			if got := broken(c.end()); got != nil {
+				t.Errorf("broken: %q", got)
+			}
+		})
+	}
+}

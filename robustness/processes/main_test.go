@@ -1,0 +1,40 @@
+//go:build linux
+
+package processes
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/rs/zerolog"
+)
+
+func TestMain(m *testing.M) {
+	BeWorker()
+	BeCommand()
+	BeDisk()
+	// Most of the time everybody waits for a lease to run out: there is room for
+	// more tests at once than there are cores.
+	flag.Parse()
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics log past the proxy's logger
+	if err := flag.Set("test.parallel", "5"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// verify reports what a journal shows broken, and what there was.
+func verify(t *testing.T, events []Event) figures {
+	t.Helper()
+	found := Verify(events, bound)
+	for _, v := range found[:min(len(found), 20)] {
+		t.Error(v)
+	}
+	if len(found) > 20 {
+		t.Errorf("and %d more", len(found)-20)
+	}
+	f := figuresOf(events)
+	t.Logf("%v; %d violations", f, len(found))
+	return f
+}

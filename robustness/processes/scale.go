@@ -1,0 +1,50 @@
+//go:build linux
+
+package processes
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Variables that set how much is tried.
+const (
+	killsVariable  = "LEASEHOLD_KILLS"
+	pausesVariable = "LEASEHOLD_PAUSES"
+	seedVariable   = "LEASEHOLD_SEED"
+)
+
+// bound is how long after the last fault, and one lease, each key must have been
+// granted to somebody. It has room for a machine that is busy.
+const bound = 20 * time.Second
+
+// count is how often something is tried: as the variable says, else 300.
+func count(t testing.TB, variable string) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return 300
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s: use a number from 1", variable, text)
+	}
+	return n
+}
+
+// seed decides whom faults meet, and what workers do. When it happens is up to the
+// machine: a seed does not bring back the same run, only one like it.
+func seed(t testing.TB) uint64 {
+	t.Helper()
+	s := uint64(time.Now().UnixNano())
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s=%s: %v", seedVariable, text, err)
+		}
+	}
+	t.Logf("%s=%d", seedVariable, s)
+	return s
+}

@@ -1,0 +1,192 @@
+//go:build linux
+
+package processes
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// The tables: one of locks, one that is written to under them.
+const (
+	lockTable = "locks"
+	workTable = "work"
+)
+
+// place is where the tables are: at a server, or in a file.
+type place struct {
+	Endpoint string
+	File     string
+}
+
+// tables is an open place.
+type tables struct {
+	db     *dynamodb.Client
+	engine *localdynamo.Engine // of a file
+}
+
+func (p place) open() (*tables, error) {
+	if p.File != "" {
+		store, err := boltstore.Open(p.File)
+		if err != nil {
+			return nil, err
+		}
+		engine := localdynamo.New(localdynamo.WithStore(store))
+		return &tables{engine.Client(), engine}, nil
+	}
+	return &tables{db: dynamodb.New(dynamodb.Options{
+		BaseEndpoint: &p.Endpoint,
+		Region:       "local",
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})}, nil
+}
+
+func (t *tables) close() {
+	if t.engine != nil {
+		_ = t.engine.Close()
+	}
+}
+
+// create makes the tables.
+func (t *tables) create(ctx context.Context) error {
+	for _, name := range []string{lockTable, workTable} {
+		if err := table.Create(ctx, t.db, table.Spec{Name: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Items of the work table, by the first word of their key.
+const (
+	countItem   = "count "
+	receiptItem = "receipt "
+	sumItem     = "sum "
+)
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func numberIn(item map[string]types.AttributeValue, name string) int64 {
+	v, ok := item[name].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func textIn(item map[string]types.AttributeValue, name string) string {
+	if v, ok := item[name].(*types.AttributeValueMemberS); ok {
+		return v.Value
+	}
+	return ""
+}
+
+// keyName is the partition key of both tables.
+const keyName = "key"
+
+func itemKey(name string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{keyName: text(name)}
+}
+
+// readCount is the counter as the lock's holders have left it.
+func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
+	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
+	if err != nil {
+		return 0, err
+	}
+	return numberIn(items[0], "n"), nil
+}
+
+// countWrites writes a count and the receipt for it. They have no condition of
+// their own: the guard of the lock alone makes them safe.
+func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWriteItem {
+	put := func(name string) types.TransactWriteItem {
+		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(workTable), Item: map[string]types.AttributeValue{
+			keyName: text(name), "lock": text(key), "write": text(id), "n": number(n), "token": number(token),
+		}}}
+	}
+	return []types.TransactWriteItem{put(countItem + key), put(receiptItem + id)}
+}
+
+// putCount is countWrites for a worker who trusts that it holds the lock.
+func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) error {
+	_, err := t.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: t.countWrites(key, id, n, token)})
+	return err
+}
+
+// errStale says that a token was refused.
+var errStale = errors.New("a later holder has written")
+
+// add counts one for a worker, unless a greater token has been seen. It is sent
+// once: a repeated one would count twice.
+func (t *tables) add(ctx context.Context, key, who string, token int64, unchecked bool) error {
+	update := &dynamodb.UpdateItemInput{
+		TableName:                aws.String(workTable),
+		Key:                      itemKey(sumItem + key),
+		UpdateExpression:         aws.String("SET fence = :token, #lock = :lock ADD n :one, #who :one"),
+		ExpressionAttributeNames: map[string]string{"#who": sharePrefix + who, "#lock": "lock"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":token": number(token), ":one": number(1), ":lock": text(key),
+		},
+	}
+	if !unchecked {
+		update.ConditionExpression = aws.String("attribute_not_exists(fence) OR fence <= :token")
+	}
+	_, err := t.db.UpdateItem(ctx, update, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	var stale *types.ConditionalCheckFailedException
+	if errors.As(err, &stale) {
+		return errors.Join(errStale, err)
+	}
+	return err
+}
+
+// sharePrefix marks an attribute that counts the writes of one worker.
+const sharePrefix = "by "
+
+// read returns what is in the work table as events.
+func (t *tables) read(ctx context.Context) (events []Event, err error) {
+	pages := dynamodb.NewScanPaginator(t.db, &dynamodb.ScanInput{TableName: aws.String(workTable), ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			name, key := textIn(item, keyName), textIn(item, "lock")
+			n, token := numberIn(item, "n"), numberIn(item, "token")
+			switch {
+			case strings.HasPrefix(name, countItem):
+				events = append(events, Event{Kind: Count, Key: key, N: n, Token: token})
+			case strings.HasPrefix(name, receiptItem):
+				events = append(events, Event{Kind: Receipt, Key: key, Write: textIn(item, "write"), N: n, Token: token})
+			case strings.HasPrefix(name, sumItem):
+				events = append(events, Event{Kind: Sum, Key: key, N: n, Plain: true})
+				for attribute := range item {
+					if who, ok := strings.CutPrefix(attribute, sharePrefix); ok {
+						events = append(events, Event{Kind: Share, Key: key, Who: who, N: numberIn(item, attribute), Plain: true})
+					}
+				}
+			}
+		}
+	}
+	return events, nil
+}

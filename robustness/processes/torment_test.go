@@ -1,0 +1,66 @@
+//go:build linux
+
+package processes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/interop/engines"
+)
+
+// keysOf names the keys of a crew.
+func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
+
+// share is the part of n that the i-th of so many is to have.
+func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
+
+func TestNoKillAndNoPauseBreaksALock(t *testing.T) {
+	t.Parallel()
+	const scenes, workers, atATime = 4, 8, 4
+	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
+	longest := 2 * time.Second
+	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := prepare(t)
+			k, p := share(kills, i, scenes), share(pauses, i, scenes)
+			c.torment(k, p, atATime, longest)
+			f := verify(t, c.finish())
+			if f.kills != k || f.pauses != p {
+				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
+			}
+			if f.killedHolders < k/4 || f.pausedHolders < p/4 {
+				t.Errorf("only %d kills and %d pauses of holders: too few to say anything", f.killedHolders, f.pausedHolders)
+			}
+		})
+	}
+	hire := func(c *crew, at place) *crew {
+		for i := range workers { // half of them have the shorter lease
+			c.worker(task{Place: at, Keys: keysOf(4), Lease: longest / time.Duration(1+i%2)})
+		}
+		return c
+	}
+	for i, e := range engines.All() {
+		scene(i, e.Name, func(t *testing.T) *crew {
+			server := engines.Run(t, e)
+			return hire(newCrew(t, "k"+e.Name[:3], place{Endpoint: server.Endpoint}), connect(t, e.Name, server.Endpoint).place())
+		})
+	}
+	scene(2, "file", func(t *testing.T) *crew {
+		at := place{File: t.TempDir() + "/locks.db"}
+		return hire(newCrew(t, "kfile", at), at)
+	})
+	scene(3, "leasehold run", func(t *testing.T) *crew {
+		at := place{File: t.TempDir() + "/locks.db"}
+		c := newCrew(t, "krun", at)
+		binary := buildCommand(t)
+		for i := range workers {
+			c.command(commandRun{
+				binary: binary, at: at, key: keysOf(4)[i%4], lease: longest / time.Duration(1+i%2),
+				shell: []string{"", aChild}[i/4],
+			})
+		}
+		return c
+	})
+}

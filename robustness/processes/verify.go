@@ -1,0 +1,50 @@
+//go:build linux
+
+package processes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Rule names a promise that a journal can break.
+type Rule string
+
+// The rules.
+const (
+	TwoBelieve      Rule = "two believe in one key"
+	TokenBack       Rule = "a token is not above the one before"
+	Outlived        Rule = "a belief outlives the lease of one that stood still or died"
+	WriteLost       Rule = "an acknowledged write is not there"
+	RefusedLanded   Rule = "a refused write is there"
+	WrittenOver     Rule = "a commit was written over"
+	WrittenTwice    Rule = "a write is there more often than it was sent"
+	StaleLanded     Rule = "a stale token was accepted"
+	CountWrong      Rule = "the count is not that of the writes"
+	NotGrantedAgain Rule = "a key was not granted again"
+	BadJournal      Rule = "the journal contradicts itself"
+)
+
+// Violation is a rule that was broken, and where.
+type Violation struct {
+	Rule Rule
+	Key  string
+	Text string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
+
+// Verify says which promises a journal shows broken. Bound is how long after the
+// last fault, and one longest lease, a key may stay without a grant.
+func Verify(events []Event, bound time.Duration) []Violation {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	grants, found := grantsOf(events)
+	found = append(found, verifyBeliefs(grants)...)
+	found = append(found, verifyStops(events, grants)...)
+	found = append(found, verifyCommits(events)...)
+	found = append(found, verifyTokenWrites(events)...)
+	return append(found, verifyLiveness(events, grants, bound)...)
+}

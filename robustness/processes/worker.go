@@ -1,0 +1,305 @@
+//go:build linux
+
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// workerVariable has a task: a process that finds it is a worker.
+const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
+
+// Flaw is what a worker does wrong on purpose.
+type Flaw string
+
+// The flaws. Each is found by a rule, or the rules are worth nothing.
+const (
+	Sound           Flaw = ""                       // nothing
+	DeafToLoss      Flaw = "deaf to loss"           // works on after it was told that the lock is lost
+	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the answer, and leaves no margin
+	Unfenced        Flaw = "writes without a fence" // puts the counter without Commit
+	NoComparison    Flaw = "has no tokens compared" // and is deaf to loss
+)
+
+func (f Flaw) String() string {
+	if f == Sound {
+		return "does nothing wrong"
+	}
+	return string(f)
+}
+
+// task is what a worker is to do.
+type task struct {
+	Who     string
+	Journal string
+	Place   place
+	Keys    []string
+	Lease   time.Duration
+	Seed    uint64
+	Flaw    Flaw
+	Idle    bool          // write nothing: only hold
+	Hold    time.Duration // hold each grant so long; 0: as chance has it
+	Frozen  bool          // renew nothing
+}
+
+// BeWorker does the task that this process was started with, if there is one, and
+// exits.
+func BeWorker() {
+	text := os.Getenv(workerVariable)
+	if text == "" {
+		return
+	}
+	var t task
+	err := json.Unmarshal([]byte(text), &t)
+	if err == nil {
+		err = work(t)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// worker is one process that contends for keys.
+type worker struct {
+	task
+	journal *journal
+	tables  *tables
+	locks   *leasehold.Client
+	rand    *rand.Rand
+	grants  int
+	writes  int
+}
+
+// work contends for keys until SIGTERM.
+func work(t task) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	j, err := openJournal(t.Journal, t.Who)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	tables, err := t.Place.open()
+	if err != nil {
+		return err
+	}
+	defer tables.close()
+	locks, err := leasehold.New(tables.db, leasehold.Config{
+		Table: lockTable, Owner: t.Who, Lease: t.Lease, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	w := &worker{task: t, journal: j, tables: tables, locks: locks, rand: rand.New(rand.NewPCG(t.Seed, 1))}
+	for ctx.Err() == nil {
+		w.round(ctx)
+	}
+	// Nothing is held. What a lost reply has left held ends with its lease.
+	last, cancel := context.WithTimeout(context.Background(), t.Lease)
+	defer cancel()
+	if err := locks.Close(last); err != nil {
+		w.journal.write(Event{Kind: Denied, Text: "close: " + err.Error()})
+	}
+	return nil
+}
+
+// round is one grant, or one try at it.
+func (w *worker) round(ctx context.Context) {
+	key := w.Keys[w.rand.IntN(len(w.Keys))]
+	w.grants++
+	w.journal.write(Event{Kind: Asked, Key: key, Lease: w.Lease})
+	wait, cancel := context.WithTimeout(ctx, 10*w.Lease)
+	defer cancel()
+	var opts []leasehold.AcquireOption
+	if w.rand.IntN(8) == 0 {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if w.Frozen {
+		opts = append(opts, leasehold.WithoutRenewal())
+	}
+	lock, err := w.locks.Acquire(wait, key, opts...)
+	if err != nil {
+		w.journal.write(Event{Kind: Denied, Key: key, Text: err.Error()})
+		pass(ctx, w.upTo(50*time.Millisecond))
+		return
+	}
+	h := &held{worker: w, lock: lock, key: key, number: w.grants, granted: now()}
+	h.bound, h.unbind = lock.Bind(context.Background())
+	defer h.unbind()
+	if h.believes(Granted) {
+		h.work(ctx)
+		h.letGo()
+	}
+	pass(ctx, w.upTo(40*time.Millisecond)) // or the same process would have the key again and again
+}
+
+func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
+
+// pass lets time go by.
+func pass(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// held is a grant while its worker works under it.
+type held struct {
+	*worker
+	lock    *leasehold.Lock
+	key     string
+	number  int
+	granted time.Duration
+	bound   context.Context
+	unbind  context.CancelFunc
+	looks   int
+	unsure  bool // a commit had no answer: it may land while the grant stands
+}
+
+// believes asks the lock whether it is held, and writes down what it says. The
+// three ways to ask must all tell the truth at once after a pause.
+func (h *held) believes(kind Kind) bool {
+	at := now() // before: if the lock says yes, it was held then, too
+	var err error
+	switch h.looks++; h.looks % 3 {
+	case 0:
+		err = h.lock.Err()
+	case 1:
+		err = h.lock.Context().Err()
+	case 2:
+		err = h.bound.Err()
+	}
+	// Trust is read off between two looks at the clock: that which came first
+	// makes its end earlier, never later.
+	before := now()
+	until := before + time.Until(h.lock.TrustedUntil())
+	switch {
+	case h.Flaw == TrustsFromReply:
+		until = h.granted + h.Lease
+		if err = nil; at >= until {
+			err = leasehold.ErrLost
+		}
+	case (h.Flaw == DeafToLoss || h.Flaw == NoComparison) && err != nil:
+		err, until = nil, at
+	}
+	e := Event{At: at, Kind: kind, Key: h.key, Grant: h.number, Token: h.lock.Token(), Lease: h.Lease, Until: until}
+	if err != nil {
+		e.Kind, e.Until, e.Text = Lost, 0, context.Cause(h.lock.Context()).Error()
+	}
+	if dead, took := h.lock.TookOver(); took && kind == Granted {
+		e.Dead = dead.Owner
+	}
+	h.journal.write(e)
+	return err == nil
+}
+
+// work writes under the fence until it has had enough, or is told of the loss.
+func (h *held) work(ctx context.Context) {
+	enough := now() + h.upTo(300*time.Millisecond)
+	if h.rand.IntN(4) == 0 { // some go on for several renewals
+		enough += h.Lease
+	}
+	if h.Hold != 0 {
+		enough = now() + h.Hold
+	}
+	for now() < enough && ctx.Err() == nil && (!h.unsure || h.Flaw != Sound) && h.believes(Believes) {
+		switch {
+		case h.Idle:
+		case h.rand.IntN(2) == 0:
+			h.count()
+		default:
+			h.write()
+		}
+		pass(h.bound, h.upTo(30*time.Millisecond))
+	}
+}
+
+// letGo stops believing, and then releases.
+func (h *held) letGo() {
+	if !h.believes(Over) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
+	defer cancel()
+	if err := h.lock.Release(ctx); err != nil {
+		h.journal.write(Event{Kind: Denied, Key: h.key, Text: "release: " + err.Error()})
+	}
+}
+
+// send writes down that a write is sent, does it, and writes down the answer.
+func (h *held) send(plain bool, token int64, do func(id string) error) {
+	h.writes++
+	id := fmt.Sprintf("%s/%d", h.Who, h.writes)
+	e := Event{Kind: Sent, Key: h.key, Grant: h.number, Token: token, Write: id, Plain: plain}
+	h.journal.write(e)
+	err := do(id)
+	e.Kind = answer(err, !plain && h.Flaw != Unfenced)
+	e.At = now()
+	if err != nil {
+		e.Text = err.Error()
+	}
+	h.journal.write(e)
+	h.unsure = e.Kind == Unknown && !plain
+}
+
+// hasRead is what an unfenced worker says before it writes.
+const hasRead = "has read, and is about to write"
+
+// answer is what an error says of a write. A commit that does not say that its
+// outcome is unknown has promised that nothing was written; of other requests
+// only a refusal by the condition says that.
+func answer(err error, promised bool) Kind {
+	switch {
+	case err == nil:
+		return Landed
+	case promised && !errors.Is(err, leasehold.ErrUnknownOutcome), errors.Is(err, errStale):
+		return Refused
+	default:
+		return Unknown
+	}
+}
+
+// count reads the counter under the lock, and commits the next number with a
+// receipt. Nothing but the lock keeps two from counting the same.
+func (h *held) count() {
+	h.send(false, h.lock.Token(), func(id string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
+		defer cancel()
+		n, err := h.tables.readCount(ctx, h.lock, h.key)
+		if err != nil {
+			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // whatever it was, nothing was sent
+		}
+		if h.Flaw == Unfenced {
+			// Time to be stopped, as any process may be between two of its lines.
+			h.journal.write(Event{Kind: Broke, Text: hasRead})
+			pass(ctx, h.Lease)
+			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())
+		}
+		return h.lock.Commit(ctx, h.tables.countWrites(h.key, id, n+1, h.lock.Token()))
+	})
+}
+
+// write adds one to a counter that compares tokens.
+func (h *held) write() {
+	token := h.lock.Token()
+	h.send(true, token, func(string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
+		defer cancel()
+		return h.tables.add(ctx, h.key, h.Who, token, h.Flaw == NoComparison)
+	})
+}

@@ -1,0 +1,184 @@
+//go:build linux
+
+package processes
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// write is a fenced write, and what its worker was told of it.
+type write struct {
+	Event                  // Sent
+	answer   Kind          // Landed, Refused, Unknown; empty: it died before
+	answered time.Duration // when
+}
+
+// writesOf gathers the commits, or the writes that compare tokens.
+func writesOf(events []Event, plain bool) (writes map[string]*write, found []Violation) {
+	writes = map[string]*write{}
+	for _, e := range events {
+		if e.Plain != plain {
+			continue
+		}
+		switch e.Kind {
+		case Sent:
+			if writes[e.Write] != nil {
+				found = append(found, Violation{BadJournal, e.Key, e.Write + " was sent twice"})
+			}
+			writes[e.Write] = &write{Event: e}
+		case Landed, Refused, Unknown:
+			w := writes[e.Write]
+			if w == nil || w.answer != "" {
+				found = append(found, Violation{BadJournal, e.Key, e.Write + " was answered without a request"})
+				continue
+			}
+			w.answer, w.answered = e.Kind, e.At
+		}
+	}
+	return writes, found
+}
+
+// verifyCommits checks the counter that each commit reads and writes anew, and the
+// receipt that lands with it: every commit that landed has counted one on from the
+// one before, under a token that is not below its.
+func verifyCommits(events []Event) []Violation {
+	writes, found := writesOf(events, false)
+	receipts := map[string]Event{}           // by write
+	counted := map[string]map[int64]string{} // key, count: the write that counted so far
+	counts := map[string]Event{}
+	for _, e := range events {
+		switch e.Kind {
+		case Receipt:
+			receipts[e.Write] = e
+			if counted[e.Key] == nil {
+				counted[e.Key] = map[int64]string{}
+			}
+			if other := counted[e.Key][e.N]; other != "" {
+				found = append(found, Violation{WrittenOver, e.Key, fmt.Sprintf("%s and %s both counted %d", other, e.Write, e.N)})
+			}
+			counted[e.Key][e.N] = e.Write
+			if writes[e.Write] == nil {
+				found = append(found, Violation{BadJournal, e.Key, e.Write + " has a receipt and was never sent"})
+			}
+		case Count:
+			if !e.Plain {
+				counts[e.Key] = e
+			}
+		}
+	}
+	if len(counts) == 0 {
+		return found // the tables were not read
+	}
+	for _, id := range slices.Sorted(maps.Keys(writes)) {
+		w := writes[id]
+		_, there := receipts[id]
+		switch {
+		case w.answer == Landed && !there:
+			found = append(found, Violation{WriteLost, w.Key, id})
+		case w.answer == Refused && there:
+			found = append(found, Violation{RefusedLanded, w.Key, id})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		last := counts[key]
+		if n := int64(len(counted[key])); n != last.N {
+			found = append(found, Violation{CountWrong, key, fmt.Sprintf("%d commits, and the counter says %d", n, last.N)})
+		}
+		var token int64
+		for n := int64(1); n <= last.N; n++ {
+			id, there := counted[key][n]
+			if !there {
+				found = append(found, Violation{CountWrong, key, fmt.Sprintf("no commit has counted %d", n)})
+				continue
+			}
+			if r := receipts[id]; r.Token < token {
+				found = append(found, Violation{StaleLanded, key, fmt.Sprintf("%s with token %d after a commit with %d", id, r.Token, token)})
+			}
+			token = max(token, receipts[id].Token)
+		}
+	}
+	return found
+}
+
+// tally is what one worker knows of its writes to one key.
+type tally struct{ acknowledged, unanswered int64 }
+
+// verifyTokenWrites checks the counter that takes one with each write whose token
+// is none below the greatest it has seen: every acknowledged one is there once,
+// one without an answer once or never.
+func verifyTokenWrites(events []Event) []Violation {
+	writes, found := writesOf(events, true)
+	type share struct{ key, who string }
+	told := map[share]*tally{}
+	var landed []*write
+	for _, id := range slices.Sorted(maps.Keys(writes)) {
+		w := writes[id]
+		s := share{w.Key, w.Who}
+		if told[s] == nil {
+			told[s] = &tally{}
+		}
+		switch w.answer {
+		case Landed:
+			told[s].acknowledged++
+			landed = append(landed, w)
+		case Refused:
+		default:
+			told[s].unanswered++
+		}
+	}
+	there, sums, read := map[share]int64{}, map[string]int64{}, false
+	for _, e := range events {
+		switch e.Kind {
+		case Share:
+			there[share{e.Key, e.Who}] = e.N
+			sums[e.Key] -= e.N
+			if told[share{e.Key, e.Who}] == nil {
+				found = append(found, Violation{BadJournal, e.Key, fmt.Sprintf("%d writes of %s, who sent none", e.N, e.Who)})
+			}
+		case Sum:
+			sums[e.Key] += e.N
+			read = true
+		}
+	}
+	if read {
+		for s, k := range told {
+			if there[s] < k.acknowledged {
+				found = append(found, Violation{WriteLost, s.key, fmt.Sprintf("%d of %s are there, %d were acknowledged", there[s], s.who, k.acknowledged)})
+			}
+			if there[s] > k.acknowledged+k.unanswered {
+				found = append(found, Violation{WrittenTwice, s.key, fmt.Sprintf(
+					"%d of %s are there, %d were acknowledged and %d had no answer", there[s], s.who, k.acknowledged, k.unanswered)})
+			}
+		}
+		for key, left := range sums {
+			if left != 0 {
+				found = append(found, Violation{CountWrong, key, fmt.Sprintf("the sum of the writes is off by %d", left)})
+			}
+		}
+	}
+	return append(found, staleTokens(landed)...)
+}
+
+// staleTokens finds a write that was sent after one with a greater token had been
+// acknowledged, and landed all the same.
+func staleTokens(landed []*write) (found []Violation) {
+	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
+	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })
+	greatest := map[string]*write{} // answered so far
+	next := 0
+	for _, w := range bySent {
+		for ; next < len(byAnswer) && byAnswer[next].answered < w.At; next++ {
+			if a := byAnswer[next]; greatest[a.Key] == nil || a.Token > greatest[a.Key].Token {
+				greatest[a.Key] = a
+			}
+		}
+		if g := greatest[w.Key]; g != nil && g.Token > w.Token {
+			found = append(found, Violation{StaleLanded, w.Key, fmt.Sprintf("%s with token %d after %s with %d", w.Write, w.Token, g.Write, g.Token)})
+		}
+	}
+	return found
+}

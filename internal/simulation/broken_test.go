@@ -79,6 +79,19 @@ func TestTheSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
 	)
 }
 
+func TestTheSimulationCatchesWhatIsBrokenAmongEverything(t *testing.T) {
+	meeting := func(f fault, run simulation) simulation { // and no other
+		return func(t *testing.T, seed uint64, w world) {
+			w.kinds = []fault{f}
+			run(t, seed, w)
+		}
+	}
+	areFound(t, 500,
+		broken{"a guard on the owner alone, among everything", []string{"invariant 4"}, tampered(guardOnOwnerAlone, simulateEverything)},
+		broken{"commits without a guard, in pauses", []string{"invariant 4"}, meeting(pause, tampered(unguarded, simulateEverything))},
+	)
+}
+
 func TestTheSimulationCatchesABrokenReadWriteLock(t *testing.T) {
 	exclusion := []string{"invariant 1:", "invariant 7:"}
 	areFound(t, 500,

@@ -68,14 +68,20 @@ func (c *checker) resized(r *request, now *state, item attributeMap) {
 func (c *checker) checkPermits() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var permits []*belief
 	for _, b := range c.beliefs {
+		if strings.HasPrefix(b.lock.Key().Partition, "s/") {
+			permits = append(permits, b)
+		}
+	}
+	for _, b := range permits {
 		granted := c.permits.grants[b.grant]
 		if most := c.permits.mostBetween(granted, b.began); permitOf(b) >= most {
 			c.note("14: process %d believes in permit %d, granted at %v and told at %v, of %d", b.by.id, permitOf(b),
 				granted.Sub(c.began), b.began.Sub(c.began), most)
 		}
 		oldest, n := granted, 0
-		for _, o := range c.beliefs {
+		for _, o := range permits {
 			if !o.began.After(b.began) && o.end.After(b.began) {
 				n++
 				if at := c.permits.grants[o.grant]; at.Before(oldest) {

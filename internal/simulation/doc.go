@@ -46,7 +46,7 @@
 //	network    loses, delays, repeats and refuses requests
 //	workloads  locks, groups, passing (on), hands (of an operator), closing, odd,
 //	           outages, wallclock, readwrite, semaphores, elections,
-//	           philosophers, load
+//	           philosophers, load, everything
 //	checker    what was sent, applied and believed; checkgrants, checksessions,
 //	           checkcommits, checkrows (of read/write locks), checkpermits
 //	liveness   what is free is granted in time once faults have stopped
@@ -92,6 +92,8 @@
 //	a guard of one lock of several, where they do              4
 //	commits that look at no session, while closing             4
 //	a grant that is resumed whatever it shows                  any
+//	a guard on the owner alone, among everything               4
+//	commits without a guard, in pauses                         4
 //	a writer that does not count the readers                   1, 7
 //	grants that look at no writer                              1, 7
 //	commits that are fenced by the owner alone                 4, in an election

@@ -34,6 +34,10 @@ const (
 	conflict      fault = "conflict with a transaction"
 	serverError   fault = "server error"
 	unavailable   fault = "server error, after the request was applied"
+	expired       fault = "expired credentials"
+	noCredentials fault = "no credentials to be had"
+	hotTable      fault = "throttled, the table"
+	inPause       fault = "request held up in a pause"
 )
 
 // Faults of processes and of the table.
@@ -42,6 +46,7 @@ const (
 	partition fault = "partition begins"
 	bootJumps fault = "suspend that nobody has noticed"
 	suspend   fault = "suspend"
+	pause     fault = "pause"
 	outage    fault = "outage begins"
 	broke     fault = "lock broken by an operator"
 	deleted   fault = "record deleted by hand"
@@ -71,7 +76,7 @@ func (s *run) happensTo(f fault, to string) bool {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintln(h, f, to)
 	id := fmt.Sprintf("%08x", h.Sum32())
-	if s.plan.only != nil && !slices.Contains(s.plan.only, id) {
+	if s.plan.only != nil && !slices.Contains(s.plan.only, id) || s.plan.kinds != nil && !slices.Contains(s.plan.kinds, f) {
 		return false
 	}
 	s.faults = append(s.faults, injected{id, f, to, time.Since(s.began)})

@@ -30,7 +30,7 @@ func (c *process) section(r *worker) {
 	if r.IntN(4) == 0 {
 		opts, what = append(opts, leasehold.NoWait()), "try"
 	}
-	if r.IntN(5) == 0 && !c.plan.shared {
+	if r.IntN(5) == 0 && !c.shared {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
 	if r.IntN(6) == 0 {
@@ -49,7 +49,7 @@ func (c *process) section(r *worker) {
 	for range r.IntN(3) {
 		c.rest(r, 3000)
 		change := r.IntN(7)
-		if c.plan.shared && change == 2 { // cannot be detached
+		if c.shared && change == 2 { // cannot be detached
 			change = 0
 		}
 		switch change {

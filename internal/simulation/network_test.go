@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -23,6 +26,10 @@ type troubles struct {
 	noOld    bool          // a failed condition does not show what it met
 	copies   time.Duration // how late the latest copies of requests are
 	keys     bool          // writes of single keys are throttled for seconds, and those of no other
+	table    bool          // everything is throttled for seconds
+	pauses   bool          // processes are paused just as they send something
+
+	credentials bool // some are expired, and for seconds there are none
 }
 
 // fate is what the network does with one request.
@@ -96,6 +103,10 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return inOutage
 	case net.keys && !mended && c.throttled(sent):
 		return hotKey
+	case net.table && !mended && c.inTrouble("table", 5):
+		return hotTable
+	case net.credentials && !mended && f.odd >= 800 && f.odd < 830:
+		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
 	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // a copy before this one was not
@@ -135,16 +146,30 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	what, more := c.faultOf(sent, f), none
 	switch what {
 	case none, inCrash, inPartition, inSuspend, inOutage: // what they come of may be, or not
+	case hotTable:
+		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
+			what = none
+		}
 	default:
 		if !c.happens(what, f.to) {
 			what = none
 		}
 	}
-	if net := c.plan.net; net.copies > 0 && f.odd >= 900 {
+	net := c.plan.net
+	// A copy of a commit that was refused lands if it may: nobody promises that a
+	// network that does so can be told from one that does not.
+	refused := net.table && sent.manner == commits && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what)
+	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
 			more = repeatedMuch
 			c.copied(late, deliver)
 		}
+	}
+	if c.plan.net.pauses && c.goesOn() && f.odd >= 830 && f.odd < 860 && c.happens(pause, f.to) {
+		c.standStill(upTo(f.rng, 2*usualLease))
+	}
+	if what == none && c.isPaused() > 0 {
+		what = inPause
 	}
 	c.counts(ctx, sent, cmp.Or(what, more))
 
@@ -154,10 +179,14 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return hang(ctx)
 	case inOutage, serverError:
 		return c.refuse(ctx, f, lab.Refusal(500, "InternalServerError"))
-	case hotKey, throttledOnce:
+	case hotKey, throttledOnce, hotTable:
 		return c.refuse(ctx, f, lab.Refusal(400, "ThrottlingException"))
 	case denied:
 		return c.refuse(ctx, f, lab.Refusal(400, "AccessDeniedException"))
+	case expired:
+		return c.refuse(ctx, f, lab.Refusal(400, "ExpiredTokenException"))
+	case inPause: // it goes out when the process goes on
+		return pass(c.isPaused()+f.there, f.back)
 	case deniedAfter:
 		_, _ = pass(f.there, f.back)
 		return lab.Refusal(400, "AccessDeniedException"), nil
@@ -195,6 +224,31 @@ func (c *process) throttled(sent *request) bool {
 	const window = 5 * time.Second
 	at := time.Since(c.began)
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
+}
+
+// window numbers the seconds in which something is in trouble or is not.
+func (c *process) window() time.Duration {
+	const lasts = 3 * time.Second
+	return time.Since(c.began) / lasts
+}
+
+// inTrouble reports whether something is in trouble now, as it is in one window of n.
+func (c *process) inTrouble(what string, n int) bool {
+	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
+}
+
+// wallet is where a process has its credentials from.
+type wallet process
+
+// Retrieve fails for seconds now and then.
+func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	c := (*process)(w)
+	who := fmt.Sprint("process ", c.id)
+	if c.goesOn() && c.inTrouble(who, 8) && c.happens(noCredentials, fmt.Sprint("of ", who, ", window ", int(c.window()))) {
+		c.counts(ctx, &request{by: c, at: time.Now(), manner: other}, noCredentials)
+		return aws.Credentials{}, errors.New("no credentials can be had")
+	}
+	return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 }
 
 // copied delivers a request once more.
@@ -243,12 +297,16 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 		c.after(back, f.rng)
 		replied <- reply{res, err}
 	}()
+	var r reply
 	select {
-	case r := <-replied:
-		return r.res, r.err
+	case r = <-replied:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		r.err = ctx.Err()
 	}
+	for d := c.isPaused(); d > 0; d = c.isPaused() { // and cannot hear of it
+		time.Sleep(d + back)
+	}
+	return r.res, r.err
 }
 
 // refuse answers in the table's place.

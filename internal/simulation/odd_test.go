@@ -15,10 +15,15 @@ const worldSeeds = 50
 // likewise is a simulation in worlds that may differ from seed to seed.
 func likewise(of func(seed uint64) world) simulation {
 	return func(t *testing.T, seed uint64, w world) {
-		odd := of(seed)
-		odd.tamper, odd.report, odd.told, odd.only, odd.injected = w.tamper, w.report, w.told, w.only, w.injected
-		simulate(t, seed, odd)
+		simulate(t, seed, of(seed).watchedAs(w))
 	}
+}
+
+// watchedAs is the world as somebody watches it.
+func (w world) watchedAs(by world) world {
+	w.tamper, w.report, w.told, w.injected = by.tamper, by.report, by.told, by.injected
+	w.only, w.kinds = by.only, by.kinds
+	return w
 }
 
 // Clients of one table are configured apart, their network repeats requests

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -47,13 +48,21 @@ func (c *process) passOn(r *worker) {
 		return
 	}
 	var wg sync.WaitGroup
-	first := r.IntN(len(c.clients))
+	heirs := c.everybody()
+	first := r.IntN(len(heirs))
 	for i := range 1 + r.IntN(2) {
-		heir := c.clients[(first+i)%len(c.clients)]
+		heir := heirs[(first+i)%len(heirs)]
 		theirs := newWorker(c.seed, r.name, "heir", i, g.Token)
 		wg.Go(func() { heir.takeUp(theirs, g) })
 	}
 	wg.Wait()
+}
+
+// everybody is those who are there now.
+func (s *run) everybody() []*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.clients)
 }
 
 // takeUp resumes a grant, works under it and releases it.
@@ -78,7 +87,8 @@ func (c *process) takeUp(r *worker, g leasehold.Grant) {
 // learn imports what another process has observed, as one of another host. Its
 // clock differs by less than is declared.
 func (c *process) learn(r *worker) {
-	from := c.clients[r.IntN(len(c.clients))]
+	all := c.everybody()
+	from := all[r.IntN(len(all))]
 	var told []leasehold.Observation
 	for _, o := range from.client.Observations() {
 		told = append(told, ofAnotherHost(o))

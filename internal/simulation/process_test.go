@@ -20,6 +20,8 @@ type process struct {
 	clocks *clocks
 	rate   float64 // of its clocks
 	lease  time.Duration
+	shared bool   // its locks are renewed as one
+	native bool   // its layout
 	owner  string // as its read/write locks name it; checker.mu guards it
 
 	asked map[string]uint64     // requests, by what they ask; checker.mu guards it
@@ -30,7 +32,9 @@ type process struct {
 	cutTil    time.Time // partitioned until then, or until the network is mended
 	asleepTil time.Time
 	outTil    time.Time // DynamoDB answers that it cannot
+	pausedTil time.Time
 	dead      bool
+	closed    bool
 }
 
 func (s *run) newClient(id int, rng *rand.Rand) *process {
@@ -40,7 +44,10 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	if n := len(s.plan.leases); n > 0 {
 		c.lease = s.plan.leases[id%n]
 	}
+	s.mu.Lock()
+	s.all = append(s.all, c)
 	s.longest = max(s.longest, c.lease)
+	s.mu.Unlock()
 	cfg.Lease, cfg.Margin, cfg.RenewEvery = c.lease, c.lease/10, c.lease/4
 	cfg.PollMin, cfg.PollMax = 200*time.Millisecond, time.Second
 	cfg.ReleaseGrace = time.Second
@@ -49,12 +56,15 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
 		cfg.PollMax = 2 * usualLease // one that marks a session dead by what it read a lease ago
 	}
-	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0; cfg.DeleteOnRelease {
+	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
+		s.mu.Lock()
 		s.deletes = true
+		s.mu.Unlock()
 	}
 	if s.plan.config != nil {
 		s.plan.config(&cfg, rng)
 	}
+	c.shared, c.native = cfg.SharedLease, cfg.Layout == nil
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
@@ -62,7 +72,12 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	if s.plan.forgets {
 		on = append(on, lab.Memory(0))
 	}
-	c.client = s.w.ClientOf(s.w.Connect(on, func(o *dynamodb.Options) { o.HTTPClient = c }), cfg)
+	c.client = s.w.ClientOf(s.w.Connect(on, func(o *dynamodb.Options) {
+		o.HTTPClient = c
+		if s.plan.net.credentials {
+			o.Credentials = (*wallet)(c)
+		}
+	}), cfg)
 	return c
 }
 
@@ -101,6 +116,10 @@ func (c *process) work(r *worker, section func(*worker)) {
 
 func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
+	for d := c.isPaused(); d > 0; d = c.isPaused() {
+		time.Sleep(d)
+		time.Sleep(upTo(r, time.Millisecond)) // others of its goroutines go on as well
+	}
 }
 
 // cutOff partitions the process from the table for up to d.
@@ -132,5 +151,5 @@ func (c *process) jump(r *worker, d time.Duration) {
 func (c *process) isDead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dead
+	return c.dead || c.closed
 }

@@ -52,7 +52,11 @@ func simulateReadWrite(t *testing.T, seed uint64, plan world) {
 func (c *process) readOrWrite(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	key := keyNames[r.IntN(len(keyNames))]
+	keys := keyNames
+	if c.plan.rows != nil {
+		keys = c.plan.rows
+	}
+	key := keys[r.IntN(len(keys))]
 	l, err := rwlock.New(c.client, key)
 	if err != nil {
 		c.violated("0: %v", err)

@@ -39,6 +39,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"groups":          likewise(groups),
 		"outages":         likewise(outages),
 		"by the clock":    simulateByTheClock,
+		"everything":      simulateEverything,
 	} {
 		t.Run(name, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {

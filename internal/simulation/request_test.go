@@ -66,5 +66,8 @@ func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"
 	}
+	if r.manner == other {
+		return "request in the background"
+	}
 	return "in the background: what " + string(r.manner)
 }

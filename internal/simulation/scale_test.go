@@ -36,6 +36,7 @@ var worlds = []struct {
 	{"TestSimulationOfPassingOn", 1, 1, likewise(passingOn)},
 	{"TestSimulationOfGroups", 1, 1, likewise(groups)},
 	{"TestSimulationOfOutages", 1, 1, likewise(outages)},
+	{"TestSimulationOfEverything", 4, 1, simulateEverything},
 	{"TestSimulationOfLayoutsByTheClock", 1, 1, simulateByTheClock},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }

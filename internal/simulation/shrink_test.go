@@ -24,7 +24,13 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		plan.injected = func(faults []injected) { s.faults = faults }
+		plan.injected = func(faults []injected) { // what lasts is told of again and again
+			for _, f := range faults {
+				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
+					s.faults = append(s.faults, f)
+				}
+			}
+		}
 		run(t, seed, plan)
 		return s
 	}
@@ -62,11 +68,9 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 }
 
 func idsOf(faults []injected) []string {
-	var ids []string
-	for _, f := range faults {
-		if !slices.Contains(ids, f.id) {
-			ids = append(ids, f.id)
-		}
+	ids := make([]string, len(faults))
+	for i, f := range faults {
+		ids[i] = f.id
 	}
 	return ids
 }

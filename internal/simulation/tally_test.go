@@ -62,7 +62,7 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 	if f == inCrash && (alone || o.faulted) { // it counts as faulted once
 		return
 	}
-	if f == inCrash || f == inPartition || f == inSuspend || f == inOutage {
+	if f == inCrash || f == inPartition || f == inSuspend || f == inOutage || f == inPause {
 		c.tally.faults[f]++ // others were entered as they happened
 	}
 	if alone {

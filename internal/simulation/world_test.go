@@ -19,7 +19,9 @@ import (
 
 // world is what tests of the simulation itself change.
 type world struct {
-	shared   bool            // clients renew one session for all their locks
+	shared   bool            // clients renew one session for all their locks, or some of them do
+	keeps    bool            // no client deletes records on release
+	rows     []string        // the keys of read/write locks; none: those of locks
 	alone    bool            // no two goroutines of a client want several keys
 	leases   []time.Duration // of the clients by their ids; none: all usualLease
 	net      troubles        // beside those that every network has
@@ -33,6 +35,7 @@ type world struct {
 	told     func(history []string)                // is given what happened
 	injected func([]injected)                      // is given the faults
 	only     []string                              // the faults that happen, by their ids; nil: all
+	kinds    []fault                               // that happen; nil: all
 }
 
 const (
@@ -51,7 +54,8 @@ type run struct {
 	plan world
 	quit chan struct{} // closed when the network is mended
 
-	clients []*process // set before the first of them does anything
+	clients []*process // set before the first of them does anything, or in everything; mu guards it there
+	all     []*process // that there ever were; mu guards it
 }
 
 // damaged is a record that nobody may be granted.

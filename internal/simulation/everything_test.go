@@ -1,0 +1,259 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/semaphore"
+)
+
+// Everything in one world: locks, groups, read/write locks, a semaphore and an
+// election on one table, by clients that are configured apart, with leases of their
+// own or shared ones. They crash, are closed, paused and suspended, and others start in
+// their place; operators break locks and delete records. The network has every fault,
+// the table is throttled, and credentials expire or cannot be had for a moment. In
+// every third seed the fleet goes over to native from the Java client's layout,
+// process by process. Nothing is given up beyond what breaking and deletion give up.
+func TestSimulationOfEverything(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
+
+// rowNames are the keys of read/write locks beside others.
+var rowNames = []string{"ra", "rb"}
+
+const (
+	electionKey = "e"
+	lifetimes   = 10 // the ids of a process and of those in its place are so far apart
+)
+
+func everything(seed uint64) world {
+	return world{
+		leases: []time.Duration{2 * time.Second, usualLease, 7 * time.Second},
+		net:    troubles{refusals: true, noOld: seed%4 == 0, copies: 3 * time.Minute, credentials: true, table: true, pauses: true},
+		rows:   rowNames,
+		shared: true,
+		keeps:  seed%5 > 0,
+		config: func(cfg *leasehold.Config, rng *rand.Rand) {
+			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
+			moves := seed%3 == 0
+			cfg.SharedLease = shared && !moves // the old layout knows no sessions, and would wait for an hour
+			cfg.Retention = time.Second
+			if old && moves {
+				cfg.Layout, cfg.Retention = layout.AWSLabs{}, 0
+			}
+		},
+	}
+}
+
+func simulateEverything(t *testing.T, seed uint64, watched world) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRun(t, seed, everything(seed).watchedAs(watched))
+		rng := rand.New(rand.NewPCG(seed, 6))
+		var wg sync.WaitGroup
+		for id := range 2 + rng.IntN(2) {
+			s.clients = append(s.clients, s.newClient(id, drawn(seed, "life", id)))
+		}
+		for id := range s.clients {
+			wg.Go(func() { s.live(id) })
+		}
+		if seed%2 == 0 {
+			wg.Go(func() { breakLocks(t, s, newWorker(seed, "beside")) })
+		}
+		if !s.plan.keeps {
+			wg.Go(func() { deleteRecords(t, s, newWorker(seed, "deletes")) })
+		}
+		time.Sleep(faultsLast)
+		close(s.quit)
+		wg.Wait()
+		time.Sleep(6 * time.Second) // what was delayed arrives
+		s.closeAll()
+		s.checkLiveness(t, seed)
+		time.Sleep(20*time.Second + s.plan.net.copies) // late duplicates arrive
+		s.finish()
+		s.checkPermits()
+		s.report(t, seed)
+	})
+}
+
+// live is the life of a process, and of those that start in its place.
+func (s *run) live(id int) {
+	for life := 0; s.goesOn(); life++ {
+		c := s.clients[id]
+		r := newWorker(s.seed, "life", c.id)
+		if life > 0 {
+			if c.id+lifetimes >= operator {
+				return
+			}
+			c.rest(r, 1000)
+			c = s.newClient(c.id+lifetimes, r.Rand)
+			s.mu.Lock()
+			s.clients[id] = c
+			s.mu.Unlock()
+		}
+		var wg sync.WaitGroup
+		for i := range 1 + r.IntN(2) {
+			theirs := newWorker(s.seed, c.id, i)
+			wg.Go(func() { c.doEverything(theirs) })
+		}
+		wg.Wait()
+	}
+}
+
+// closeAll closes every client that there ever was.
+func (s *run) closeAll() {
+	for _, c := range s.all {
+		_ = c.client.Close(context.Background())
+	}
+}
+
+func (c *process) doEverything(r *worker) {
+	c.rest(r, 20)
+	for c.goesOn() && !c.isDead() {
+		switch p := r.IntN(100); {
+		case p < 4:
+			c.cutOff(r, 8*time.Second)
+		case p < 6:
+			c.crash(r)
+		case p < 8:
+			c.jump(r, 6*time.Second)
+		case p < 12:
+			c.pause(r, 2*usualLease)
+		case p < 14:
+			if d := upTo(r, 8*time.Second); c.happens(suspend, r.trouble()) {
+				c.suspend(d)
+			}
+		case p < 16:
+			if _, err := c.client.TryAcquire(c.asks(r.ctx(), "try"), "damaged"); err == nil {
+				c.violated("10: a damaged record was granted")
+			}
+		case p < 18:
+			c.closes(r)
+		default:
+			c.sectionOfEverything(r)
+		}
+		c.rest(r, 600)
+	}
+}
+
+// closes ends the process in good order.
+func (c *process) closes(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
+	defer cancel()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	_ = c.client.Close(c.asks(ctx, "close"))
+	for _, lock := range c.client.Held() {
+		c.violated("6: process %d is closed and holds %v", c.id, lock.Key())
+	}
+}
+
+func (c *process) sectionOfEverything(r *worker) {
+	switch r.IntN(12) {
+	case 0, 1:
+		c.sectionOfGroups(r)
+	case 2, 3:
+		if c.native {
+			c.readOrWrite(r)
+		}
+	case 4, 5:
+		if s, err := semaphore.New(c.client, "s", permitsAtFirst); err == nil {
+			(&sharer{process: c, semaphore: s, take: acquirePermit}).share(r)
+		}
+	case 6:
+		c.campaigns(r)
+	case 7:
+		if c.native && !c.shared {
+			c.passOn(r)
+		}
+	case 8:
+		if c.native {
+			c.learn(r)
+		}
+	case 9:
+		c.putsDown(r)
+	default:
+		c.section(r)
+	}
+}
+
+// putsDown holds a lock, and releases it in one of the manners that there are.
+func (c *process) putsDown(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+	over()
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 2000)
+	if c.isDead() {
+		return
+	}
+	what, how := "release with data", leasehold.ReleaseOption(leasehold.WithData([]byte(r.name)))
+	switch r.IntN(3) {
+	case 0:
+		what, how = "release, kept", leasehold.KeepOnRelease()
+	case 1:
+		if !c.plan.keeps {
+			what, how = "release, deleted", leasehold.DeleteOnRelease()
+		}
+	}
+	if lock.Release(c.asks(ctx, what), how) == nil {
+		c.releasedForGood(lock)
+	}
+}
+
+// campaigns leads for a while, if elected.
+func (c *process) campaigns(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
+	defer cancel()
+	e, err := election.New(c.client, electionKey)
+	if err != nil {
+		c.violated("0: %v", err)
+		return
+	}
+	asked, over := c.operation(ctx, "campaign")
+	term, err := e.Campaign(asked, "of "+fmt.Sprint(c.id))
+	over()
+	if err != nil {
+		return
+	}
+	c.believes(c, term)
+	for range 1 + r.IntN(2) {
+		c.rest(r, 2000)
+		c.commit(r, term, 3*time.Second)
+	}
+	c.releases(r, term)
+}
+
+// pause has the goroutines of the process stand still for up to d, as far as
+// others can tell: nothing is sent or heard, and no step is made. What was on its way
+// out goes out when it is over.
+func (c *process) pause(r *worker, d time.Duration) {
+	d = upTo(r, d)
+	if c.happens(pause, r.trouble()) {
+		c.standStill(d)
+	}
+}
+
+func (c *process) standStill(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pausedTil = time.Now().Add(d)
+}
+
+// isPaused reports for how long the process stands still yet.
+func (c *process) isPaused() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.pausedTil)
+}

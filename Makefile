@@ -9,6 +9,7 @@ MODULES := $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell find . -name go.mod -n
 OTHERS  := $(filter-out .,$(MODULES))
 
 FUZZTIME   ?= 30s
+FUZZEXECS  ?= 0
 SOAKCHECKS ?= 20000
 SOAKSEEDS  ?= 100000
 SOAKFOR    ?= 8760h
@@ -34,6 +35,7 @@ check: lint ## Lint and test every module, with the race detector and the real s
 	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	cd robustness && go test -timeout 30m -run 'Histories$$' -skip Broken ./histories
+	$(MAKE) fuzz FUZZTIME=1m
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module, actionlint over the workflows
@@ -44,10 +46,8 @@ lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module, act
 		go run $(STATICCHECK) ./... && \
 		go run $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
 
-fuzz: ## Fuzz each target for FUZZTIME (30s)
-	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed 's/:func / /' | while read -r file target; do \
-		echo "== $$target"; \
-		(cd $$(dirname $$file) && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; done
+fuzz: ## Fuzz each target for FUZZTIME (30s), or FUZZEXECS times; two at once
+	cd robustness && go run ./fuzz -time $(FUZZTIME) -executions $(FUZZEXECS)
 
 soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) times; then simulate until Ctrl-C, or for SOAKFOR
 	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories

@@ -3,6 +3,7 @@ package leasehold
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -48,15 +49,28 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("leasehold: grant: %w", err)
 	}
-	until, err := time.Parse(time.RFC3339, in.TrustedUntil)
+	until, err := parseTime(in.TrustedUntil)
 	if err != nil {
 		return fmt.Errorf("leasehold: grant of %q: trustedUntil: %w", in.Key, err)
 	}
+	lease, err := leaseOfMs(in.LeaseMs)
+	if err != nil {
+		return fmt.Errorf("leasehold: grant of %q: %w", in.Key, err)
+	}
 	*g = Grant{
 		Table: in.Table, Key: Key{in.Key, in.SortKey}, Owner: in.Owner, Token: in.Token, ID: in.Grant,
-		Versions: in.Versions, Lease: time.Duration(in.LeaseMs) * time.Millisecond, TrustedUntil: until,
+		Versions: in.Versions, Lease: lease, TrustedUntil: until,
 	}
 	return nil
+}
+
+// leaseOfMs is a lease that was written as milliseconds. One that is too long for a
+// Duration would otherwise read as another, and perhaps as a short one.
+func leaseOfMs(ms int64) (time.Duration, error) {
+	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		return 0, fmt.Errorf("leaseMs is %d: it must be from 0 to %d", ms, math.MaxInt64/int64(time.Millisecond))
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // Detach ends this handle without releasing the key: renewals stop, and the

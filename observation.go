@@ -49,12 +49,16 @@ func (o *Observation) UnmarshalJSON(b []byte) error {
 		*o = Observation{}
 		return nil
 	}
-	since, err := time.Parse(time.RFC3339, in.Since)
+	since, err := parseTime(in.Since)
 	if err != nil {
 		return fmt.Errorf("leasehold: observation of %q: since: %w", in.Key, err)
 	}
+	lease, err := leaseOfMs(in.LeaseMs)
+	if err != nil {
+		return fmt.Errorf("leasehold: observation of %q: %w", in.Key, err)
+	}
 	*o = Observation{
-		Key: Key{in.Key, in.SortKey}, Version: in.Version, Lease: time.Duration(in.LeaseMs) * time.Millisecond, Since: since,
+		Key: Key{in.Key, in.SortKey}, Version: in.Version, Lease: lease, Since: since,
 		boot: in.Boot, sinceBoot: in.ByBoot(),
 	}
 	return nil

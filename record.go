@@ -173,6 +173,15 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(jsonTime)
 }
 
+// parseTime reads what formatTime has written.
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if year := t.UTC().Year(); err == nil && (t.IsZero() || year < 0 || year > 9999) {
+		return time.Time{}, fmt.Errorf("%s is in no year from 0 to 9999, or no time at all", s)
+	}
+	return t, err
+}
+
 // MarshalJSON writes what the command prints; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {

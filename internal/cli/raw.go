@@ -88,7 +88,8 @@ func sameRaw(a, b []byte) bool {
 func ordered(raw []byte) []byte {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
-	if d.Decode(&v) != nil || d.More() {
+	d.UseNumber() // a float64 would make two long numbers one
+	if !json.Valid(raw) || d.Decode(&v) != nil {
 		return nil
 	}
 	orderSets(v)

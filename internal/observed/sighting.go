@@ -1,6 +1,9 @@
 package observed
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Sighting is an observation as JSON, for other processes.
 type Sighting struct {
@@ -16,5 +19,10 @@ type Sighting struct {
 // BootMs is what a boot clock showed, for a Sighting: rather younger than older.
 func BootMs(shown time.Duration) int64 { return (shown + time.Millisecond - 1).Milliseconds() }
 
-// ByBoot is what the boot clock showed.
-func (s Sighting) ByBoot() time.Duration { return time.Duration(s.BootMs) * time.Millisecond }
+// ByBoot is what the boot clock showed. 0: unknown, or nothing that a clock shows.
+func (s Sighting) ByBoot() time.Duration {
+	if s.BootMs < 0 || s.BootMs > math.MaxInt64/int64(time.Millisecond) {
+		return 0
+	}
+	return time.Duration(s.BootMs) * time.Millisecond
+}

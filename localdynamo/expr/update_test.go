@@ -164,7 +164,18 @@ func FuzzUpdate(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	f.Add("a, #b.c[2], d")
 	f.Fuzz(func(t *testing.T, source string) {
+		if paths, err := ParseProjection(source); err == nil {
+			words := make([]string, len(paths))
+			for i, p := range paths {
+				words[i] = p.String()
+			}
+			written := strings.Join(words, ", ")
+			if again, err := ParseProjection(written); len(written) <= MaxSize && (err != nil || !reflect.DeepEqual(paths, again)) {
+				t.Errorf("%q was read as %s, which was read as %+v, %v", source, written, again, err)
+			}
+		}
 		update, err := ParseUpdate(source)
 		if err != nil {
 			return

@@ -163,7 +163,7 @@ func (d *doctor) sayRoundTrip(what string, took []time.Duration) {
 			"leaseMs": timing.Lease.Milliseconds(), "renewEveryMs": timing.Every.Milliseconds(), "trustMs": timing.Trust().Milliseconds(), "tries": n,
 		},
 	}
-	if n < leastTries {
+	if isSlow(timing, p99) {
 		f.State = warning
 		if n < 2 {
 			f.State = fatal
@@ -179,10 +179,18 @@ func tries(t lease.Timing, took time.Duration) int {
 	return int(min((t.Trust()-t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// leaseFor is the shortest lease, in whole seconds, that leaves time for enough tries.
+// isSlow reports whether requests of that time leave too few tries, or take a good part
+// of the time between two renewals: then each wait for a grant is long as well, and one
+// reply that is slower than that is given up.
+func isSlow(t lease.Timing, took time.Duration) bool {
+	return tries(t, took) < leastTries || took > t.Every/4
+}
+
+// leaseFor is the shortest lease, in whole seconds, for which requests of that time are
+// not slow.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, skew+time.Second)
-	for tries(timingOf(length, skew), took) < leastTries {
+	for isSlow(timingOf(length, skew), took) {
 		length += time.Second
 	}
 	return length

@@ -179,8 +179,8 @@ func (b *bench) agree(ctx context.Context) error {
 	took := 3*b.flags.duration + b.takeoverPart()
 	writes, reads := took.Seconds()*writesPerSecond, took.Seconds()*readsPerSecond
 	dollars := (writes*b.flags.writePrice + reads*b.flags.readPrice) / 1e6
-	say("bench measures table %s in %s for about %s, writes only keys that begin with %s and deletes them",
-		b.store.table, b.store.location, age(took+time.Second-1), benchPrefix)
+	say("bench measures %s for about %s, writes only keys that begin with %s and deletes them",
+		b.store.where(), age(took+time.Second-1), benchPrefix)
 	if b.store.file != "" {
 		say("a local store costs nothing: the bill is that of the same requests to a table")
 	} else {
@@ -303,7 +303,7 @@ func (b *bench) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), benchClean)
 	defer cancel()
 	if err := b.store.deleteTestKeys(ctx, b.keys...); err != nil {
-		return fmt.Errorf("keys that begin with %s may be left in table %s: delete them, or leave them to TTL: %s", b.name, b.store.table, b.store.errorText(err))
+		return fmt.Errorf("keys that begin with %s may be left in %s: delete them, or leave them to TTL: %s", b.name, b.store.called(), b.store.errorText(err))
 	}
 	return nil
 }

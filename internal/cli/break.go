@@ -22,6 +22,7 @@ type breakFlags struct {
 	sortKey   string
 	reason    string
 	damaged   bool
+	store     string // the flags that name it, for a command to type
 	ifRaw     string
 	dead      bool
 	checkFor  time.Duration
@@ -70,9 +71,8 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 			case f.dead, f.damaged:
 			case f.yes && f.token == 0 && f.ifVersion == "":
 				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
-			case !f.yes && !asks:
-				return usageOf(cmd, "break asks at a terminal, and there is none: use --token and --yes")
 			}
+			f.store = storeFlags(cmd)
 			s, err := a.open(cmd, "")
 			if err != nil {
 				return err
@@ -167,6 +167,10 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 	case !wanted(r):
 		return &leasehold.ChangedError{Now: r}
 	}
+	if !f.yes && !a.canAsk() {
+		return usagef("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
+			printable(r.Key.String()), shortOwner(r.Owner), f.wordsFor(r))
+	}
 	opts := f.options()
 	if f.ifVersion != "" {
 		opts = append(opts, leasehold.IfUnrenewed())
@@ -189,6 +193,20 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 	}
 	_, err = fmt.Fprintln(a.Stdout, brokeText(r))
 	return err
+}
+
+// wordsFor are the arguments that break the grant in r and no other without asking.
+func (f *breakFlags) wordsFor(r leasehold.Record) string {
+	words := f.store
+	if r.Token != 0 {
+		words += " --token " + tokenText(r)
+	} else {
+		words += " --if-version " + shellWord(r.Version)
+	}
+	if f.reason != "" {
+		words += " --reason " + shellWord(f.reason)
+	}
+	return words + " --yes " + shellWords(r.Key)
 }
 
 func (f *breakFlags) options() []leasehold.BreakOption {

@@ -65,8 +65,32 @@ func (s *store) place() string {
 	return s.location
 }
 
+// name names the table or, of a local store, its file: what the user has named.
+func (s *store) name() string {
+	if s.file != "" {
+		return s.location
+	}
+	return s.table
+}
+
+// called is name in a sentence.
+func (s *store) called() string {
+	if s.file != "" {
+		return s.location
+	}
+	return "table " + s.table
+}
+
+// where says which table this is, and where, or which file.
+func (s *store) where() string {
+	if s.file != "" {
+		return s.location
+	}
+	return "table " + s.table + " in " + s.location
+}
+
 // errorText describes an error of a request to the table.
-func (s *store) errorText(err error) string { return errorText(err, s.table+" in "+s.location) }
+func (s *store) errorText(err error) string { return errorText(err, s.where()) }
 
 // id distinguishes tables of the same name.
 func (s *store) id() string { return s.location + " " + s.table }
@@ -131,7 +155,7 @@ func (a *app) connect(cmd *cobra.Command, granted string, mayMake bool) (*store,
 // ready starts to report trouble with s, whose place is known. closeStore is
 // called after that when s is closed.
 func (a *app) ready(s *store, closeStore func()) {
-	a.say.setTable(s.table, s.location)
+	a.say.setTable(s.table, s.where())
 	s.wait = a.startWaitReporter(s)
 	s.seen = a.newMemory(s)
 	s.close = func() {
@@ -191,7 +215,7 @@ func (s *store) createTable(ctx context.Context) error {
 	}
 	for _, p := range problems {
 		if p.Fatal {
-			s.misfit = usagef("table %s in %s: %s", s.table, s.location, p.What)
+			s.misfit = usagef("%s does not fit: %s", s.location, p.What)
 			return nil
 		}
 	}

@@ -117,7 +117,7 @@ func (a *app) newDemoProcess() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := &contender{app: a, name: args[0], key: args[1], lease: lease}
 			if err := c.run(cmd); err != nil {
-				c.tell(demoEvent{Event: demoFailed, Error: errorText(err, a.flags.table)})
+				c.tell(demoEvent{Event: demoFailed, Error: errorText(err, "table "+a.flags.table)})
 				return exit(codeTrouble, nil)
 			}
 			return nil

@@ -173,8 +173,8 @@ func recordIn(err error) *leasehold.Record {
 	return nil
 }
 
-// errorText describes an error in one line: what failed, for which key and
-// table, and what to do next. Of an SDK error it keeps only what AWS said.
+// errorText describes an error in one line: what failed, for which key and where,
+// which is a table or a file, and what to do next. Of an SDK error it keeps only what AWS said.
 func errorText(err error, where string) string {
 	var op *leasehold.OpError
 	var lost *leasehold.LostError
@@ -190,18 +190,18 @@ func errorText(err error, where string) string {
 		if op.Key != (leasehold.Key{}) {
 			what += " " + printable(op.Key.String())
 		}
-		what += " in table " + where + ": "
+		what += " in " + where + ": "
 		if errors.Is(err, leasehold.ErrTableNotFound) {
 			return what + "the table does not exist: create it with leasehold table create, or check the region and endpoint"
 		}
 		if errors.Is(err, leasehold.ErrUnknownOutcome) {
 			what += "the outcome is unknown: "
 		}
-		return what + reason(op.Err)
+		return what + reason(op.Err) + remedy(op.Err)
 	case errors.Is(err, leasehold.ErrTableNotFound):
-		return "table " + where + " does not exist: create it with leasehold table create, or check the region and endpoint"
+		return where + " does not exist: create it with leasehold table create, or check the region and endpoint"
 	case errors.As(err, &sdk):
-		return sdk.Operation() + " on " + where + ": " + reason(sdk)
+		return sdk.Operation() + " on " + where + ": " + reason(sdk) + remedy(sdk)
 	}
 	return oneLine(trim(err))
 }
@@ -294,6 +294,15 @@ func reason(err error) string {
 		return "no region: set AWS_REGION or use --region"
 	}
 	return oneLine(text)
+}
+
+// remedy says what to do if no reply came. AWS's own errors have their advice first.
+func remedy(err error) string {
+	var address *net.OpError
+	if errors.As(err, &address) || isTimeout(err) {
+		return ": " + adviceUnreachable
+	}
+	return ""
 }
 
 // isTimeout reports whether a request got no reply in time.

@@ -128,7 +128,7 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 		return exit(codeTrouble, nil)
 	}
 	if len(records) == 0 && out.terminal {
-		a.say.text("no locks are held in %s", s.table)
+		a.say.text("no locks are held in %s", s.name())
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ type messages struct {
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string       // named in error messages
-	location    string       // of the table: region, URL or file
+	table       string       // of records in JSON
+	where       string       // which table or file it is, in error messages
 	storeFlags  string       // those given, for a command that a message tells to type
 	line        bool         // the cursor is at the end of a line that will be rewritten
 	stream      *eventStream // of --events; nil: events are messages
@@ -39,11 +39,11 @@ func (m *messages) configure(f globalFlags) {
 	m.quiet, m.json = f.quiet, f.json
 }
 
-// setTable sets the table that later error messages name.
-func (m *messages) setTable(table, location string) {
+// setTable sets the table that later errors are about, and how they name it.
+func (m *messages) setTable(table, where string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.table, m.location = table, location
+	m.table, m.where = table, where
 }
 
 // setStoreFlags sets the flags that later messages put into a command to type.
@@ -183,7 +183,10 @@ func (m *messages) fail(err error) {
 func (m *messages) failure(err error) errorJSON {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := errorText(err, m.table+" in "+m.location)
+	text := errorText(err, m.where)
+	if !strings.HasPrefix(m.where, "table ") { // the library knows no files
+		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
+	}
 	if errors.Is(err, leasehold.ErrBadRecord) {
 		text = strings.Replace(text, "leasehold get --raw", "leasehold get"+m.storeFlags+" --raw", 1)
 		text = strings.Replace(text, "leasehold break --damaged", "leasehold break"+m.storeFlags+" --damaged", 1)

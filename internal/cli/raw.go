@@ -36,7 +36,7 @@ func rawItem(ctx context.Context, s *store, key leasehold.Key) (protocol.Item, e
 }
 
 func notFound(s *store, key leasehold.Key) error {
-	return fmt.Errorf("%w: %s in table %s", leasehold.ErrNotFound, printable(key.String()), s.table)
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, printable(key.String()), s.called())
 }
 
 // getRaw prints what is stored under a key.

@@ -141,7 +141,7 @@ func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, pr
 	case left > 0:
 		return exit(codeNo, fmt.Errorf("rewrote %d of %d records, the others are held: run it again once they are released or broken", done, done+left))
 	}
-	a.say.text("rewrote %d records of %s", done, s.table)
+	a.say.text("rewrote %d records of %s", done, s.name())
 	return nil
 }
 

@@ -57,6 +57,9 @@ func (a *app) newSeenFile(s *store) *seenFile {
 func (a *app) loadSeen(s *store, locks *leasehold.Client, keys []leasehold.Key) *seenFile {
 	f := a.newSeenFile(s)
 	if f == nil {
+		if a.flags.verbose {
+			a.say.note("observations are not kept, as neither HOME nor XDG_STATE_HOME is set: a dead holder blocks who tries, but does not wait for one lease")
+		}
 		return nil
 	}
 	for _, k := range keys {

@@ -141,7 +141,7 @@ func storedPermits(ctx context.Context, s *store, locks *leasehold.Client, key s
 	case err == nil:
 		return 0, usagef("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses", printable(key), heldNow(r))
 	case errors.Is(err, leasehold.ErrNotFound):
-		return 0, &noSemaphoreError{key, s.table}
+		return 0, &noSemaphoreError{key, s.called()}
 	}
 	return 0, cause(ctx, err)
 }
@@ -325,10 +325,10 @@ func (sem semaphoreShown) named() string {
 }
 
 // noSemaphoreError says that a key has no permits yet.
-type noSemaphoreError struct{ key, table string }
+type noSemaphoreError struct{ key, where string }
 
 func (e *noSemaphoreError) Error() string {
-	return fmt.Sprintf("%s is not a semaphore in table %s yet: the first leasehold run -p N makes it one", printable(e.key), e.table)
+	return fmt.Sprintf("%s is not a semaphore in %s yet: the first leasehold run -p N makes it one", printable(e.key), e.where)
 }
 
 // Is makes it match leasehold.ErrNotFound.

@@ -21,7 +21,7 @@ func openStoreFile(path string) (localdynamo.Store, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, usagef("%s is a directory: name a file, which need not exist", path)
+		return nil, usagef("%s is a directory: name a file in it", path)
 	case err == nil && !info.Mode().IsRegular():
 		return nil, usagef("%s is not a regular file: %s", path, another)
 	case errors.Is(err, syscall.ENOTDIR):
@@ -57,6 +57,9 @@ func missing(path string) bool {
 // directory of the default store is the exception, which may be named too.
 func makeStoreFile(env Env, path string) (made bool, err error) {
 	dir := filepath.Dir(path)
+	if dir == env.MachineDir && filepath.Base(path) == storeName && missing(path) && !missing(dir) {
+		return true, makeShared(path) // or its other users could not use it
+	}
 	if missing(dir) {
 		if standard, _, err := defaultStore(env); err != nil || standard != path {
 			return false, usagef("no such directory: %s: make it, or check --file and LEASEHOLD_FILE", dir)

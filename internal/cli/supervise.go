@@ -193,6 +193,11 @@ func (s *supervision) sayStopping() {
 	}
 	s.stopping = true
 	s.app.say.event(s.event(eventStopping))
+	if s.hold.lost() != nil {
+		s.app.say.text("%s is lost: stopping CMD", s.hold)
+	} else {
+		s.app.say.text("trust in %s is about to end: stopping CMD", s.hold)
+	}
 }
 
 // event returns an event of the first lock.
@@ -209,6 +214,9 @@ func (s *supervision) finish(code int) error {
 	limit := releaseLimit
 	if lost != nil {
 		limit = lostReleaseLimit
+	}
+	if s.stopping && lost == nil { // what could not renew it may not release it either
+		s.app.say.text("CMD has ended: trying to release %s, for up to %s", s.hold, shortDuration(limit))
 	}
 	released := s.release(limit)
 	switch {

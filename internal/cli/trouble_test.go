@@ -251,8 +251,8 @@ func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
 	})
 	for _, args := range [][]string{
-		{"run", "-l", "1s", "-g", "300ms", "k", "--", "sleep", "60"},
-		{"--json", "run", "-l", "1s", "-g", "300ms", "j", "--", "sleep", "60"},
+		{"run", "-l", "3s", "-g", "1s", "k", "--", "sleep", "60"},
+		{"--json", "run", "-l", "3s", "-g", "1s", "j", "--", "sleep", "60"},
 	} {
 		updates.Store(0)
 		_, stderr, code := saidBy(t, program, f.env, args...)
@@ -261,6 +261,10 @@ func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 			!strings.Contains(stderr[strings.LastIndex(stderr, "CMD was stopped: "):], " in table locks in http://127.0.0.1:") ||
 			!strings.Contains(stderr[strings.LastIndex(stderr, "CMD was stopped: "):], "throttled: raise the table's capacity") {
 			t.Errorf("exit code %d: %s", code, stderr)
+		}
+		const meanwhile = "leasehold: trust in k is about to end: stopping CMD\nleasehold: CMD has ended: trying to release k, for up to 5s\n"
+		if args[0] == "run" && !strings.Contains(stderr, meanwhile) {
+			t.Errorf("what is not said while it happens: %s", stderr)
 		}
 	}
 }

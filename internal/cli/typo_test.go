@@ -77,14 +77,14 @@ func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 		{[]string{"ls", "--check=maybe", file}, `--check=maybe: use true or false, or --check alone`},
 		{[]string{"ls", "--attr", "key", file}, `--attr key: use ROLE=NAME, such as key=id`},
 		{[]string{"ls", "--attr", "key=" + strings.Repeat("a", 256), file}, `names of attributes have at most 255 bytes`},
-		{[]string{"ls", "--file", dir}, dir + ` is a directory: name a file, which need not exist`},
+		{[]string{"ls", "--file", dir}, dir + ` is a directory: name a file in it`},
 		{[]string{"ls", "--file", "/dev/null"}, `/dev/null is not a regular file: name another file, which need not exist`},
 		{[]string{"ls", "--file", "/proc/none/locks.db"}, `no store at /proc/none/locks.db: check --file and LEASEHOLD_FILE, or make one: leasehold table create --file /proc/none/locks.db`},
 		{[]string{"ls", "--file", noStore}, noStore + ` is not a leasehold store: name another file, which need not exist`},
 		{[]string{"ls", "--file", noStore + "/locks.db"}, `not a directory`},
 		{[]string{"local", "--addr", "127.0.0.1:99999"}, `--addr 127.0.0.1:99999: the port must be a number from 0 to 65535`},
 		{[]string{"local", "--addr", "127.0.0.1:http-alt-x"}, `the port must be a number from 0 to 65535`},
-		{[]string{"local", "--file", dir}, dir + ` is a directory: name a file, which need not exist`},
+		{[]string{"local", "--file", dir}, dir + ` is a directory: name a file in it`},
 	} {
 		began := time.Now()
 		_, errs, code := typed(t, map[string]string{"HOME": dir}, c.args...)

@@ -2,14 +2,11 @@ package leasehold
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Acquire waits until the key is granted or ctx ends. TryAcquire does not wait.
@@ -39,9 +36,9 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 // acquireOne is Acquire of a checked request.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, c.errorf("acquire", want.key, "%w", context.Cause(ctx))
+		return nil, c.errorf("acquire", want.key(), "%w", context.Cause(ctx))
 	}
-	if h := heldKeysOf(ctx).find(c, want.key); h != nil {
+	if h := heldKeysOf(ctx).find(c, want.key()); h != nil {
 		if err := h.refuses(want); err != nil {
 			return nil, err
 		}
@@ -72,95 +69,55 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// acquire waits in the local line, and then for the key. A read/write lock has no line:
-// several callers may be granted it.
+// acquire seeks one key.
 func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	began := c.now()
-	var given turn
-	if want.side == nil {
-		var err error
-		if given, err = c.awaitTurn(ctx, want); err != nil {
-			c.emitGaveUp(ctx, want.key, began, 0, err)
-			return nil, err
-		}
+	found, err := c.seek.One(ctx, want.wanted(c))
+	held, err := c.granted(ctx, began, found, err)
+	if err != nil {
+		return nil, err
 	}
-	if h := given.Granted; h != nil {
-		return c.granted(ctx, h, began, 0, true)
-	}
-
-	return c.acquireFirst(ctx, c.newOneWaiter(ctx, want, given.Delay), began)
+	return held[0].first, nil
 }
 
-// awaitTurn takes a place in the local line and waits for its turn.
-func (c *Client) awaitTurn(ctx context.Context, want *request) (turn, error) {
-	w := c.newLineWaiter(ctx, want, nil)
-	c.lines.Join(w)
-	if holder := c.lines.Holder(want.key); holder != nil {
-		c.emitOr(ctx, Event{Kind: EventWaiting, Key: want.key, Holder: holder}, func() { c.leaveLine(want, w) })
-	}
-	var ended error
-	var late <-chan time.Time
-	if want.noWait {
-		timer := time.NewTimer(tryFor)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case given := <-w.Turn():
-		return given, nil
-	case holder := <-w.Held():
-		return turn{}, c.heldError(want.key, *holder, nil)
-	case <-ctx.Done():
-		ended = context.Cause(ctx)
-	case <-c.closing:
-		ended = ErrClosed
-	case <-late:
-		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", tryFor)
-	}
-	holder := c.lines.Holder(want.key)
-	if given, had := c.lines.Leave(w); had {
-		refused := make(chan struct{})
-		c.detach(func() { defer close(refused); c.refuse(want, given) })
-		c.cleanUp(want, refused)
-	}
-	return turn{}, c.waitEnded(want, holder, ended, nil)
+// wanted is what to seek for the request.
+func (r *request) wanted(c *Client) *seek.Want {
+	r.Hold = func(ctx context.Context, g seek.Grant) seek.Holding { return c.newHolding(ctx, r, g) }
+	return &r.Want
 }
 
-// await waits until done, and returns what ended the wait before that.
-func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.closing:
-		return ErrClosed
+// holdingsOf are the holdings that package seek was given by Want.Hold.
+func holdingsOf(held []seek.Holding) []*holding {
+	out := make([]*holding, len(held))
+	for i, h := range held {
+		out[i] = h.(*holding)
 	}
+	return out
 }
 
-// leaveLine takes a waiter out of its line, and passes on the turn it may have.
-func (c *Client) leaveLine(want *request, w *lineWaiter) {
-	if given, had := c.lines.Leave(w); had {
-		c.refuse(want, given)
+// granted ends a call for which keys were sought. It gives them back if the client is
+// closing: Close may not have seen them.
+func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.Result, err error) ([]*holding, error) {
+	if err != nil {
+		c.emitGaveUp(ctx, Key(found.At), began, found.Requests, err)
+		return nil, err
 	}
-}
-
-// refuse passes on a turn whose caller has left.
-func (c *Client) refuse(want *request, given turn) {
-	if given.Granted != nil {
-		given.Granted.giveBack()
-		return
+	giveBack := func() { c.giveBack(found.Held) }
+	if len(found.Held) == 1 {
+		giveBack = found.Held[0].GiveBack
 	}
-	c.lines.Pass(want.key, nil)
-}
-
-// cleanUp waits, no longer than the release grace, until an ended call has undone what
-// it sent. It waits only without renewal: there the process may be frozen as soon as
-// the call returns.
-func (c *Client) cleanUp(want *request, done <-chan struct{}) {
-	if want.manual {
-		c.awaitGrace(done)
+	if c.isClosing() {
+		c.detach(giveBack)
+		return nil, ErrClosed
 	}
+	held, requests := holdingsOf(found.Held), found.Requests
+	took := c.now().Mono - began.Mono
+	for _, h := range held {
+		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
+			Requests: requests, TookOver: h.took != nil, Local: found.Local}, giveBack)
+		requests = 0 // all of them are in the first event
+	}
+	return held, nil
 }
 
 // awaitGrace waits until done, or the release grace has passed.
@@ -170,53 +127,5 @@ func (c *Client) awaitGrace(done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-grace.C:
-	}
-}
-
-// waitEnded is the error of a wait that was ended from outside.
-func (c *Client) waitEnded(want *request, holder *Record, ended error, last *error) error {
-	if holder != nil {
-		return c.heldError(want.key, *holder, ended)
-	}
-	if last != nil {
-		return &OpError{Op: "acquire", Table: c.cfg.Table, Key: want.key, Err: errors.Join(ended, *last)}
-	}
-	return c.errorf("acquire", want.key, "%w", ended)
-}
-
-// granted ends an Acquire that was granted h. It gives h back if the client is closing:
-// Close may not have seen it.
-func (c *Client) granted(ctx context.Context, h *holding, began decide.Instant, requests int, local bool) (*Lock, error) {
-	if c.isClosing() {
-		c.detach(h.giveBack)
-		return nil, ErrClosed
-	}
-	c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: c.now().Mono - began.Mono,
-		Requests: requests, TookOver: h.took != nil, Local: local}, h.giveBack)
-	return h.first, nil
-}
-
-// grantLimit is the deadline of a grant's attempt: a reply is of no use after its trust
-// has ended.
-func (r *request) grantLimit() time.Duration { return min(attempts.Limit, r.timing.Trust()) }
-
-// grantWithin is grantLimit under a session, nil for none: a reply is of no use after the
-// trust in the session has ended either.
-func (r *request) grantWithin(s *session) time.Duration {
-	if s == nil {
-		return r.grantLimit()
-	}
-	return max(min(r.grantLimit(), s.lease.Remaining()), 1)
-}
-
-// grantOf returns the grant that attempt a of a request asks for.
-func (c *Client) grantOf(want *request, a attempt) protocol.Grant {
-	var session string
-	if a.session != nil {
-		session = a.session.id
-	}
-	return protocol.Grant{
-		Key: protocol.Key(want.key), Owner: a.owner, Session: session, Version: a.version, Lease: a.lease, Now: time.Now(),
-		IfExists: want.ifExists, Changes: protocol.Changes(want.changes),
 	}
 }

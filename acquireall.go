@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // AcquireAll acquires all keys or none, without deadlock in whatever order they
@@ -30,33 +30,35 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", wants[0].key, c.cfg.Table, context.Cause(ctx))
+		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", wants[0].key(), c.cfg.Table, context.Cause(ctx))
 	}
 	shared := map[Key]*holding{}
-	var seek []*request
+	var sought []*seek.Want
 	for _, want := range wants {
 		want.ordered = true
-		if h := heldKeysOf(ctx).find(c, want.key); h != nil {
+		if h := heldKeysOf(ctx).find(c, want.key()); h != nil {
 			if err := h.refuses(want); err != nil {
 				return nil, err
 			}
-			shared[want.key] = h
+			shared[want.key()] = h
 			continue
 		}
 		if err := checkOrder(ctx, c, want); err != nil {
 			return nil, err
 		}
-		seek = append(seek, want)
+		sought = append(sought, want.wanted(c))
 	}
 	if !c.enter() {
 		return nil, ErrClosed
 	}
 	defer c.leave()
-	slices.SortFunc(seek, func(a, b *request) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(sought, func(a, b *seek.Want) int { return compareKeys(Key(a.Key), Key(b.Key)) })
 	granted := map[Key]*holding{}
-	if len(seek) > 0 {
+	if len(sought) > 0 {
 		c.waiting.Add(1)
-		held, err := c.acquireAll(ctx, seek)
+		began := c.now()
+		found, err := c.seek.All(ctx, sought)
+		held, err := c.granted(ctx, began, found, err)
 		c.waiting.Add(-1)
 		if err != nil {
 			return nil, err
@@ -68,11 +70,11 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 	locks := make([]*Lock, len(wants))
 	var gone error
 	for i, want := range wants {
-		if h := granted[want.key]; h != nil {
+		if h := granted[want.key()]; h != nil {
 			locks[i] = h.first
 			continue
 		}
-		if locks[i], err = shared[want.key].share(ctx, want); err != nil {
+		if locks[i], err = shared[want.key()].share(ctx, want); err != nil {
 			gone = err
 		}
 	}
@@ -101,9 +103,9 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 		if err != nil {
 			return nil, err
 		}
-		if !seen[want.key] {
-			seen[want.key] = true
-			want.oneOfSeveral = len(keys) > 1
+		if !seen[want.key()] {
+			seen[want.key()] = true
+			want.OneOfSeveral = len(keys) > 1
 			wants = append(wants, &want)
 		}
 	}
@@ -121,11 +123,11 @@ func compareHoldings(a, b *holding) int { return compareKeys(a.key, b.key) }
 // checkOrder refuses to wait for a key that sorts below one of a Group that ctx
 // belongs to: whoever holds it may be waiting for that one.
 func checkOrder(ctx context.Context, c *Client, want *request) error {
-	if want.noWait {
+	if want.NoWait {
 		return nil
 	}
-	if h := heldKeysOf(ctx).above(c, want.key); h != nil {
-		return &orderError{table: c.cfg.Table, want: want.key, held: h.key}
+	if h := heldKeysOf(ctx).above(c, want.key()); h != nil {
+		return &orderError{table: c.cfg.Table, want: want.key(), held: h.key}
 	}
 	return nil
 }
@@ -153,52 +155,3 @@ func (e *orderError) Error() string {
 }
 
 func (e *orderError) Is(target error) bool { return target == ErrDeadlock }
-
-// acquireAll acquires the keys of wants, which are in order.
-func (c *Client) acquireAll(ctx context.Context, wants []*request) ([]*holding, error) {
-	if len(wants) == 1 {
-		lock, err := c.acquire(ctx, wants[0])
-		if err != nil {
-			return nil, err
-		}
-		return []*holding{lock.h}, nil
-	}
-	began := c.now()
-	w := newAllWaiter(ctx, c, wants)
-	c.detach(w.run)
-	if ended := c.await(ctx, w.done); ended != nil && w.giveUp() {
-		given := make(chan struct{})
-		c.detach(func() { // at once, whatever request is under way
-			defer close(given)
-			c.giveBack(w.heldSoFar())
-			<-w.done
-		})
-		c.awaitGrace(given)
-		at, holder := w.waitsFor()
-		err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
-		c.emitGaveUp(ctx, at.want.key, began, 0, err)
-		return nil, err
-	}
-	<-w.done
-	if w.err != nil {
-		c.emitGaveUp(ctx, w.at.Load().want.key, began, w.requests, w.err)
-		return nil, w.err
-	}
-	return c.grantedAll(ctx, w.granted, began, w.requests, false)
-}
-
-// grantedAll ends an AcquireAll that was granted held. It gives them back if the client
-// is closing: Close may not have seen them.
-func (c *Client) grantedAll(ctx context.Context, held []*holding, began decide.Instant, requests int, local bool) ([]*holding, error) {
-	if c.isClosing() {
-		c.detach(func() { c.giveBack(held) })
-		return nil, ErrClosed
-	}
-	took := c.now().Mono - began.Mono
-	for _, h := range held {
-		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
-			Requests: requests, TookOver: h.took != nil, Local: local}, func() { c.giveBack(held) })
-		requests = 0 // all of them are in the first event
-	}
-	return held, nil
-}

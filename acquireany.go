@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // AcquireAny acquires one of keys: the first in the order given that is free. While
@@ -22,16 +22,16 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key, context.Cause(ctx))
+		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key(), context.Cause(ctx))
 	}
-	var seek []*request
+	var sought []*request
 	var deadlock error
 	neverFree := true
 	for _, want := range wants {
-		h := heldKeysOf(ctx).find(c, want.key)
+		h := heldKeysOf(ctx).find(c, want.key())
 		if h == nil {
 			err := checkOrder(ctx, c, want)
-			seek, deadlock = append(seek, want), errors.Join(deadlock, err)
+			sought, deadlock = append(sought, want), errors.Join(deadlock, err)
 			neverFree = neverFree && err != nil
 			continue
 		}
@@ -50,33 +50,18 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	defer c.leave()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
-	if len(seek) == 1 {
-		return c.acquire(ctx, seek[0])
+	if len(sought) == 1 {
+		return c.acquire(ctx, sought[0])
 	}
-	w := c.newAnyWaiter(ctx, seek)
-	return c.acquireFirst(ctx, w, w.began)
-}
-
-// acquireFirst lets a task acquire one of its keys, for a call that began then.
-func (c *Client) acquireFirst(ctx context.Context, w *anyWaiter, began decide.Instant) (*Lock, error) {
-	c.detach(w.run)
-	if ended := c.await(ctx, w.done); ended != nil {
-		at, holder := w.waitsFor()
-		if w.giveUp() {
-			c.cleanUp(at.want, w.done)
-			err := c.waitEnded(at.want, holder, ended, at.lastErr.Load())
-			if held, ok := err.(*HeldError); ok { // made just now, never wrapped
-				held.others = int(at.others.Load())
-				err = w.withDamaged(held)
-			}
-			c.emitGaveUp(ctx, at.want.key, began, 0, err)
-			return nil, err
-		}
+	all := make([]*seek.Want, len(sought))
+	for i, want := range sought {
+		all[i] = want.wanted(c)
 	}
-	<-w.done
-	if w.err != nil {
-		c.emitGaveUp(ctx, w.waiters[0].want.key, began, w.requests, w.err)
-		return nil, w.err
+	began := c.now()
+	found, err := c.seek.First(ctx, all)
+	held, err := c.granted(ctx, began, found, err)
+	if err != nil {
+		return nil, err
 	}
-	return c.granted(ctx, w.granted, began, w.requests, false)
+	return held[0].first, nil
 }

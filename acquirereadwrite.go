@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // AcquireRead acquires key for reading, together with other readers. It waits
@@ -34,10 +35,10 @@ func (c *Client) acquireSide(ctx context.Context, key string, mode protocol.Mode
 	if !ok {
 		return nil, c.unsupported("read/write locks")
 	}
-	want, err := c.completeRequest(request{key: Key{Partition: key}, timing: c.timing, mode: mode}, opts)
+	want, err := c.completeRequest(request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: c.timing, Mode: mode}}, opts)
 	if err != nil {
 		return nil, err
 	}
-	want.side = rw.ReadWrite(mode, want.noWait)
+	want.Side = rw.ReadWrite(mode, want.NoWait)
 	return c.acquireOne(ctx, &want)
 }

@@ -6,54 +6,18 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // attempt is one write sent once. Its version is never used again.
 type attempt struct {
-	version string
-	sent    decide.Instant
-	lease   time.Duration
-	owner   string
-	session *session // under which it is granted; nil for none
-	dead    *Record  // the holder that it takes over; nil for none
-
+	seek.Attempt
 	handsOver bool // it hands the key over to the next in our own line
 }
 
-// ID is the attempt's version.
-func (a attempt) ID() string { return a.version }
-
 func (c *Client) newAttempt(lease time.Duration) attempt {
-	return attempt{version: protocol.NewVersion(), sent: c.now(), lease: lease, owner: c.owner}
-}
-
-// under lets an attempt be granted under a session, nil for none.
-func (a attempt) under(s *session) attempt {
-	if s != nil {
-		a.owner, a.session = s.owner, s
-	}
-	return a
-}
-
-// lives reports whether a grant by this attempt can be trusted at now, if the attempt
-// was applied.
-func (a attempt) lives(t lease.Timing, now decide.Instant) bool {
-	if a.session != nil {
-		return a.session.ended() == nil
-	}
-	return !now.Past(t.TrustedFrom(a.sent))
-}
-
-// isWorthHaving reports whether at least half of the trust in a grant by this attempt is
-// left, if the attempt was applied. Under a session it reports whether that lives.
-func (a attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
-	if a.session != nil {
-		return a.lives(t, now)
-	}
-	return now.Remaining(t.TrustedFrom(a.sent)) >= t.Trust()/2
+	return attempt{Attempt: c.seek.Attempt(lease, nil)}
 }
 
 // write sends w once, and does not retry. It goes on after ctx has ended.
@@ -102,9 +66,9 @@ func (c *Client) throttled(ctx context.Context, key Key, token int64) func(error
 
 // decode reads an item as a record of key.
 func (c *Client) decode(key Key, item protocol.Item) (Record, error) {
-	r, err := c.proto.Decode(item)
+	r, err := c.observer.Decode(protocol.Key(key), item)
 	if err != nil {
-		return Record{}, c.recordError(key, item, err)
+		return Record{}, err
 	}
 	return recordOf(r), nil
 }

@@ -95,7 +95,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *atom
 			Next: func() (attempt, *protocol.Write) {
 				a := c.newAttempt(0)
 				return a, proto.Break(r.protocol(), protocol.Break{
-					Version: a.version, Expires: c.expires(changes{}.leaveData(r)), By: c.owner, At: at, Reason: b.reason,
+					Version: a.Version, Expires: c.expires(changes{}.leaveData(r)), By: c.owner, At: at, Reason: b.reason,
 				})
 			},
 			Shows:     func(item protocol.Item, sent []attempt) (attempt, bool) { return c.showsBreak(proto, item, sent) },

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/renewals"
+	"github.com/leasehold-go/leasehold/internal/seek"
 	"github.com/leasehold-go/leasehold/internal/unsettled"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -38,15 +39,13 @@ type Client struct {
 	now      func() decide.Instant // both clocks
 	chance   func() float64        // in [0, 1): for pauses, so that clients do not retry together
 
-	lines       *lines
+	seek        *seek.Client
 	observer    *liveness.Observer
-	unsettled   unsettled.Attempts[Key]    // to be granted
 	resumes     unsettled.Attempts[string] // to resume a grant, by its id
 	resuming    resuming
 	sharing     *sharing // with Config.SharedLease
 	waitFails   waitFails
 	connections connections
-	sweeping    chan struct{} // one place: for removing dead readers
 	leases      *lease.Client
 	failing     failing
 	waiting     atomic.Int64
@@ -82,13 +81,13 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
-		lines: newLines(cfg), sweeping: make(chan struct{}, 1),
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
 	c.observer = &liveness.Observer{
 		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() },
-		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: func() time.Time { return c.expires(false) }, Damaged: c.damaged,
+		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: func() time.Time { return c.expires(false) },
+		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
 	}
 	c.leases = &lease.Client{
@@ -98,8 +97,9 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)
 	if cfg.SharedLease {
-		c.sharing = &sharing{proto: proto.(protocol.Sharing), place: make(chan struct{}, 1)}
+		c.sharing = &sharing{c: c, proto: proto.(protocol.Sharing), place: make(chan struct{}, 1)}
 	}
+	c.seek = newSeek(c)
 	return c, nil
 }
 

@@ -85,7 +85,7 @@ func (l *Lock) Detach() (Grant, error) {
 	if h.session != nil {
 		return Grant{}, h.c.unsupported("Detach together with SharedLease")
 	}
-	if h.want.mode != protocol.ModePlain {
+	if h.want.Mode != protocol.ModePlain {
 		return Grant{}, h.c.unsupported("Detach of a read/write lock")
 	}
 	if l.isShared() {
@@ -94,7 +94,7 @@ func (l *Lock) Detach() (Grant, error) {
 	if !h.end(ErrDetached) {
 		return Grant{}, h.ended()
 	}
-	h.c.lines.Pass(h.key, h)
+	h.passTurn()
 	return Grant{
 		Table: h.c.cfg.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
 		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,

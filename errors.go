@@ -389,11 +389,6 @@ func (e *notRunError) Error() string        { return e.err.Error() }
 func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
 func (e *notRunError) Unwrap() error        { return e.err }
 
-// damaged is recordError, for the rooms inside.
-func (c *Client) damaged(key protocol.Key, item protocol.Item, err error) error {
-	return c.recordError(Key(key), item, err)
-}
-
 // recordError is the error for an item that could not be read as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // holding is a lock while this client has it. Handles (Lock) share it.
@@ -32,21 +33,25 @@ type holding struct {
 	heldReported bool          // an event of a release has said how long it was held
 }
 
-// newHolding begins to hold what attempt a was granted, as record r shows it, and
-// makes the first handle.
-func (c *Client) newHolding(ctx context.Context, want *request, a attempt, r Record) *holding {
-	c.unsettled.Settle(want.key, r.Version)
+// newHolding begins to hold what was granted, and makes the first handle.
+func (c *Client) newHolding(ctx context.Context, want *request, g seek.Grant) *holding {
+	c.seek.Unsettled.Settle(want.Key, g.Record.Version)
 	h := &holding{
-		ownRow: c.newOwnRow(ctx, want.key, want.protoOf(c, r.Grant), r), want: want,
-		granted: a.sent, committing: make(chan struct{}, 1), session: a.session,
+		ownRow: c.newOwnRow(ctx, want.key(), want.Protocol(c.proto, g.Record.Grant), g.Record), want: want,
+		granted: g.Sent, committing: make(chan struct{}, 1),
+	}
+	h.session, _ = g.Session.(*session)
+	if g.Dead != nil {
+		took := recordOf(*g.Dead)
+		h.took = &took
 	}
 	terms := lease.Terms{
-		Timing: want.timing, Manual: want.manual, Key: protocol.Key(h.key), Values: h.ctx, Turn: h.committing,
+		Timing: want.Timing, Manual: want.Manual, Key: want.Key, Values: h.ctx, Turn: h.committing,
 	}
 	if h.session != nil {
 		terms.Parent = h.session.lease
 	}
-	h.lease = c.leases.New(terms, lease.Attempt{Version: a.version, Sent: a.sent, Lease: a.lease}, r.protocol(), h)
+	h.lease = c.leases.New(terms, g.Attempt.Attempt, g.Record, h)
 	h.first = h.newHandle(ctx)
 	h.first.warn(want.warnings)
 	h.lease.Start()
@@ -107,13 +112,13 @@ type loss struct {
 	held time.Duration
 }
 
-func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.age()} }
+func newLoss(h *holding, err *LostError) loss { return loss{h, err, h.Age()} }
 
 // tellOf reports locks that were lost; all of them have ended. Those who wait for one,
 // or want a warning, come first: the log and the listeners may be slow.
 func tellOf(losses []loss) {
 	for _, l := range losses {
-		l.h.c.lines.Pass(l.h.key, l.h)
+		l.h.passTurn()
 		l.h.lease.WarnOfLoss()
 	}
 	for _, l := range losses {
@@ -124,6 +129,9 @@ func tellOf(losses []loss) {
 	}
 }
 
-// age is the time since the grant, by the clock that stops while the machine is
+// Age is the time since the grant, by the clock that stops while the machine is
 // suspended.
-func (h *holding) age() time.Duration { return h.c.now().Mono - h.granted.Mono }
+func (h *holding) Age() time.Duration { return h.c.now().Mono - h.granted.Mono }
+
+// passTurn lets the next in the local line seek the key.
+func (h *holding) passTurn() { h.c.seek.Lines.Pass(protocol.Key(h.key), h) }

@@ -3,6 +3,7 @@ package leasehold
 import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // handOver hands the key to the next in the local line, in one write that ends this
@@ -12,22 +13,22 @@ import (
 func (f *releaser) handOver() (ended bool) {
 	h := f.h
 	for {
-		next := h.c.lines.Successor(h.key, h)
+		next := h.c.seek.Lines.Successor(protocol.Key(h.key), h)
 		if next == nil {
 			return false
 		}
-		a, record, err := f.grantTo(next.Caller.want)
-		if err != nil || a.version == "" {
+		g, err := f.grantTo(next.Caller.Want)
+		if err != nil || g.Version == "" {
 			f.leaveToOthers(err)
-			if !h.c.lines.LetSeek(next) {
-				h.c.lines.Pass(h.key, h)
+			if !h.c.seek.Lines.LetSeek(next) {
+				h.passTurn()
 			}
 			f.report(err)
 			f.r.end(err)
 			return true
 		}
-		granted := h.c.newHolding(next.Caller.ctx, next.Caller.want, a, record)
-		if h.c.lines.HandOver(next, granted) {
+		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*holding)
+		if h.c.seek.Lines.HandOver(next, granted) {
 			f.report(nil)
 			f.r.end(nil)
 			return true
@@ -44,15 +45,19 @@ func (f *releaser) handOver() (ended bool) {
 // grantTo sends the hand-over until it is answered. It returns the attempt that was
 // applied, and its record; neither if the key is free or somebody else's by now, as after
 // an earlier release that was applied.
-func (f *releaser) grantTo(want *request) (attempt, Record, error) {
+func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 	h := f.h
+	stores := !(*changes)(&want.Changes).none()
+	var under seek.Session
+	if h.session != nil {
+		under = h.session
+	}
 	r := f.run(attempts.Operation[attempt]{
-		Within: want.grantWithin(h.session),
+		Within: want.Within(under),
 		Next: func() (attempt, *protocol.Write) {
-			f.stored = f.stored || len(f.tried.Versions()) > 0 && !want.changes.none()
-			a := h.c.newAttempt(want.timing.Lease).under(h.session)
-			a.handsOver = true
-			return a, h.c.proto.HandOver(f.named(), h.c.grantOf(want, a))
+			f.stored = f.stored || len(f.tried.Versions()) > 0 && stores
+			a := attempt{Attempt: h.c.seek.Attempt(want.Timing.Lease, under), handsOver: true}
+			return a, h.c.proto.HandOver(f.named(), want.Grant(a.Attempt))
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			if item == nil {
@@ -60,19 +65,19 @@ func (f *releaser) grantTo(want *request) (attempt, Record, error) {
 			}
 			record, err := h.c.decode(h.key, item)
 			a, ok := attempts.Find(sent, record.Version)
-			return a, ok && err == nil && !record.Released && a.lives(want.timing, h.c.now())
+			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.now())
 		},
 	})
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := h.c.decode(h.key, r.Item)
-		return r.Attempt, record, err
+		record, err := h.c.observer.Decode(want.Key, r.Item)
+		return seek.Grant{Attempt: r.Attempt.Attempt, Record: record}, err
 	case attempts.Rejected:
 		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), keepRecord) {
-			return attempt{}, Record{}, nil
+			return seek.Grant{}, nil
 		}
-		return attempt{}, Record{}, f.lost(r.Item)
+		return seek.Grant{}, f.lost(r.Item)
 	}
-	f.stored = f.stored || r.Outcome == attempts.Unanswered && !want.changes.none()
-	return attempt{}, Record{}, h.c.notDone(f.r.limit, "release", h.key, r, f.tried)
+	f.stored = f.stored || r.Outcome == attempts.Unanswered && stores
+	return seek.Grant{}, h.c.notDone(f.r.limit, "release", h.key, r, f.tried)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Get returns the record of one key, by a consistent read. The error is
@@ -53,7 +54,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		defer cancel()
 		return read(attempt)
 	}, func(f *attempts.Failure) error {
-		if c.now().Mono-began.Mono > tryFor {
+		if c.now().Mono-began.Mono > seek.TryFor {
 			return f
 		}
 		if f.Cause == decide.Busy {

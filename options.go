@@ -6,9 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // AcquireOption is for every call that acquires, and for Do.
@@ -52,25 +51,18 @@ type ReleasePolicy interface {
 
 // request is what a caller of Acquire asks for.
 type request struct {
-	key       Key
-	timing    lease.Timing
-	changes   changes
-	ifExists  bool
-	noWait    bool
+	seek.Want
 	reentrant bool
-	manual    bool // WithoutRenewal
 	policy    policy
 	asked     asked
 	warnings  []warning
-
-	mode protocol.Mode // of a read/write lock
-	side protocol.Side // of its row; nil: a lock with one holder
-
-	intended *decide.Instant // since when readers may have watched its intent; nil: none was posted
-
-	oneOfSeveral bool // sought with others: never handed over
-	ordered      bool // by AcquireAll: its keys have an order
+	ordered   bool // by AcquireAll: its keys have an order
 }
+
+func (r *request) key() Key { return Key(r.Key) }
+
+// changes are those of the record that the grant makes.
+func (r *request) changes() *changes { return (*changes)(&r.Changes) }
 
 // asked is what a caller of Acquire has set in the call itself; zero: not set.
 type asked struct {
@@ -127,11 +119,11 @@ func (f acquireFunc) toAcquire(r *request) { f(r) }
 
 // IfExists acquires the key only if it has a record, held or released. If it has
 // none, the error is ErrNotFound.
-func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.ifExists = true }) }
+func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists = true }) }
 
 // NoWait returns a *HeldError instead of waiting for the holder. Requests that
 // fail are still retried, for about ten seconds at most.
-func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.noWait = true }) }
+func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // Reentrant shares the grant if ctx belongs to a lock of the same key. Without it
 // the error would be ErrDeadlock. The Lock returned is another handle on that
@@ -142,7 +134,7 @@ func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentra
 
 // WithInitialData stores data if the record has none.
 func WithInitialData(b []byte) AcquireOption {
-	return acquireFunc(func(r *request) { r.changes.InitialData = append([]byte{}, b...) })
+	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
 // WithExpiryWarning calls fn when less than left remains until trust ends
@@ -157,11 +149,11 @@ func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 // WithoutRenewal renews nothing in the background. It is for a process that is
 // frozen between calls, as in AWS Lambda: call Renew yourself, before
 // Lock.TrustedUntil.
-func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.manual = true }) }
+func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.Manual = true }) }
 
 type sortKey string
 
-func (s sortKey) toAcquire(r *request) { r.key.Sort = string(s) }
+func (s sortKey) toAcquire(r *request) { r.Key.Sort = string(s) }
 func (s sortKey) toGet(k *Key)         { k.Sort = string(s) }
 
 // WithSortKey gives the sort key, in a table that has one.
@@ -171,7 +163,7 @@ type leaseOption time.Duration
 
 func (d leaseOption) toAcquire(r *request) {
 	r.asked.lease = time.Duration(d)
-	r.timing = r.timing.Scaled(r.asked.lease)
+	r.Timing = r.Timing.Scaled(r.asked.lease)
 }
 func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
 
@@ -182,7 +174,7 @@ func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
 type recordOption func(*changes)
 
-func (f recordOption) toAcquire(r *request)        { f(&r.changes) }
+func (f recordOption) toAcquire(r *request)        { f(r.changes()) }
 func (f recordOption) toRenew(r *renewal)          { f(&r.changes) }
 func (f recordOption) toRelease(r *releaseOptions) { f(&r.changes) }
 

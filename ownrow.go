@@ -30,12 +30,15 @@ type ownRow struct {
 }
 
 // newOwnRow is the grant that record shows. Its lease is still to be set.
-func (c *Client) newOwnRow(ctx context.Context, key Key, proto protocol.Protocol, record Record) ownRow {
+func (c *Client) newOwnRow(ctx context.Context, key Key, proto protocol.Protocol, record protocol.Record) ownRow {
 	return ownRow{
 		c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token,
 		ctx: context.WithoutCancel(ctx), proto: proto,
 	}
 }
+
+// Lease is the lease of the row.
+func (r *ownRow) Lease() *lease.Lease { return r.lease }
 
 // ended returns why trust ended, nil while it lasts.
 func (r *ownRow) ended() error { return r.lease.Ended() }

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -72,9 +73,9 @@ func (r *permitRow) readUntil(ctx context.Context, op string) (protocol.Permits,
 
 // repeat repeats a request until it succeeds, is refused or ctx ends.
 func (r *permitRow) repeat(ctx context.Context, op string, request func() error) error {
-	var t trouble
+	var t seek.Trouble
 	err := r.c.requests.Repeat(ctx, request, func(f *attempts.Failure) error {
-		t.report(ctx, r.c, r.at, f.Err)
+		t.Report(ctx, r.c.seek, protocol.Key(r.at), f.Err)
 		if f.Cause == decide.Busy {
 			r.c.throttled(ctx, r.at, 0)(f.Err)
 		}

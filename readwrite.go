@@ -10,7 +10,7 @@ import (
 // checkAlone refuses, for a read/write lock, what needs a record of its own.
 func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
 	switch {
-	case r.mode == protocol.ModePlain:
+	case r.Mode == protocol.ModePlain:
 		return nil
 	case !ch.none():
 		return c.unsupported("data or attributes of a read/write lock")
@@ -22,15 +22,7 @@ func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
 
 // mayShare reports whether a request can share the grant of h.
 func (r *request) mayShare(h *holding) bool {
-	return h.want.mode == r.mode || h.want.mode == protocol.ModeWrite && r.mode == protocol.ModeRead
-}
-
-// protoOf returns the protocol by which a grant of the request is written and read.
-func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
-	if r.side == nil {
-		return c.proto
-	}
-	return r.side.Of(grant)
+	return h.want.Mode == r.Mode || h.want.Mode == protocol.ModeWrite && r.Mode == protocol.ModeRead
 }
 
 // readersFirst is how long other writers let readers go first after this one: the
@@ -38,8 +30,8 @@ func (r *request) protoOf(c *Client, grant string) protocol.Protocol {
 // a read and a grant take.
 func (h *holding) readersFirst() time.Duration {
 	since := h.granted.Mono
-	if h.want.intended != nil {
-		since = h.want.intended.Mono
+	if h.want.Intended != nil {
+		since = h.want.Intended.Mono
 	}
 	return decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1) + 2*h.c.cfg.PollMin
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -141,12 +140,6 @@ func (r Record) protocol() protocol.Record {
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
 		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), Session: r.session, Mode: r.mode,
 	}
-}
-
-// isNewGrant reports whether r shows another grant than before.
-func isNewGrant(before, r Record) bool {
-	was := before.protocol()
-	return liveness.IsNewGrant(&was, r.protocol())
 }
 
 // WrittenAt is when the record was written last, by the clock of who did: its grant,

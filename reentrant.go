@@ -11,12 +11,12 @@ import (
 func (h *holding) refuses(want *request) error {
 	switch {
 	case !want.mayShare(h):
-		return fmt.Errorf("%w: %v in table %s: a read lock does not become a write lock, nor a plain one: release it first", ErrDeadlock, want.key, h.c.cfg.Table)
+		return fmt.Errorf("%w: %v in table %s: a read lock does not become a write lock, nor a plain one: release it first", ErrDeadlock, want.key(), h.c.cfg.Table)
 	case !want.reentrant:
-		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, want.key, h.c.cfg.Table)
+		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, want.key(), h.c.cfg.Table)
 	}
 	if differs := h.differsFrom(want); differs != "" {
-		return fmt.Errorf("leasehold: acquire %v in table %s: Reentrant shares the grant as it is, and %s", want.key, h.c.cfg.Table, differs)
+		return fmt.Errorf("leasehold: acquire %v in table %s: Reentrant shares the grant as it is, and %s", want.key(), h.c.cfg.Table, differs)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func (h *holding) differsFrom(want *request) string {
 		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, want.asked.lease)
 	case want.asked.policy != byConfig && want.policy != h.want.policy:
 		return "what becomes of its record is settled: say so in the first call, or in Release"
-	case !want.changes.alreadyIn(r):
+	case !want.changes().alreadyIn(r):
 		return "its record has other data or attributes: store them with Renew"
 	}
 	return ""

@@ -219,7 +219,7 @@ func (h *holding) unknownRelease(err error) error {
 	return h.c.unknownOutcome("release", h.key, err)
 }
 
-// giveBack frees a grant that nobody wants any more.
-func (h *holding) giveBack() {
+// GiveBack frees a grant that nobody wants any more.
+func (h *holding) GiveBack() {
 	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
 }

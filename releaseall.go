@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 func holdsOf(rs []*release) []*holding {
@@ -105,9 +106,9 @@ func freeTogether(rs []*release) bool {
 }
 
 // giveBack frees what nobody wants any more, within the release grace.
-func (c *Client) giveBack(held []*holding) {
+func (c *Client) giveBack(held []seek.Holding) {
 	rs := make([]*release, len(held))
-	for i, h := range held {
+	for i, h := range holdingsOf(held) {
 		rs[i] = h.newRelease()
 	}
 	_ = c.release(endedContext(), rs) // reported as events

@@ -71,7 +71,7 @@ func (r *release) free() {
 func (f *releaser) settle(err error) {
 	f.leaveToOthers(err)
 	f.report(err)
-	f.h.c.lines.Pass(f.h.key, f.h)
+	f.h.passTurn()
 	f.r.end(err)
 }
 
@@ -86,7 +86,7 @@ func (f *releaser) leaveToOthers(err error) {
 		return
 	}
 	f.failed = true
-	h.c.unsettled.Add(h.key, f.named().Versions, h.c.now().Mono)
+	h.c.seek.Unsettled.Add(protocol.Key(h.key), f.named().Versions, h.c.now().Mono)
 	if h.session == nil {
 		return
 	}
@@ -134,13 +134,13 @@ func (h *holding) heldUntil(end decide.Instant) time.Duration {
 
 // next returns the next attempt to release.
 func (f *releaser) next() (attempt, *protocol.Write) {
-	a := f.h.c.newAttempt(f.h.want.timing.Lease)
+	a := f.h.c.newAttempt(f.h.want.Timing.Lease)
 	if f.r.opts.policy != keepRecord {
 		return a, f.h.proto.Delete(f.named())
 	}
 	changes := f.r.opts.changes
 	return a, f.h.proto.Release(f.named(), protocol.Release{
-		Version: a.version, Now: time.Now(), Changes: protocol.Changes(changes),
+		Version: a.Version, Now: time.Now(), Changes: protocol.Changes(changes),
 		Expires:      f.h.c.expires(f.stored || changes.leaveData(f.record)),
 		ReadersFirst: f.h.readersFirst(),
 	})
@@ -154,7 +154,7 @@ func (f *releaser) named() protocol.Hold {
 	hold.Versions = append(slices.Clip(hold.Versions), attempts.Versions(tried)...)
 	for _, a := range tried {
 		if a.handsOver {
-			hold.Grants, hold.Token = append(slices.Clip(hold.Grants), a.version), 0
+			hold.Grants, hold.Token = append(slices.Clip(hold.Grants), a.Version), 0
 		}
 	}
 	return hold
@@ -215,7 +215,7 @@ func (f *releaser) release() error {
 // isReleasedBy reports whether a record shows that attempt a has released the grant.
 func (f *releaser) isReleasedBy(a attempt, item protocol.Item) bool {
 	r, err := f.h.decode(item)
-	return item != nil && err == nil && r.Released && r.Version == a.version
+	return item != nil && err == nil && r.Released && r.Version == a.Version
 }
 
 // isFreed reports whether a record that does not show our grant means that an

@@ -93,7 +93,7 @@ func (h *holding) Extended() {}
 // Renewed tells of a renewal, and removes the dead readers that it showed.
 func (h *holding) Renewed(r lease.Report) {
 	if r.Item != nil {
-		h.c.sweep(h.ctx, h.want, r.Item)
+		h.c.seek.Sweep(h.ctx, &h.want.Want, r.Item)
 	}
 	h.ownRow.Renewed(r)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Resume resumes a detached lock, by one renewal: the grant that Lock.Detach
@@ -37,7 +38,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	if err != nil {
 		return nil, err
 	}
-	want := &request{key: key, timing: c.timing.Scaled(r.lease), policy: policy}
+	want := &request{Want: seek.Want{Key: protocol.Key(key), Timing: c.timing.Scaled(r.lease)}, policy: policy}
 	type result struct {
 		h   *holding
 		err error
@@ -74,7 +75,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		return nil, res.err
 	}
 	if c.isClosing() {
-		c.detach(res.h.giveBack)
+		c.detach(res.h.GiveBack)
 		return nil, ErrClosed
 	}
 	return res.h.first, nil
@@ -84,11 +85,11 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 // later Resume on this client resumes it. After Close there is none.
 func (c *Client) detachAgain(g Grant, h *holding) {
 	if c.isClosing() {
-		h.giveBack()
+		h.GiveBack()
 		return
 	}
 	h.end(ErrDetached)
-	c.lines.Pass(h.key, h)
+	h.passTurn()
 	c.resumes.Add(g.ID, h.asHeld().Versions, c.now().Mono)
 }
 
@@ -166,32 +167,32 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 
 // resume sends the renewal until it is answered.
 func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal, tried *attempts.Sequence[attempt]) (*holding, error) {
-	row := ownRow{c: c, key: want.key, proto: c.proto}
+	row := ownRow{c: c, key: want.key(), proto: c.proto}
 	earlier := c.resumes.Of(g.ID, c.now().Mono) // calls' attempts without an answer
 	versions, _, err := row.narrow(ctx, ctx, slices.Concat(g.Versions, earlier), tried, decide.Never)
 	if err != nil {
-		return nil, c.unknownOutcome("resume", want.key, errors.Join(context.Cause(ctx), err))
+		return nil, c.unknownOutcome("resume", want.key(), errors.Join(context.Cause(ctx), err))
 	}
 	defer func() { c.resumes.Add(g.ID, tried.Versions(), c.now().Mono) }()
 	res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
-		Key: protocol.Key(want.key),
+		Key: want.Key,
 		Next: func() (attempt, *protocol.Write) {
 			a := c.newAttempt(r.lease)
 			return a, c.proto.Renew(protocol.Hold{
-				Key: protocol.Key(want.key), Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
+				Key: want.Key, Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
 				Versions: slices.Concat(versions, tried.Versions()),
-			}, protocol.Renewal{Version: a.version, Lease: a.lease, Now: time.Now(), Changes: protocol.Changes(r.changes)})
+			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: time.Now(), Changes: protocol.Changes(r.changes)})
 		},
-		Within: want.grantLimit(),
+		Within: want.Within(nil),
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			if item == nil {
 				return attempt{}, false
 			}
-			shown, err := c.decode(want.key, item)
+			shown, err := c.decode(want.key(), item)
 			a, ok := attempts.Find(sent, shown.Version)
-			return a, ok && err == nil && !shown.Released && !c.now().Past(want.timing.TrustedFrom(a.sent))
+			return a, ok && err == nil && !shown.Released && !c.now().Past(want.Timing.TrustedFrom(a.Sent))
 		},
-		Throttled: c.throttled(ctx, want.key, g.Token),
+		Throttled: c.throttled(ctx, want.key(), g.Token),
 	})
 	switch res.Outcome {
 	case attempts.Applied:
@@ -200,31 +201,31 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal, 
 		return nil, c.notResumed(g, want, res.Item)
 	}
 	if len(earlier) > 0 { // they may be applied yet, whatever became of this call's
-		return nil, c.unknownOutcome("resume", want.key, joined(context.Cause(ctx), res.Err))
+		return nil, c.unknownOutcome("resume", want.key(), joined(context.Cause(ctx), res.Err))
 	}
-	return nil, c.notDone(ctx, "resume", want.key, res, tried)
+	return nil, c.notDone(ctx, "resume", want.key(), res, tried)
 }
 
 func (c *Client) resumed(ctx context.Context, want *request, a attempt, item protocol.Item) (*holding, error) {
-	r, err := c.decode(want.key, item)
+	r, err := c.observer.Decode(want.Key, item)
 	if err != nil {
 		return nil, err
 	}
-	h := c.newHolding(ctx, want, a, r)
-	c.lines.GrantedOutOfTurn(h.key, h)
+	h := c.newHolding(ctx, want, seek.Grant{Attempt: a.Attempt, Record: r})
+	c.seek.Lines.GrantedOutOfTurn(want.Key, h)
 	return h, nil
 }
 
 // notResumed says that a grant is gone, and what the record shows in its place.
 func (c *Client) notResumed(g Grant, want *request, item protocol.Item) error {
-	lost := &LostError{Table: c.cfg.Table, Key: want.key, Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
+	lost := &LostError{Table: c.cfg.Table, Key: want.key(), Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
 	if now := time.Now().Round(0); now.Before(lost.At) {
 		lost.At = now
 	}
 	if item == nil {
 		return lost
 	}
-	r, err := c.decode(want.key, item)
+	r, err := c.decode(want.key(), item)
 	if err != nil {
 		return errors.Join(lost, err)
 	}

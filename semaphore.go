@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Semaphore is a key with n permits. Each permit is an ordinary lock, and at most n are
@@ -91,13 +92,13 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 		}
 	}
 	asking := ctx // for the row
-	if want.noWait {
+	if want.NoWait {
 		var cancel context.CancelFunc
 		asking, cancel = withinTry(ctx)
 		defer cancel()
 	}
 	began := s.c.now()
-	if err := s.agree(asking, want.manual); err != nil {
+	if err := s.agree(asking, want.Manual); err != nil {
 		s.c.emitGaveUp(ctx, s.key, began, 0, err)
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 		if err != nil {
 			return nil, err
 		}
-		within, err := s.confirm(asking, lock, want.manual)
+		within, err := s.confirm(asking, lock, want.Manual)
 		if within {
 			return lock, nil
 		}
@@ -177,14 +178,14 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 
 // request reads the options, and refuses those that permits do not have.
 func (s *Semaphore) request(opts []AcquireOption) (request, error) {
-	want := request{timing: s.c.timing}
+	want := request{Want: seek.Want{Timing: s.c.timing}}
 	for _, o := range opts {
 		o.toAcquire(&want)
 	}
 	switch {
-	case want.ifExists:
+	case want.IfExists:
 		return want, s.c.unsupported("IfExists together with a semaphore")
-	case want.key.Sort != "":
+	case want.Key.Sort != "":
 		return want, s.c.unsupported("WithSortKey together with a semaphore")
 	}
 	return want, nil
@@ -192,7 +193,7 @@ func (s *Semaphore) request(opts []AcquireOption) (request, error) {
 
 // withinTry bounds the retries of a call that does not wait.
 func withinTry(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, tryFor, fmt.Errorf("gave up after %v", tryFor))
+	return context.WithTimeoutCause(ctx, seek.TryFor, fmt.Errorf("gave up after %v", seek.TryFor))
 }
 
 // number returns how many permits this process knows of, and a channel that is closed
@@ -257,7 +258,7 @@ func (s *Semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.
 func (s *Semaphore) share(ctx context.Context, opts []AcquireOption) (*Lock, error) {
 	for _, key := range s.all {
 		h := heldKeysOf(ctx).find(s.c, key)
-		if h == nil || h.want.mode != protocol.ModePlain {
+		if h == nil || h.want.Mode != protocol.ModePlain {
 			continue
 		}
 		wants, err := s.c.newRequests([]Key{key}, opts)

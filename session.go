@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // lockLease is the lease in the record of a lock under a session, for libraries that
@@ -38,11 +39,15 @@ type session struct {
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	locks     map[*holding]bool
-	unsettled map[Key]*unsettledKey
+	unsettled map[protocol.Key]*unsettledKey
 }
+
+// Names are the session's id and the owner of its locks.
+func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
 // sharing is the session of a client, if it has Config.SharedLease.
 type sharing struct {
+	c     *Client
 	proto protocol.Sharing
 	place chan struct{} // one place: who begins a session
 
@@ -54,22 +59,19 @@ type sharing struct {
 // held on to through an outage: any client that can reach DynamoDB may mark it dead.
 var errSessionOut = errors.New("leasehold: the shared lease has run out: it is held on to through an outage, and nothing new is granted under it")
 
-// session returns the client's session, and begins one if none is trusted. It is nil,
-// without an error, if this client renews its locks one by one.
-func (c *Client) session(ctx context.Context) (*session, error) {
-	if c.sharing == nil {
-		return nil, nil
-	}
+// Session returns the client's session, and begins one if none is trusted.
+func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
+	c := sh.c
 	select {
-	case c.sharing.place <- struct{}{}:
-		defer func() { <-c.sharing.place }()
+	case sh.place <- struct{}{}:
+		defer func() { <-sh.place }()
 	case <-ctx.Done():
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
 	if c.isClosing() {
 		return nil, &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	}
-	before := c.sharing.get()
+	before := sh.get()
 	switch {
 	case before == nil:
 	case before.ended() != nil:
@@ -80,7 +82,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	default:
 		return before, nil
 	}
-	return c.beginSession(ctx)
+	return sh.begin(ctx)
 }
 
 func (sh *sharing) get() *session {
@@ -89,18 +91,19 @@ func (sh *sharing) get() *session {
 	return sh.current
 }
 
-// beginSession creates a session's row. If there is no answer, that id is never used:
+// begin creates a session's row. If there is no answer, that id is never used:
 // the next attempt has another one.
-func (c *Client) beginSession(ctx context.Context) (*session, error) {
+func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
+	c := sh.c
 	owner := protocol.NewOwner(c.cfg.Owner)
 	id := protocol.ClientID(owner)
-	key, proto := Key(c.sharing.proto.SessionKey(id)), c.sharing.proto.Session()
+	key, proto := sh.proto.SessionKey(id), sh.proto.Session()
 	var tried attempts.Sequence[attempt]
 	r := tried.Try(context.WithoutCancel(ctx), c.requests, attempts.Operation[attempt]{
-		Key: protocol.Key(key),
+		Key: key,
 		Next: func() (attempt, *protocol.Write) {
 			a := c.newAttempt(c.timing.Lease)
-			return a, proto.Grant(protocol.Grant{Key: protocol.Key(key), Owner: owner, Version: a.version, Lease: a.lease, Now: time.Now()})
+			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: time.Now()})
 		},
 		Within: min(attempts.Limit, c.timing.Trust()),
 	})
@@ -115,30 +118,31 @@ func (c *Client) beginSession(ctx context.Context) (*session, error) {
 	default:
 		record, err := proto.Decode(r.Item)
 		if err == nil {
-			return c.newSession(ctx, id, key, r.Attempt, record), nil
+			return sh.started(ctx, id, r.Attempt, record), nil
 		}
-		failure = &attempts.Failure{Cause: decide.Refused, Err: c.recordError(key, r.Item, err)}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: c.recordError(Key(key), r.Item, err)}
 	}
-	version := r.Attempt.version
-	hold := protocol.Hold{Key: protocol.Key(key), Owner: owner, Grants: []string{version}, Versions: []string{version}}
+	version := r.Attempt.Version
+	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}
 	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold)) })
 	return nil, failure
 }
 
-// newSession begins to renew the row that attempt a has made, as record shows it,
+// started begins to renew the row that attempt a has made, as record shows it,
 // and makes it the session of the client.
-func (c *Client) newSession(ctx context.Context, id string, key Key, a attempt, record protocol.Record) *session {
+func (sh *sharing) started(ctx context.Context, id string, a attempt, record protocol.Record) *session {
+	key := sh.proto.SessionKey(id)
 	s := &session{
-		ownRow: c.newOwnRow(ctx, key, c.sharing.proto.Session(), recordOf(record)), id: id,
+		ownRow: sh.c.newOwnRow(ctx, Key(key), sh.proto.Session(), record), id: id,
 		queue: make(chan struct{}, 1), naming: make(chan struct{}, 1), marking: make(chan struct{}, 1),
-		locks: map[*holding]bool{}, unsettled: map[Key]*unsettledKey{},
+		locks: map[*holding]bool{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
-	terms := lease.Terms{Timing: c.timing, Key: protocol.Key(key), Values: s.ctx, Turn: s.naming}
-	s.lease = c.leases.New(terms, lease.Attempt{Version: a.version, Sent: a.sent, Lease: a.lease}, record, s)
+	terms := lease.Terms{Timing: sh.c.timing, Key: key, Values: s.ctx, Turn: s.naming}
+	s.lease = sh.c.leases.New(terms, a.Attempt.Attempt, record, s)
 	s.lease.Start()
-	c.sharing.mu.Lock()
-	defer c.sharing.mu.Unlock()
-	c.sharing.current = s
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.current = s
 	return s
 }
 

@@ -138,7 +138,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 			sent = true
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
-				protocol.Release{Version: a.version, Now: time.Now(), Expires: s.c.expires(false)})
+				protocol.Release{Version: a.Version, Now: time.Now(), Expires: s.c.expires(false)})
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			return sent[len(sent)-1], s.isMarked(item, sent, trusted)

@@ -2,58 +2,12 @@ package leasehold
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-// isUnsettled reports whether version is an attempt of this client for key that was
-// given up before its effect was known. No client treats it as held: if it holds the
-// key, this client takes it over at once.
-func (c *Client) isUnsettled(key Key, version string) bool {
-	return c.unsettled.Has(key, version, c.now().Mono)
-}
-
-// leaveUnsettled gives up attempts to acquire a key whose effect is not known, and makes
-// sure that none of them blocks the key for others.
-func (c *Client) leaveUnsettled(key Key, versions []string) {
-	c.unsettled.Add(key, versions, c.now().Mono)
-	if c.sharing == nil || len(versions) == 0 {
-		return
-	}
-	if s := c.sharing.get(); s != nil {
-		c.unsettledKeyOf(s, key).checkSoon()
-	}
-}
-
-// freeUnsettled frees the key if one of the attempts holds it. It tries once. An attempt
-// that is applied later does not block this client, and others for one lease.
-func (c *Client) freeUnsettled(ctx context.Context, want *request, tried []attempt) {
-	for len(tried) > 0 {
-		owner := tried[0].owner // another one if a session ended meanwhile
-		n := slices.IndexFunc(tried, func(a attempt) bool { return a.owner != owner })
-		if n < 0 {
-			n = len(tried)
-		}
-		versions := attempts.Versions(tried[:n])
-		tried = tried[n:]
-		hold := protocol.Hold{Key: protocol.Key(want.key), Owner: owner, Grants: versions, Versions: versions}
-		c.write(ctx, c.freeingWrite(want.protoOf(c, ""), hold, want.policy))
-	}
-}
-
-// freeingWrite frees the key of a grant that this client does not hold: it does not know
-// what the record contains.
-func (c *Client) freeingWrite(proto protocol.Protocol, hold protocol.Hold, p policy) *protocol.Write {
-	if p != keepRecord {
-		return proto.Delete(hold)
-	}
-	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.expires(true)})
-}
 
 // unsettledKey is a key with unsettled attempts under a session. While the session is
 // renewed, no lease frees what they hold. So this client checks the key for as long as
@@ -61,7 +15,7 @@ func (c *Client) freeingWrite(proto protocol.Protocol, hold protocol.Hold, p pol
 type unsettledKey struct {
 	c   *Client
 	s   *session
-	key Key
+	key protocol.Key
 
 	mu    sync.Mutex // guards what follows; never held across I/O
 	pause time.Duration
@@ -75,16 +29,20 @@ const (
 	longestPause = 2 * time.Minute
 )
 
-// unsettledKeyOf returns the unsettledKey of a key under the session.
-func (c *Client) unsettledKeyOf(s *session, key Key) *unsettledKey {
+// CheckSoon sees to it that attempts for key, which were given up, do not block it.
+func (sh *sharing) CheckSoon(key protocol.Key) {
+	s := sh.get()
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	u := s.unsettled[key]
 	if u == nil {
-		u = &unsettledKey{c: c, s: s, key: key}
+		u = &unsettledKey{c: sh.c, s: s, key: key}
 		s.unsettled[key] = u
 	}
-	return u
+	s.mu.Unlock()
+	u.checkSoon()
 }
 
 // checkSoon checks the key soon, and then less and less often.
@@ -120,7 +78,7 @@ func (u *unsettledKey) due() {
 func (u *unsettledKey) isOver() bool {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
-	if u.c.unsettled.Any(u.key, u.c.now().Mono) {
+	if u.c.seek.Unsettled.Any(u.key, u.c.now().Mono) {
 		return false
 	}
 	delete(u.s.unsettled, u.key)
@@ -130,16 +88,16 @@ func (u *unsettledKey) isOver() bool {
 // check reads the record, and frees the key if one of the attempts holds it. It reports
 // whether none holds it now.
 func (u *unsettledKey) check() (free bool) {
-	item, err := u.c.requests.Read(context.Background(), protocol.Key(u.key))
+	item, err := u.c.requests.Read(context.Background(), u.key)
 	if err != nil {
 		return false
 	}
-	r, err := u.c.decode(u.key, item)
-	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.isUnsettled(u.key, r.Version) {
+	r, err := u.c.observer.Decode(u.key, item)
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.seek.IsUnsettled(u.key, r.Version) {
 		return true
 	}
-	hold := protocol.Hold{Key: protocol.Key(u.key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
+	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
 	policy, _ := u.c.checkPolicy(byConfig)
-	reply := u.c.write(context.Background(), u.c.freeingWrite(u.c.proto, hold, policy))
+	reply := u.c.write(context.Background(), u.c.seek.Freeing(u.c.proto, hold, policy == deleteRecord))
 	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

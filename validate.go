@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // maxItemBytes is DynamoDB's limit of one item (Service quotas, "Item size").
@@ -12,7 +13,7 @@ const maxItemBytes = 400 << 10
 
 // newRequest checks a call of Acquire. If something is wrong with it, nothing is sent.
 func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
-	return c.completeRequest(request{key: Key{Partition: key}, timing: c.timing}, opts)
+	return c.completeRequest(request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}, opts)
 }
 
 // completeRequest applies the options and the defaults, and checks them.
@@ -20,40 +21,42 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	for _, o := range opts {
 		o.toAcquire(&r)
 	}
-	var err error
-	if c.sharing != nil && r.mode == protocol.ModePlain {
-		if r.timing != c.timing {
+	if c.sharing != nil && r.Mode == protocol.ModePlain {
+		if r.Timing != c.timing {
 			return r, c.unsupported("WithLease together with SharedLease")
 		}
-		if r.manual {
+		if r.Manual {
 			return r, c.unsupported("WithoutRenewal together with SharedLease")
 		}
-		r.timing = lease.Timing{Lease: lockLease, Margin: c.timing.Margin, Every: touchEvery}
+		r.Timing = lease.Timing{Lease: lockLease, Margin: c.timing.Margin, Every: touchEvery}
 	}
-	if r.key, err = c.checkKey("acquire", r.key); err != nil {
+	key, err := c.checkKey("acquire", r.key())
+	if err != nil {
 		return r, err
 	}
-	if c.isSession(r.key) {
-		return r, c.errorf("acquire", r.key, "the key is that of a session: choose one that does not begin so")
+	r.Key = protocol.Key(key)
+	if c.isSession(key) {
+		return r, c.errorf("acquire", key, "the key is that of a session: choose one that does not begin so")
 	}
-	if err := c.checkLease("acquire", r.key, r.timing.Lease); err != nil {
+	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
 		return r, err
 	}
-	if err := r.checkAlone(c, r.policy, &r.changes); err != nil {
+	if err := r.checkAlone(c, r.policy, r.changes()); err != nil {
 		return r, err
 	}
-	if r.mode != protocol.ModePlain {
+	if r.Mode != protocol.ModePlain {
 		r.policy = keepRecord // others may be in the record
 	}
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
 		return r, err
 	}
+	r.Delete = r.policy == deleteRecord
 	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
-			return r, c.errorf("acquire", r.key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
+			return r, c.errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
-	return r, c.checkChanges("acquire", r.key, &r.changes)
+	return r, c.checkChanges("acquire", key, r.changes())
 }
 
 // newReleaseOptions applies the options of a release and the defaults, and checks them.

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Sighting is what one read of a record has shown.
@@ -51,7 +52,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 		c.observer.Records.Watch(protocol.Key(k))
 		defer c.observer.Records.Unwatch(protocol.Key(k))
 		w := &recordWatch{c: c, key: k}
-		pauses := c.waitPauses()
+		pauses := c.seek.Pauses()
 		for {
 			sighting, err := w.look(ctx)
 			f := attempts.FailureOf(err)
@@ -65,7 +66,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
 				return
 			case f != nil:
-				w.trouble.report(ctx, c, k, f.Err)
+				w.trouble.Report(ctx, c.seek, protocol.Key(k), f.Err)
 				if f.Cause == decide.Busy {
 					c.throttled(ctx, k, 0)(f.Err)
 				}
@@ -76,7 +77,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 				return
 			}
 			pauses.Reset()
-			w.trouble.passed()
+			w.trouble.Passed()
 			if !yield(sighting, nil) {
 				return
 			}
@@ -90,7 +91,7 @@ type recordWatch struct {
 	c   *Client
 	key Key
 
-	trouble trouble
+	trouble seek.Trouble
 
 	looked bool
 	last   *protocol.Record // the holder that the last look has shown; nil: none
@@ -127,7 +128,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 	}
 	// The time of the reply does not count: the holder may have renewed while it was
 	// in flight. No client treats an unsettled attempt as held.
-	dead := asked.Mono >= deadAt || w.c.isUnsettled(w.key, r.Version)
+	dead := asked.Mono >= deadAt || w.c.seek.IsUnsettled(protocol.Key(w.key), r.Version)
 	holder := recordOf(*r)
 	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: liveness.IsNewGrant(w.last, *r)}
 	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, v.Granted, deadAt, dead

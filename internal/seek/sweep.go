@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"context"
@@ -12,35 +12,33 @@ import (
 // them has gone meanwhile.
 const maxSwept = 25
 
-// sweep removes dead readers from the row that the reply to a reader's grant or renewal
+// Sweep removes dead readers from the row that the reply to a reader's grant or renewal
 // has shown. A writer would remove them all. But without writers the row, and the cost
 // of each write, would grow with every reader that dies. It is a write of its own, so
 // that no grant and no renewal fails because of it. It is not retried: the next reply
 // shows what is left.
-func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
-	if want.mode != protocol.ModeRead {
+func (c *Client) Sweep(ctx context.Context, want *Want, item protocol.Item) {
+	if want.Mode != protocol.ModeRead {
 		return
 	}
-	if by, err := want.side.Blockers(item, time.Now()); err != nil || len(by.By) > 0 && !by.Any {
+	if by, err := want.Side.Blockers(item, time.Now()); err != nil || len(by.By) > 0 && !by.Any {
 		return // a writer waits, and will take them over
 	}
 	dead := c.deadReaders(item)
 	if len(dead) == 0 {
 		return
 	}
-	select {
-	case c.sweeping <- struct{}{}:
-	default:
+	if !c.sweeping.CompareAndSwap(false, true) {
 		return // one at a time
 	}
 	send := func() {
-		defer func() { <-c.sweeping }()
-		c.write(ctx, want.side.Sweep(protocol.Key(want.key), dead))
+		defer c.sweeping.Store(false)
+		c.write(ctx, want.Side.Sweep(want.Key, dead))
 	}
-	if want.manual { // then nothing may be left in the background
+	if want.Manual { // then nothing may be left in the background
 		send()
 	} else {
-		c.detach(send)
+		c.Detach(send)
 	}
 }
 
@@ -49,23 +47,23 @@ func (c *Client) sweep(ctx context.Context, want *request, item protocol.Item) {
 // have been dead for another lease: by then whoever waits for one of them has taken it
 // over, and reported that.
 func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
-	readers, err := c.proto.(protocol.ReadWriting).Entries(item)
+	readers, err := c.Proto.(protocol.ReadWriting).Entries(item)
 	if err != nil {
 		return nil
 	}
-	now := c.now()
+	now := c.Now()
 	var dead []protocol.Record
 	for _, r := range readers {
 		if r.Released || r.Mode != protocol.ModeRead {
 			continue
 		}
-		v := c.observer.ObserveEntry(r, now)
+		v := c.Observer.ObserveEntry(r, now)
 		if decide.DeadByVersion(v.Since.Mono, 2*r.Lease) <= now.Mono {
 			dead = append(dead, r)
 		}
 	}
 	if extra := len(dead) - maxSwept; extra > 0 {
-		from := int(c.chance() * float64(extra+1))
+		from := int(c.Chance() * float64(extra+1))
 		dead = dead[from : from+maxSwept]
 	}
 	return dead

@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"errors"
@@ -14,17 +14,17 @@ import (
 // session's.
 type plainRecord struct{ *waiter }
 
-func (t *plainRecord) watch()   { t.c.observer.Records.Watch(protocol.Key(t.want.key)) }
-func (t *plainRecord) unwatch() { t.c.observer.Records.Unwatch(protocol.Key(t.want.key)) }
+func (t *plainRecord) watch()   { t.c.Observer.Records.Watch(t.want.Key) }
+func (t *plainRecord) unwatch() { t.c.Observer.Records.Unwatch(t.want.Key) }
 
 func (t *plainRecord) due() time.Duration { return math.MaxInt64 }
-func (t *plainRecord) intents() []attempt { return nil }
+func (t *plainRecord) intents() []Attempt { return nil }
 func (t *plainRecord) giveUp()            {}
 
 func (t *plainRecord) observe(item protocol.Item) error {
-	now := t.c.now()
+	now := t.c.Now()
 	t.view.Known, t.view.Free, t.view.Ours = true, true, false
-	shown, v, err := t.c.observer.Observe(protocol.Key(t.want.key), item, now)
+	shown, v, err := t.c.Observer.Observe(t.want.Key, item, now)
 	if err != nil {
 		return err
 	}
@@ -32,14 +32,14 @@ func (t *plainRecord) observe(item protocol.Item) error {
 		t.seen = nil
 		return nil
 	}
-	before, r := t.seen, recordOf(*shown)
-	t.view.Free, t.view.Ours = false, t.isOurs(r.Version)
-	t.view.Grant, t.view.Dead = v.Granted, t.c.observer.DeadAt(*shown, v, now, time.Now())
-	t.seen = &r
-	t.holder.Store(&r)
-	if !t.view.Ours && (before == nil || isNewGrant(*before, r)) {
-		t.c.lines.ReportHolder(t.want.key, &r)
-		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: &r})
+	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version)
+	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, time.Now())
+	isNew := liveness.IsNewGrant(t.seen, *shown)
+	t.seen = shown
+	t.holder.Store(shown)
+	if isNew && !t.view.Ours {
+		t.c.Lines.ReportHolder(t.want.Key, shown)
+		t.c.Listener.Waiting(t.ctx, t.want.Key, shown, nil)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (t *plainRecord) sessionOf() *liveness.Session {
 	if t.seen == nil || t.view.Ours {
 		return nil
 	}
-	return t.c.observer.SessionOf(t.seen.protocol())
+	return t.c.Observer.SessionOf(*t.seen)
 }
 
 // refresh finds out until when the holder's session keeps it alive. That alone counts,
@@ -60,8 +60,8 @@ func (t *plainRecord) refresh() error {
 	if session == nil {
 		return nil
 	}
-	fresh := t.c.cfg.PollMax
-	if t.want.noWait {
+	fresh := t.c.PollMax
+	if t.want.NoWait {
 		fresh = 0
 	}
 	deadAt, err := session.Look(t.ctx, fresh)
@@ -83,7 +83,10 @@ func (t *plainRecord) prepare(over bool) error {
 			return err
 		}
 	}
-	session, err := t.c.session(t.ctx)
+	if t.c.Sessions == nil {
+		return nil
+	}
+	session, err := t.c.Sessions.Session(t.ctx)
 	t.session = session
 	return err
 }
@@ -106,45 +109,45 @@ func (t *plainRecord) endSession() error {
 	return errSessionLives
 }
 
-func (t *plainRecord) grant(over bool) (attempt, *protocol.Write) {
-	a := t.c.newAttempt(t.want.timing.Lease).under(t.session)
+func (t *plainRecord) grant(over bool) (Attempt, *protocol.Write) {
+	a := t.c.Attempt(t.want.Timing.Lease, t.session)
 	if over {
-		a.dead = t.deadHolder()
+		a.Dead = t.deadHolder()
 	}
-	g := t.c.grantOf(t.want, a)
+	g := t.want.Grant(a)
 	g.Takeable = t.tried.Versions()
 	switch {
 	case over && t.view.Ours:
 		g.Takeable = append(g.Takeable, t.seen.Version)
 	case over:
-		g.Dead = []protocol.Record{t.seen.protocol()}
+		g.Dead = []protocol.Record{*t.seen}
 	}
-	return a, t.c.proto.Grant(g)
+	return a, t.c.Proto.Grant(g)
 }
 
 // deadHolder returns the dead holder that a takeover replaces. If the record shows an
 // attempt of our own, that is the holder which that attempt has replaced.
-func (t *plainRecord) deadHolder() *Record {
+func (t *plainRecord) deadHolder() *protocol.Record {
 	if !t.view.Ours {
 		return t.seen
 	}
 	a, _ := t.tried.Find(t.seen.Version)
-	return a.dead
+	return a.Dead
 }
 
 // shows returns the attempt whose grant a record shows: one delivered twice, or an
 // earlier one without an answer. At least half of its trust must be left.
-func (t *plainRecord) shows(item protocol.Item, sent []attempt) (attempt, bool) {
+func (t *plainRecord) shows(item protocol.Item, sent []Attempt) (Attempt, bool) {
 	if item == nil {
-		return attempt{}, false
+		return Attempt{}, false
 	}
-	r, err := t.c.decode(t.want.key, item)
+	r, err := t.c.Observer.Decode(t.want.Key, item)
 	a, ok := attempts.Find(sent, r.Version)
-	return a, ok && err == nil && !r.Released && a.isWorthHaving(t.want.timing, t.c.now())
+	return a, ok && err == nil && !r.Released && a.isWorthHaving(t.want.Timing, t.c.Now())
 }
 
-func (t *plainRecord) rejected(r attempts.Result[attempt]) {
-	if t.seen != nil && t.seen.Version == r.Attempt.version {
+func (t *plainRecord) rejected(r attempts.Result[Attempt]) {
+	if t.seen != nil && t.seen.Version == r.Attempt.Version {
 		t.view.Ours = true
 	}
 }

@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"context"
@@ -13,7 +13,7 @@ type task struct {
 	done   chan struct{} // closed when there is a result
 
 	requests int // sent so far
-	trouble  trouble
+	trouble  Trouble
 
 	mu       sync.Mutex // guards the next two
 	givenUp  bool

@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"context"
@@ -26,13 +26,13 @@ type allWaiter struct {
 	began decide.Instant
 
 	*task
-	held    []*holding // taken one by one so far; task.mu guards it
-	granted []*holding // in order of parts; or
-	err     error      // once the task is done
+	held    []Holding // taken one by one so far; task.mu guards it
+	granted []Holding // in order of parts; or
+	err     error     // once the task is done
 }
 
-func newAllWaiter(ctx context.Context, c *Client, wants []*request) *allWaiter {
-	w := &allWaiter{c: c, task: newTask(ctx), began: c.now()}
+func newAllWaiter(ctx context.Context, c *Client, wants []*Want) *allWaiter {
+	w := &allWaiter{c: c, task: newTask(ctx), began: c.Now()}
 	for _, want := range wants {
 		w.parts = append(w.parts, w.waiter(c, want))
 	}
@@ -50,23 +50,23 @@ func (w *allWaiter) run() {
 	held, err := w.acquire()
 	if w.finish() || err != nil {
 		w.err = err
-		w.c.giveBack(held)
+		w.c.GiveBack(held)
 		w.giveUpUnanswered()
 		w.passTurns()
 		return
 	}
 	for i, part := range w.parts {
 		part.leaveTried()
-		w.c.lines.Granted(part.want.key, held[i])
+		w.c.Lines.Granted(part.want.Key, held[i])
 	}
 	w.granted = held
 }
 
 // acquire asks for the keys until all are granted, one is refused, or nobody
 // waits. The caller gives back what it returns together with an error.
-func (w *allWaiter) acquire() ([]*holding, error) {
+func (w *allWaiter) acquire() ([]Holding, error) {
 	together := len(w.parts) > 1 && len(w.parts) <= attempts.MaxTransact
-	pauses := w.c.waitPauses()
+	pauses := w.c.Pauses()
 	for refusals := 0; together && refusals < maxRefusals; {
 		if err := w.awaitFree(); err != nil {
 			return nil, err
@@ -104,11 +104,11 @@ func (w *allWaiter) acquire() ([]*holding, error) {
 // pauseToRetry pauses before a request is repeated; an error ends the waiting.
 func (w *allWaiter) pauseToRetry(pauses *attempts.Pauses) error {
 	at := w.at.Load()
-	if at.want.noWait && w.c.now().Mono-w.began.Mono > tryFor {
+	if at.want.NoWait && w.c.Now().Mono-w.began.Mono > TryFor {
 		return at.timeoutError()
 	}
-	if !w.c.requests.Pause(w.ctx, pauses) {
-		return ErrClosed // nobody reads it
+	if !w.c.Requests.Pause(w.ctx, pauses) {
+		return w.ctx.Err() // nobody reads it
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (w *allWaiter) awaitFree() error {
 		if part == nil || err != nil {
 			return err
 		}
-		if !part.want.noWait {
+		if !part.want.NoWait {
 			if err := w.waitFor(part); err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (w *allWaiter) awaitFree() error {
 
 // firstBlocked returns the first part that cannot be taken now; nil if all can be.
 func (w *allWaiter) firstBlocked() (*waiter, error) {
-	u := w.c.chance()
+	u := w.c.Chance()
 	for _, part := range w.parts {
 		if err := part.failed(refreshing, part.refresh()); err != nil {
 			return nil, err
@@ -149,7 +149,7 @@ func (w *allWaiter) firstBlocked() (*waiter, error) {
 // take sends one transaction of grants. Holdings end the waiting, and so does an
 // error that is no attempts.Failure. Neither: it was applied, but the records do
 // not confirm it.
-func (w *allWaiter) take() ([]*holding, error) {
+func (w *allWaiter) take() ([]Holding, error) {
 	over := make([]bool, len(w.parts))
 	for i, part := range w.parts {
 		over[i] = part.isDead()
@@ -164,15 +164,15 @@ func (w *allWaiter) take() ([]*holding, error) {
 			return nil, err
 		}
 	}
-	made := make([]attempt, len(w.parts))
-	parts := make([]attempts.Part[attempt], len(w.parts))
+	made := make([]Attempt, len(w.parts))
+	parts := make([]attempts.Part[Attempt], len(w.parts))
 	for i, part := range w.parts {
 		part.session = w.parts[len(w.parts)-1].session // one for all, if it changed meanwhile
 		a, write := part.record.grant(over[i])
-		made[i], parts[i] = a, attempts.Part[attempt]{Sequence: &part.tried, Attempt: a, Write: write}
+		made[i], parts[i] = a, attempts.Part[Attempt]{Sequence: &part.tried, Attempt: a, Write: write}
 	}
 	w.requests++
-	t, err := attempts.Together(context.WithoutCancel(w.ctx), w.c.requests, w.parts[0].want.grantWithin(w.parts[0].session), parts)
+	t, err := attempts.Together(context.WithoutCancel(w.ctx), w.c.Requests, w.parts[0].want.Within(w.parts[0].session), parts)
 	for _, part := range w.parts {
 		part.leaveOldest()
 	}
@@ -193,7 +193,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 	default:
 		w.at.Load().report(err)
 		if t.Cause == decide.Busy {
-			w.c.throttled(w.ctx, w.parts[0].want.key, 0)(err)
+			w.c.Listener.Throttled(w.ctx, w.parts[0].want.Key, 1, err)
 		}
 	}
 	return nil, &attempts.Failure{Cause: t.Cause, Err: err}
@@ -202,7 +202,7 @@ func (w *allWaiter) take() ([]*holding, error) {
 // refused looks at the records that made a transaction of grants fail. If one of
 // them shows this very attempt, the transaction was delivered twice, and the first
 // delivery was applied.
-func (w *allWaiter) refused(made []attempt, reasons []decide.Reason) (applied bool, err error) {
+func (w *allWaiter) refused(made []Attempt, reasons []decide.Reason) (applied bool, err error) {
 	for i, part := range w.parts {
 		if reasons[i].Cause != decide.ConditionFailed {
 			continue
@@ -210,15 +210,15 @@ func (w *allWaiter) refused(made []attempt, reasons []decide.Reason) (applied bo
 		item := reasons[i].Old
 		if item == nil { // there is none, or the engine does not return it
 			var err error
-			if item, err = w.c.requests.Read(context.WithoutCancel(w.ctx), protocol.Key(part.want.key)); err != nil {
+			if item, err = w.c.Requests.Read(context.WithoutCancel(w.ctx), part.want.Key); err != nil {
 				continue // unknown as before
 			}
 		}
-		part.tried.Drop(made[i].version)
+		part.tried.Drop(made[i].Version)
 		if err := part.observeRejection(item); err != nil {
 			return false, err
 		}
-		applied = applied || part.seen != nil && part.seen.Version == made[i].version
+		applied = applied || part.seen != nil && part.seen.Version == made[i].Version
 	}
 	return applied, nil
 }
@@ -229,15 +229,15 @@ var errTooLate = errors.New("half of its trust is over")
 // confirm reads the records that a transaction of grants has written: its reply
 // does not show tokens, data and attributes. Trust counts from before the
 // transaction was sent. Once half of it is over, a new transaction is sent.
-func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
-	keys := make([]Key, len(w.parts))
+func (w *allWaiter) confirm(made []Attempt) ([]Holding, error) {
+	keys := make([]protocol.Key, len(w.parts))
 	for i, part := range w.parts {
-		keys[i] = part.want.key
+		keys[i] = part.want.Key
 	}
-	var items map[Key]protocol.Item
-	worthHaving := func() bool { return made[0].isWorthHaving(w.parts[0].want.timing, w.c.now()) }
-	err := w.c.requests.Repeat(w.ctx, func() error {
-		found, requests, err := w.c.readAll(w.ctx, keys)
+	var items map[protocol.Key]protocol.Item
+	worthHaving := func() bool { return made[0].isWorthHaving(w.parts[0].want.Timing, w.c.Now()) }
+	err := w.c.Requests.Repeat(w.ctx, func() error {
+		found, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
 		w.requests += requests
 		items = found
 		return err
@@ -254,24 +254,24 @@ func (w *allWaiter) confirm(made []attempt) ([]*holding, error) {
 	w.addUnanswered(made)
 	switch f := attempts.FailureOf(err); {
 	case w.ctx.Err() != nil:
-		return nil, ErrClosed // nobody reads it
+		return nil, w.ctx.Err() // nobody reads it
 	case f != nil && f.Cause == decide.Refused:
-		return nil, opError("acquire", w.c.cfg.Table, keys[0], f.Err)
+		return nil, w.c.Errors.Failed(keys[0], f.Err)
 	}
 	return nil, nil
 }
 
 // newHoldings makes holdings of a transaction that was applied, if every record still
 // shows it. If one does not, as after a Break, the others are freed at once.
-func (w *allWaiter) newHoldings(attempts []attempt, items map[Key]protocol.Item) ([]*holding, error) {
-	records := make([]Record, len(w.parts))
+func (w *allWaiter) newHoldings(attempts []Attempt, items map[protocol.Key]protocol.Item) ([]Holding, error) {
+	records := make([]protocol.Record, len(w.parts))
 	for i, part := range w.parts {
 		var err error
-		item := items[part.want.key]
+		item := items[part.want.Key]
 		if item != nil {
-			records[i], err = w.c.decode(part.want.key, item)
+			records[i], err = w.c.Observer.Decode(part.want.Key, item)
 		}
-		if err == nil && item != nil && records[i].Grant == attempts[i].version && !records[i].Released {
+		if err == nil && item != nil && records[i].Grant == attempts[i].Version && !records[i].Released {
 			continue
 		}
 		w.addUnanswered(attempts)
@@ -283,7 +283,7 @@ func (w *allWaiter) newHoldings(attempts []attempt, items map[Key]protocol.Item)
 		}
 		return nil, err
 	}
-	held := make([]*holding, len(w.parts))
+	held := make([]Holding, len(w.parts))
 	for i, part := range w.parts {
 		held[i] = part.newHolding(attempts[i], records[i])
 	}
@@ -291,7 +291,7 @@ func (w *allWaiter) newHoldings(attempts []attempt, items map[Key]protocol.Item)
 }
 
 // addUnanswered remembers a transaction whose effect is not known.
-func (w *allWaiter) addUnanswered(attempts []attempt) {
+func (w *allWaiter) addUnanswered(attempts []Attempt) {
 	for i, part := range w.parts {
 		part.addUnanswered(attempts[i])
 	}
@@ -304,7 +304,7 @@ func (w *allWaiter) giveUpUnanswered() {
 	var wg sync.WaitGroup
 	for _, part := range w.parts {
 		tried := part.tried.Keep(0)
-		w.c.leaveUnsettled(part.want.key, attempts.Versions(tried))
+		w.c.leaveUnsettled(part.want.Key, attempts.Versions(tried))
 		wg.Go(func() { w.c.freeUnsettled(w.ctx, part.want, tried) })
 	}
 	wg.Wait()
@@ -312,28 +312,28 @@ func (w *allWaiter) giveUpUnanswered() {
 
 // inOrder takes the keys one by one. Everybody takes them in the same order, so no
 // two callers wait for each other. What is held meanwhile is renewed.
-func (w *allWaiter) inOrder() ([]*holding, error) {
+func (w *allWaiter) inOrder() ([]Holding, error) {
 	for {
 		held, err := w.takeInOrder()
 		if err != nil {
-			w.c.giveBack(held)
+			w.c.GiveBack(held)
 			return nil, err
 		}
-		if !slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
+		if !slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			for i, part := range w.parts {
-				if part.want.manual {
-					held[i].lease.ByHand()
+				if part.want.Manual {
+					held[i].Lease().ByHand()
 				}
 			}
 			return held, nil
 		}
-		w.c.giveBack(held) // one was lost meanwhile: start again
+		w.c.GiveBack(held) // one was lost meanwhile: start again
 	}
 }
 
 // takeInOrder takes one key after the other, until one is refused or lost.
-func (w *allWaiter) takeInOrder() ([]*holding, error) {
-	var held []*holding
+func (w *allWaiter) takeInOrder() ([]Holding, error) {
+	var held []Holding
 	for i, part := range w.parts {
 		w.setHeld(held)
 		for _, later := range w.parts[i+1:] {
@@ -342,17 +342,17 @@ func (w *allWaiter) takeInOrder() ([]*holding, error) {
 		if err := w.takeTurn(part); err != nil {
 			return held, err
 		}
-		manual := part.want.manual
-		part.want.manual = false
-		h, err := w.only(part, w.c.now()).acquire()
-		part.want.manual = manual
+		manual := part.want.Manual
+		part.want.Manual = false
+		_, h, err := w.only(part, w.c.Now()).acquire()
+		part.want.Manual = manual
 		if err != nil {
 			return held, err
 		}
 		held = append(held, h)
-		r := h.currentRecord()
-		w.c.lines.ReportHolder(part.want.key, &r) // callers with NoWait need not wait for this call
-		if slices.ContainsFunc(held, func(h *holding) bool { return h.ended() != nil }) {
+		r := h.Lease().Record()
+		w.c.Lines.ReportHolder(part.want.Key, &r) // callers with NoWait need not wait for this call
+		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			break
 		}
 	}
@@ -360,13 +360,13 @@ func (w *allWaiter) takeInOrder() ([]*holding, error) {
 }
 
 // setHeld records what is held while more keys are acquired.
-func (w *allWaiter) setHeld(held []*holding) {
+func (w *allWaiter) setHeld(held []Holding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = slices.Clone(held)
 }
 
-func (w *allWaiter) heldSoFar() []*holding {
+func (w *allWaiter) heldSoFar() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.held

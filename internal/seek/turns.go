@@ -1,6 +1,9 @@
-package leasehold
+package seek
 
-import "github.com/leasehold-go/leasehold/internal/attempts"
+import (
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
 
 // An allWaiter takes the turns of all its local lines at once. While it waits it
 // has only the turn of the key it waits for: goroutines of its client may acquire
@@ -9,17 +12,17 @@ import "github.com/leasehold-go/leasehold/internal/attempts"
 // takeTurns takes the turns that are missing. False: another goroutine had one of
 // them. Then takeTurns waited in that line, and has that turn alone.
 func (w *allWaiter) takeTurns() (bool, error) {
-	var missing []Key
+	var missing []protocol.Key
 	for _, part := range w.parts {
 		if !part.ready {
-			missing = append(missing, part.want.key)
+			missing = append(missing, part.want.Key)
 		}
 	}
-	busy, all := w.c.lines.TakeAll(missing...)
+	busy, all := w.c.Lines.TakeAll(missing...)
 	for _, part := range w.parts {
 		if all {
 			part.ready = true
-		} else if busy == part.want.key {
+		} else if busy == part.want.Key {
 			return false, w.waitFor(part)
 		}
 	}
@@ -60,15 +63,15 @@ func (w *allWaiter) passTurns() {
 func (w *allWaiter) passTurn(part *waiter) {
 	if part.ready {
 		part.ready = false
-		w.c.lines.Pass(part.want.key, nil)
+		w.c.Lines.Pass(part.want.Key, nil)
 	}
 }
 
 // waitsFor returns the part that is waited for and who holds its key, here or in
 // another process; nil if that is not known.
-func (w *allWaiter) waitsFor() (*waiter, *Record) {
+func (w *allWaiter) waitsFor() (*waiter, *protocol.Record) {
 	at := w.at.Load()
-	if r := w.c.lines.Holder(at.want.key); r != nil {
+	if r := w.c.Lines.Holder(at.want.Key); r != nil {
 		return at, r
 	}
 	return at, at.holder.Load()

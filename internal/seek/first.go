@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // anyWaiter is a task that acquires the first of its keys that is free. Acquire waits
@@ -22,28 +23,28 @@ type anyWaiter struct {
 	delay   time.Duration // at first, so that other processes can go first
 	began   decide.Instant
 
-	damaged atomic.Pointer[RecordError] // why one of the keys cannot be acquired, for the caller
-	granted *holding                    // once the task is done; or
-	err     error                       // why not
+	damaged atomic.Pointer[error] // why one of the keys cannot be acquired, for the caller
+	granted Holding               // once the task is done; or
+	err     error                 // why not
 }
 
 // newAnyWaiter returns a task that joins the local lines of all keys.
-func (c *Client) newAnyWaiter(ctx context.Context, wants []*request) *anyWaiter {
-	w := &anyWaiter{c: c, task: newTask(ctx), began: c.now(), turns: make(chan turn, len(wants))}
+func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
+	w := &anyWaiter{c: c, task: newTask(ctx), began: c.Now(), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
 		of := w.waiter(c, want)
-		of.place = c.newLineWaiter(ctx, want, w.turns)
+		of.place = c.newPlace(ctx, want, w.turns)
 		w.waiters = append(w.waiters, of)
 	}
 	return w
 }
 
 // newOneWaiter returns a task for one key, whose caller has the turn of its local line.
-func (c *Client) newOneWaiter(ctx context.Context, want *request, delay time.Duration) *anyWaiter {
+func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration) *anyWaiter {
 	t := newTask(ctx)
 	of := t.waiter(c, want)
-	of.ready = want.side == nil
-	w := t.only(of, c.now())
+	of.ready = want.Side == nil
+	w := t.only(of, c.Now())
 	w.delay = delay
 	return w
 }
@@ -63,45 +64,45 @@ func (w *anyWaiter) run() {
 	attempts.Wait(w.ctx, w.delay)
 	for _, of := range w.waiters {
 		if of.place != nil {
-			w.c.lines.Join(of.place)
+			w.c.Lines.Join(of.place)
 		}
 	}
-	h, err := w.acquire()
+	of, h, err := w.acquire()
 	givenUp := w.finish()
-	if h == nil {
+	if err != nil {
 		w.err = err
 		w.leaveOthers(nil)
 		return
 	}
-	if h.want.side == nil {
-		w.c.lines.Granted(h.key, h)
+	if of.want.Side == nil {
+		w.c.Lines.Granted(of.want.Key, h)
 	}
 	if !givenUp {
-		w.leaveOthers(h)
+		w.leaveOthers(of)
 		w.granted = h
 		return
 	}
 	given := make(chan struct{})
-	w.c.detach(func() { // at once, whatever there is to undo for other keys
+	w.c.Detach(func() { // at once, whatever there is to undo for other keys
 		defer close(given)
-		h.giveBack()
+		h.GiveBack()
 	})
-	w.leaveOthers(h)
+	w.leaveOthers(of)
 	<-given
 }
 
-// leaveOthers gives up every key but that of h.
-func (w *anyWaiter) leaveOthers(h *holding) {
+// leaveOthers gives up every key but the one that was granted, nil for none.
+func (w *anyWaiter) leaveOthers(granted *waiter) {
 	for _, of := range w.waiters {
 		if of.place == nil {
 			continue
 		}
-		if given, had := w.c.lines.Leave(of.place); had { // of this key or another
-			w.c.lines.Pass(given.Of.Key, nil)
+		if given, had := w.c.Lines.Leave(of.place); had { // of this key or another
+			w.c.Lines.Pass(given.Of.Key, nil)
 		}
 	}
 	for _, of := range w.waiters {
-		if h != nil && h.key == of.want.key {
+		if of == granted {
 			of.leaveTried()
 		} else {
 			of.leave()
@@ -110,18 +111,18 @@ func (w *anyWaiter) leaveOthers(h *holding) {
 }
 
 // acquire asks for the keys until one is granted, none can be, or nobody waits.
-func (w *anyWaiter) acquire() (*holding, error) {
+func (w *anyWaiter) acquire() (*waiter, Holding, error) {
 	for {
 		of, err := w.await()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		h, err := of.take()
 		if h != nil {
-			return h, nil
+			return of, h, nil
 		}
 		if err := w.failed(of, granting, err); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -134,7 +135,7 @@ func (w *anyWaiter) await() (*waiter, error) {
 		of, p, err := w.first()
 		switch {
 		case w.ctx.Err() != nil:
-			return nil, ErrClosed // nobody reads it
+			return nil, w.ctx.Err() // nobody reads it
 		case of != nil || err != nil:
 			return of, err
 		}
@@ -159,7 +160,7 @@ type pause struct {
 func (w *anyWaiter) first() (*waiter, pause, error) {
 	p := pause{wait: math.MaxInt64}
 	var anyLook, repeated bool
-	u := w.c.chance() // one for all: the least of many pauses would be too short
+	u := w.c.Chance() // one for all: the least of many pauses would be too short
 	for _, of := range w.candidates() {
 		if err := w.failed(of, refreshing, of.refresh()); err != nil {
 			return nil, p, err
@@ -183,7 +184,7 @@ func (w *anyWaiter) first() (*waiter, pause, error) {
 
 // isLate reports whether a call with NoWait has waited long enough for answers.
 func (w *anyWaiter) isLate() bool {
-	return w.waiters[0].want.noWait && w.c.now().Mono-w.began.Mono > tryFor
+	return w.waiters[0].want.NoWait && w.c.Now().Mono-w.began.Mono > TryFor
 }
 
 // candidates returns the keys whose turn has come, or that need none. While nobody knows
@@ -218,12 +219,11 @@ func (w *anyWaiter) failed(of *waiter, s step, err error) error {
 // others may do.
 func (w *anyWaiter) drop(of *waiter, err error) {
 	of.dropped, of.ready = err, false
-	if bad := (*RecordError)(nil); errors.As(err, &bad) {
-		w.damaged.Store(bad)
-		w.c.waitFails.warn(w.ctx, w.c, of.want.key, err)
-		w.c.emit(w.ctx, Event{Kind: EventWaitError, Key: of.want.key, Err: err})
+	if !of.missing {
+		w.damaged.Store(&err)
+		w.c.Listener.Failing(w.ctx, of.want.Key, err)
 	}
-	w.c.lines.Pass(of.want.key, nil)
+	w.c.Lines.Pass(of.want.Key, nil)
 }
 
 // noneLeft returns why none of the keys can be acquired, nil while one may be.
@@ -238,12 +238,12 @@ func (w *anyWaiter) noneLeft() error {
 	return errors.Join(errs...)
 }
 
-// withDamaged adds to the error of a wait why another key cannot be acquired.
-func (w *anyWaiter) withDamaged(held *HeldError) error {
+// withDamaged adds to what ended a wait why another key cannot be acquired.
+func (w *anyWaiter) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
-		held.Err = errors.Join(held.Err, bad)
+		return errors.Join(why, *bad)
 	}
-	return held
+	return why
 }
 
 // takeTurns takes the turns that have come, without waiting for any.
@@ -262,7 +262,7 @@ func (w *anyWaiter) takeTurns() {
 func (w *anyWaiter) takeTurn(given turn) {
 	for _, of := range w.waiters {
 		if of.place == given.Of {
-			of.ready, of.from = true, w.c.now().Mono+given.Delay
+			of.ready, of.from = true, w.c.Now().Mono+given.Delay
 		}
 	}
 }
@@ -292,25 +292,25 @@ func (w *anyWaiter) look() error {
 	if len(ready) == 1 {
 		return w.failed(ready[0], looking, ready[0].look())
 	}
-	keys := make([]Key, len(ready))
+	keys := make([]protocol.Key, len(ready))
 	for i, of := range ready {
-		keys[i] = of.want.key
+		keys[i] = of.want.Key
 	}
-	items, requests, err := w.c.readAll(w.ctx, keys)
+	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
 	w.requests += requests
 	f := attempts.FailureOf(err)
 	for _, of := range ready {
 		if f != nil {
 			err = of.repeat(looking, f)
 		} else {
-			err = w.failed(of, looking, of.shown(items[of.want.key]))
+			err = w.failed(of, looking, of.shown(items[of.want.Key]))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if f != nil && f.Cause == decide.Busy { // once, for all of them
-		w.c.emit(w.ctx, Event{Kind: EventThrottled, Key: keys[0], Requests: requests, Err: f.Err})
+		w.c.Listener.Throttled(w.ctx, keys[0], requests, f.Err)
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func (w *anyWaiter) look() error {
 // answered. Nil: it goes on.
 func (w *anyWaiter) notAcquired() error {
 	late := w.isLate()
-	if !w.waiters[0].want.noWait || !late && slices.ContainsFunc(w.waiters, (*waiter).willRepeat) {
+	if !w.waiters[0].want.NoWait || !late && slices.ContainsFunc(w.waiters, (*waiter).willRepeat) {
 		return nil
 	}
 	unanswered := w.waiters[0]
@@ -331,13 +331,13 @@ func (w *anyWaiter) notAcquired() error {
 		case of.failing != nothing:
 			return of.timeoutError()
 		case of.seen != nil:
-			return w.withDamaged(of.heldError())
+			return w.c.Errors.Held(of.want.Key, *of.seen, int(of.others.Load()), w.withDamaged(nil))
 		case of.place != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
-			holder := w.c.lines.Holder(of.want.key)
+			holder := w.c.Lines.Holder(of.want.Key)
 			if holder == nil {
-				holder = &Record{Key: of.want.key, Owner: w.c.owner}
+				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
 			}
-			return w.withDamaged(w.c.heldError(of.want.key, *holder, nil))
+			return w.c.Errors.Held(of.want.Key, *holder, 0, w.withDamaged(nil))
 		}
 		unanswered = of // free when last seen, but not granted since
 	}
@@ -346,12 +346,12 @@ func (w *anyWaiter) notAcquired() error {
 
 // waitsFor returns the first key that is known to be held, here or in another process,
 // and who holds it. If none is, it returns the first key and nil.
-func (w *anyWaiter) waitsFor() (*waiter, *Record) {
+func (w *anyWaiter) waitsFor() (*waiter, *protocol.Record) {
 	for _, of := range w.waiters {
 		if r := of.holder.Load(); r != nil {
 			return of, r
 		}
-		if r := w.c.lines.Holder(of.want.key); r != nil {
+		if r := w.c.Lines.Holder(of.want.Key); r != nil {
 			return of, r
 		}
 	}

@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"context"
@@ -20,32 +20,32 @@ type sideRecord struct {
 	absent   bool // there was no record
 	by       protocol.Blockers
 	all      []blocker                        // those of by that are not its own intents
-	spent    []Record                         // own attempts to read that were applied, but with too little trust left
-	intended []attempt                        // intents posted, or unanswered; oldest first
+	spent    []protocol.Record                // own attempts to read that were applied, but with too little trust left
+	intended []Attempt                        // intents posted, or unanswered; oldest first
 	intendAt time.Duration                    // monotonic: when the intent is posted or renewed
 	entries  observed.Watcher[liveness.Entry] // of all
 }
 
 func newSideRecord(w *waiter) *sideRecord {
-	t := &sideRecord{waiter: w, side: w.want.side, intendAt: w.c.now().Mono}
-	t.entries.Of = w.c.observer.Entries
+	t := &sideRecord{waiter: w, side: w.want.Side, intendAt: w.c.Now().Mono}
+	t.entries.Of = w.c.Observer.Entries
 	return t
 }
 
 func (t *sideRecord) watch()             {} // entries watches what observe meets
 func (t *sideRecord) unwatch()           { t.entries.Only() }
 func (t *sideRecord) prepare(bool) error { return nil } // each is renewed by itself, without a session
-func (t *sideRecord) intents() []attempt { return t.intended }
+func (t *sideRecord) intents() []Attempt { return t.intended }
 
 // blocker is a holder, or a writer's intent, that a grant must wait for.
 type blocker struct {
-	Record
+	protocol.Record
 	dead time.Duration // monotonic: when it is dead, if it is not renewed
 	ours bool          // an unsettled attempt of this client, which no client treats as held
 }
 
 func (t *sideRecord) observe(item protocol.Item) error {
-	now := t.c.now()
+	now := t.c.Now()
 	t.view.Known, t.view.Free, t.view.Ours = true, true, false
 	t.absent, t.all = item == nil, nil
 	t.by = protocol.Blockers{}
@@ -56,7 +56,7 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	}
 	by, err := t.side.Blockers(item, time.Now())
 	if err != nil {
-		return t.c.recordError(t.want.key, item, err)
+		return t.c.Observer.Damaged(t.want.Key, item, err)
 	}
 	t.by = by
 	t.others.Store(0)
@@ -69,9 +69,9 @@ func (t *sideRecord) observe(item protocol.Item) error {
 		if slices.Contains(attempts.Versions(t.intended), r.Version) {
 			continue
 		}
-		b := blocker{Record: recordOf(r), dead: math.MinInt64}
+		b := blocker{Record: r, dead: math.MinInt64}
 		if b.ours = t.isOurs(b.Version); !b.ours {
-			v := t.c.observer.ObserveEntry(r, now)
+			v := t.c.Observer.ObserveEntry(r, now)
 			watched = append(watched, liveness.EntryOf(r))
 			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
 			t.view.Grant = min(t.view.Grant, v.Granted)
@@ -90,13 +90,13 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	}
 	t.view.Dead, t.view.Ours = decisive.dead, decisive.ours
 	seen := t.all[0].Record
-	if seen.mode == protocol.ModeReadersFirst && len(t.all) > 1 {
+	if seen.Mode == protocol.ModeReadersFirst && len(t.all) > 1 {
 		seen = t.all[1].Record // somebody that an error can name
 	}
 	t.seen = &seen
 	t.holder.Store(&seen)
-	if !t.view.Ours && (before == nil || isNewGrant(*before, seen)) {
-		t.c.emit(t.ctx, Event{Kind: EventWaiting, Key: t.want.key, Holder: &seen})
+	if !t.view.Ours && liveness.IsNewGrant(before, seen) {
+		t.c.Listener.Waiting(t.ctx, t.want.Key, &seen, nil)
 	}
 	return nil
 }
@@ -120,26 +120,26 @@ func (t *sideRecord) dead(now time.Duration) []blocker {
 	return slices.DeleteFunc(slices.Clone(t.all), func(b blocker) bool { return b.dead > now })
 }
 
-func (t *sideRecord) grant(over bool) (attempt, *protocol.Write) {
-	a := t.c.newAttempt(t.want.timing.Lease)
-	g := t.c.grantOf(t.want, a)
-	g.Create = t.absent && !t.want.ifExists
+func (t *sideRecord) grant(over bool) (Attempt, *protocol.Write) {
+	a := t.c.Attempt(t.want.Timing.Lease, nil)
+	g := t.want.Grant(a)
+	g.Create = t.absent && !t.want.IfExists
 	g.Takeable, g.Intents = t.tried.Versions(), attempts.Versions(t.intended)
 	if over {
-		dead := t.dead(a.sent.Mono)
+		dead := t.dead(a.Sent.Mono)
 		if t.by.Any {
 			dead = dead[:min(len(dead), 1)] // a condition that names them all would be too long
 		}
 		for _, b := range dead {
-			g.Dead = append(g.Dead, b.protocol())
-			if held := b.mode == protocol.ModeRead || b.mode == protocol.ModeWrite; held && !b.ours && a.dead == nil {
-				a.dead = &b.Record
+			g.Dead = append(g.Dead, b.Record)
+			if held := b.Mode == protocol.ModeRead || b.Mode == protocol.ModeWrite; held && !b.ours && a.Dead == nil {
+				a.Dead = &b.Record
 			}
 		}
 	}
 	for _, r := range t.spent {
 		if !slices.ContainsFunc(g.Dead, func(dead protocol.Record) bool { return dead.Grant == r.Grant }) {
-			g.Dead = append(g.Dead, r.protocol())
+			g.Dead = append(g.Dead, r)
 		}
 	}
 	return a, t.side.Grant(g)
@@ -148,27 +148,27 @@ func (t *sideRecord) grant(over bool) (attempt, *protocol.Write) {
 // shows returns the attempt whose entry a row shows, if at least half of its
 // trust is left. Of a writer's attempts only the last counts: later ones name an
 // earlier one in their conditions, and may still be applied.
-func (t *sideRecord) shows(item protocol.Item, sent []attempt) (attempt, bool) {
-	if t.want.mode == protocol.ModeWrite {
+func (t *sideRecord) shows(item protocol.Item, sent []Attempt) (Attempt, bool) {
+	if t.want.Mode == protocol.ModeWrite {
 		sent = sent[len(sent)-1:]
 	}
 	for _, a := range sent {
-		r, err := t.decode(a.version, item)
-		if err == nil && !r.Released && r.Grant == a.version && a.isWorthHaving(t.want.timing, t.c.now()) {
+		r, err := t.decode(a.Version, item)
+		if err == nil && !r.Released && r.Grant == a.Version && a.isWorthHaving(t.want.Timing, t.c.Now()) {
 			return a, true
 		}
 	}
-	return attempt{}, false
+	return Attempt{}, false
 }
 
 // rejected records own attempts to read that were applied with too little trust left.
-func (t *sideRecord) rejected(r attempts.Result[attempt]) {
+func (t *sideRecord) rejected(r attempts.Result[Attempt]) {
 	t.spent = nil
-	if r.Item == nil || t.want.mode != protocol.ModeRead {
+	if r.Item == nil || t.want.Mode != protocol.ModeRead {
 		return
 	}
 	for _, a := range append(t.tried.Unanswered(), r.Attempt) {
-		if entry, err := t.decode(a.version, r.Item); err == nil && !entry.Released && entry.Grant == a.version {
+		if entry, err := t.decode(a.Version, r.Item); err == nil && !entry.Released && entry.Grant == a.Version {
 			t.spent = append(t.spent, entry)
 		}
 	}
@@ -176,22 +176,22 @@ func (t *sideRecord) rejected(r attempts.Result[attempt]) {
 
 // due is the time until the intent must be posted or renewed.
 func (t *sideRecord) due() time.Duration {
-	if t.nextIntent(attempt{}) == nil {
+	if t.nextIntent(Attempt{}) == nil {
 		return math.MaxInt64
 	}
-	return max(t.intendAt-t.c.now().Mono, 0)
+	return max(t.intendAt-t.c.Now().Mono, 0)
 }
 
 // nextIntent returns the write that posts or renews the intent; nil if none is needed.
-func (t *sideRecord) nextIntent(a attempt) *protocol.Write {
-	if t.want.noWait || len(t.all) == 0 {
+func (t *sideRecord) nextIntent(a Attempt) *protocol.Write {
+	if t.want.NoWait || len(t.all) == 0 {
 		return nil
 	}
-	g := t.c.grantOf(t.want, a)
+	g := t.want.Grant(a)
 	g.Intents = attempts.Versions(t.intended)
-	for _, b := range t.dead(t.c.now().Mono) {
-		if b.mode == protocol.ModeIntent {
-			g.Dead = append(g.Dead, b.protocol())
+	for _, b := range t.dead(t.c.Now().Mono) {
+		if b.Mode == protocol.ModeIntent {
+			g.Dead = append(g.Dead, b.Record)
 		}
 	}
 	return t.side.Intend(t.by, g)
@@ -203,21 +203,21 @@ func (t *sideRecord) refresh() error {
 		return nil
 	}
 	t.requests++
-	var tried attempts.Sequence[attempt] // all that it names are in intended
-	r := tried.Try(context.WithoutCancel(t.ctx), t.c.requests, attempts.Operation[attempt]{
-		Key: protocol.Key(t.want.key),
-		Next: func() (attempt, *protocol.Write) {
-			a := t.c.newAttempt(t.want.timing.Lease)
+	var tried attempts.Sequence[Attempt] // all that it names are in intended
+	r := tried.Try(context.WithoutCancel(t.ctx), t.c.Requests, attempts.Operation[Attempt]{
+		Key: t.want.Key,
+		Next: func() (Attempt, *protocol.Write) {
+			a := t.c.Attempt(t.want.Timing.Lease, nil)
 			return a, t.nextIntent(a)
 		},
-		Within: min(attempts.Limit, t.want.timing.Every),
+		Within: min(attempts.Limit, t.want.Timing.Every),
 		Shows:  t.showsIntent,
 	})
-	t.intendAt = t.c.now().Mono + t.c.cfg.PollMax
+	t.intendAt = t.c.Now().Mono + t.c.PollMax
 	switch r.Outcome {
 	case attempts.Applied:
 		t.addIntent(r.Attempt)
-		t.intendAt = r.Attempt.sent.Mono + t.want.timing.Every
+		t.intendAt = r.Attempt.Sent.Mono + t.want.Timing.Every
 		return t.waiter.observe(r.Item)
 	case attempts.Rejected:
 		return t.waiter.observe(r.Item)
@@ -228,31 +228,31 @@ func (t *sideRecord) refresh() error {
 }
 
 // showsIntent returns the attempt whose intent a row shows: one delivered twice.
-func (t *sideRecord) showsIntent(item protocol.Item, sent []attempt) (attempt, bool) {
+func (t *sideRecord) showsIntent(item protocol.Item, sent []Attempt) (Attempt, bool) {
 	if item == nil {
-		return attempt{}, false
+		return Attempt{}, false
 	}
 	by, err := t.side.Blockers(item, time.Now())
 	if err != nil {
-		return attempt{}, false
+		return Attempt{}, false
 	}
 	for _, b := range by.By {
 		if a, ours := attempts.Find(sent, b.Version); ours && b.Mode == protocol.ModeIntent {
 			return a, true
 		}
 	}
-	return attempt{}, false
+	return Attempt{}, false
 }
 
 // addIntent remembers an intent that was posted, or may have been. The first one's
 // version names the intent, so that one is kept.
-func (t *sideRecord) addIntent(a attempt) {
-	if t.want.intended == nil {
-		t.want.intended = &a.sent
+func (t *sideRecord) addIntent(a Attempt) {
+	if t.want.Intended == nil {
+		t.want.Intended = &a.Sent
 	}
 	t.intended = append(t.intended, a)
 	if extra := len(t.intended) - attempts.MostUnanswered; extra > 0 {
-		t.c.unsettled.Add(t.want.key, attempts.Versions(t.intended[1:1+extra]), t.c.now().Mono)
+		t.c.Unsettled.Add(t.want.Key, attempts.Versions(t.intended[1:1+extra]), t.c.Now().Mono)
 		t.intended = slices.Delete(t.intended, 1, 1+extra)
 	}
 }
@@ -263,6 +263,6 @@ func (t *sideRecord) giveUp() {
 	if len(t.intended) == 0 {
 		return
 	}
-	hold := protocol.Hold{Key: protocol.Key(t.want.key), Owner: t.c.owner, Grants: attempts.Versions(t.intended)}
+	hold := protocol.Hold{Key: t.want.Key, Owner: t.c.Owner, Grants: attempts.Versions(t.intended)}
 	t.c.write(t.ctx, t.side.Withdraw(hold))
 }

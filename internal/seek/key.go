@@ -1,4 +1,4 @@
-package leasehold
+package seek
 
 import (
 	"context"
@@ -14,35 +14,36 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// tryFor is how long a call with NoWait repeats requests that have no answer.
-const tryFor = 10 * time.Second
+// TryFor is how long a call with NoWait repeats requests that have no answer.
+const TryFor = 10 * time.Second
 
 // waiter is one key that a task wants: what is known of its record, and what was sent
 // to be granted it.
 type waiter struct {
 	*task
 	c      *Client
-	want   *request
+	want   *Want
 	record wantedRecord
 
-	place   *lineWaiter   // in the local line; nil: it needs no turn, or has waited for it
+	place   *place        // in the local line; nil: it needs no turn, or has waited for it
 	ready   bool          // it has the turn of its local line
 	from    time.Duration // monotonic: until then other processes go first
+	missing bool          // it has no record, as it must
 	dropped error         // why the key cannot be acquired; nil: it may be
 
-	tried   attempts.Sequence[attempt]
+	tried   attempts.Sequence[Attempt]
 	unclear bool          // the last attempt has had no answer
 	failing step          // that failed last, and has not succeeded since
 	retryAt time.Duration // monotonic: until then nothing is repeated
 	pauses  attempts.Pauses
 
 	view    decide.View
-	seen    *Record  // the record as last shown, if held by another
-	session *session // to be granted under, nil for none
+	seen    *protocol.Record // the record as last shown, if held by another
+	session Session          // to be granted under, nil for none
 
-	holder  atomic.Pointer[Record] // seen, for the caller
-	others  atomic.Int32           // readers beside holder, if they leave no room
-	lastErr atomic.Pointer[error]  // why the last request failed, for the caller
+	holder  atomic.Pointer[protocol.Record] // seen, for the caller
+	others  atomic.Int32                    // readers beside holder, if they leave no room
+	lastErr atomic.Pointer[error]           // why the last request failed, for the caller
 }
 
 // wantedRecord is the record that a waiter wants to be granted: that of a lock, or one side
@@ -55,31 +56,26 @@ type wantedRecord interface {
 	due() time.Duration                                            // until it must be refreshed although nothing else is to be done
 	observe(item protocol.Item) error                              // notes what a reply has shown
 	prepare(over bool) error                                       // makes a grant possible, or a takeover
-	grant(over bool) (attempt, *protocol.Write)                    // the next attempt; follows prepare
-	shows(item protocol.Item, sent []attempt) (a attempt, ok bool) // the attempt whose grant a record shows
-	rejected(r attempts.Result[attempt])                           // notes why a grant was rejected; follows observe
-	intents() []attempt                                            // posted, or perhaps posted
+	grant(over bool) (Attempt, *protocol.Write)                    // the next attempt; follows prepare
+	shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) // the attempt whose grant a record shows
+	rejected(r attempts.Result[Attempt])                           // notes why a grant was rejected; follows observe
+	intents() []Attempt                                            // posted, or perhaps posted
 	giveUp()                                                       // removes those
 }
 
 // waiter returns the waiter for one key of a task, which knows nothing of it yet.
-func (t *task) waiter(c *Client, want *request) *waiter {
+func (t *task) waiter(c *Client, want *Want) *waiter {
 	w := &waiter{
 		task: t, c: c, want: want,
-		view:   decide.View{PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax},
-		pauses: c.waitPauses(),
+		view:   decide.View{PollMin: c.PollMin, PollMax: c.PollMax},
+		pauses: c.Pauses(),
 	}
-	if want.side == nil {
+	if want.Side == nil {
 		w.record = &plainRecord{w}
 	} else {
 		w.record = newSideRecord(w)
 	}
 	return w
-}
-
-// waitPauses are the pauses between requests of a wait that fail.
-func (c *Client) waitPauses() attempts.Pauses {
-	return attempts.Pauses{Least: c.cfg.PollMin, Most: 2 * time.Second}
 }
 
 // next returns what to do next, and the pause before it; u is uniform in [0,1). After a
@@ -88,7 +84,7 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	if wait := w.pausing(); wait > 0 {
 		return decide.Take, wait
 	}
-	return decide.Next(w.view, w.c.now().Mono, u)
+	return decide.Next(w.view, w.c.Now().Mono, u)
 }
 
 // untilRefresh returns the time until refresh is due.
@@ -101,12 +97,12 @@ func (w *waiter) untilRefresh() time.Duration {
 
 // pausing returns for how long nothing is sent for the key.
 func (w *waiter) pausing() time.Duration {
-	return max(w.from, w.retryAt) - w.c.now().Mono
+	return max(w.from, w.retryAt) - w.c.Now().Mono
 }
 
 // isDead reports whether the holder is dead, so that a grant takes the key over.
 func (w *waiter) isDead() bool {
-	move, _ := decide.Next(w.view, w.c.now().Mono, 0)
+	move, _ := decide.Next(w.view, w.c.Now().Mono, 0)
 	return move == decide.TakeOver
 }
 
@@ -153,54 +149,47 @@ func (w *waiter) failed(s step, err error) error {
 		return err
 	}
 	if f.Cause == decide.Busy {
-		w.c.throttled(w.ctx, w.want.key, 0)(f.Err)
+		w.c.Listener.Throttled(w.ctx, w.want.Key, 1, f.Err)
 	}
 	return nil
 }
 
 // repeat decides when a request that has failed is repeated. An error ends the waiting.
 func (w *waiter) repeat(s step, f *attempts.Failure) error {
-	w.retryAt = w.c.now().Mono + w.c.requests.NextPause(&w.pauses)
+	w.retryAt = w.c.Now().Mono + w.c.Requests.NextPause(&w.pauses)
 	if f.Cause == decide.ConditionFailed {
 		return nil // an answer: the key was freed meanwhile
 	}
 	w.report(f.Err)
 	if f.Cause == decide.Refused {
-		return opError("acquire", w.c.cfg.Table, w.want.key, f.Err)
+		return w.c.Errors.Failed(w.want.Key, f.Err)
 	}
 	w.failing = s
 	return nil
 }
 
 // willRepeat reports whether a request is to be repeated.
-func (w *waiter) willRepeat() bool { return w.c.now().Mono < w.retryAt }
+func (w *waiter) willRepeat() bool { return w.c.Now().Mono < w.retryAt }
 
 // report keeps why the last request failed, and reports it now and then.
 func (w *waiter) report(err error) {
 	w.lastErr.Store(&err)
-	w.trouble.report(w.ctx, w.c, w.want.key, err)
+	w.trouble.Report(w.ctx, w.c, w.want.Key, err)
 }
 
 // timeoutError is the error of a call with NoWait that has had no answer.
 func (w *waiter) timeoutError() error {
-	err := fmt.Errorf("gave up after %v", tryFor)
+	err := fmt.Errorf("gave up after %v", TryFor)
 	if last := w.lastErr.Load(); last != nil {
 		err = fmt.Errorf("%w: %w", err, *last)
 	}
-	return opError("acquire", w.c.cfg.Table, w.want.key, err)
-}
-
-// heldError is the error of a call with NoWait whose key is held.
-func (w *waiter) heldError() *HeldError {
-	held := w.c.heldError(w.want.key, *w.seen, nil)
-	held.others = int(w.others.Load())
-	return held
+	return w.c.Errors.Failed(w.want.Key, err)
 }
 
 // look reads the record once.
 func (w *waiter) look() error {
 	w.requests++
-	item, err := w.c.requests.Read(w.ctx, protocol.Key(w.want.key))
+	item, err := w.c.Requests.Read(w.ctx, w.want.Key)
 	if err != nil {
 		return err
 	}
@@ -218,22 +207,22 @@ func (w *waiter) shown(item protocol.Item) error {
 
 // observe notes what a reply has shown.
 func (w *waiter) observe(item protocol.Item) error {
-	w.trouble.passed()
+	w.trouble.Passed()
 	return w.record.observe(item)
 }
 
 // decode reads an item as a record; of a read/write lock, the entry of a grant.
-func (w *waiter) decode(grant string, item protocol.Item) (Record, error) {
-	r, err := w.want.protoOf(w.c, grant).Decode(item)
+func (w *waiter) decode(grant string, item protocol.Item) (protocol.Record, error) {
+	r, err := w.want.Protocol(w.c.Proto, grant).Decode(item)
 	if err != nil {
-		return Record{}, w.c.recordError(w.want.key, item, err)
+		return protocol.Record{}, w.c.Observer.Damaged(w.want.Key, item, err)
 	}
-	return recordOf(r), nil
+	return r, nil
 }
 
 // take sends one grant. A holding ends the waiting. Without one and without an error
 // somebody else has the key.
-func (w *waiter) take() (*holding, error) {
+func (w *waiter) take() (Holding, error) {
 	over := w.isDead()
 	if err := w.record.prepare(over); errors.Is(err, errSessionLives) {
 		return nil, nil
@@ -241,23 +230,23 @@ func (w *waiter) take() (*holding, error) {
 		return nil, err
 	}
 	w.requests++
-	r := w.tried.Try(context.WithoutCancel(w.ctx), w.c.requests, attempts.Operation[attempt]{
-		Key:    protocol.Key(w.want.key),
-		Next:   func() (attempt, *protocol.Write) { return w.record.grant(over) },
-		Within: w.want.grantWithin(w.session),
+	r := w.tried.Try(context.WithoutCancel(w.ctx), w.c.Requests, attempts.Operation[Attempt]{
+		Key:    w.want.Key,
+		Next:   func() (Attempt, *protocol.Write) { return w.record.grant(over) },
+		Within: w.want.Within(w.session),
 		Shows:  w.record.shows,
 	})
 	w.leaveOldest()
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := w.decode(r.Attempt.version, r.Item)
+		record, err := w.decode(r.Attempt.Version, r.Item)
 		if err != nil {
 			w.addUnanswered(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err
 		}
 		if !r.Earlier {
-			w.c.sweep(w.ctx, w.want, r.Item)
+			w.c.Sweep(w.ctx, w.want, r.Item)
 		}
 		return w.newHolding(r.Attempt, record), nil
 	case attempts.Rejected:
@@ -277,19 +266,20 @@ func (w *waiter) take() (*holding, error) {
 
 // observeRejection observes the record that made a grant of ours fail.
 func (w *waiter) observeRejection(item protocol.Item) error {
-	if item == nil && w.want.ifExists {
-		return fmt.Errorf("%w: %v in table %s: IfExists acquires only a record that is there", ErrNotFound, w.want.key, w.c.cfg.Table)
+	if item == nil && w.want.IfExists {
+		w.missing = true
+		return w.c.Errors.Missing(w.want.Key)
 	}
 	return w.observe(item)
 }
 
 // isOurs reports whether a version is an attempt of ours that nobody holds.
 func (w *waiter) isOurs(version string) bool {
-	return w.c.isUnsettled(w.want.key, version) || slices.Contains(w.tried.Versions(), version)
+	return w.c.IsUnsettled(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }
 
 // addUnanswered remembers an attempt whose effect is not known.
-func (w *waiter) addUnanswered(a attempt) {
+func (w *waiter) addUnanswered(a Attempt) {
 	w.tried.Add(a)
 	w.leaveOldest()
 }
@@ -299,24 +289,22 @@ func (w *waiter) addUnanswered(a attempt) {
 // over at once.
 func (w *waiter) leaveOldest() {
 	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
-		w.c.leaveUnsettled(w.want.key, attempts.Versions(old))
+		w.c.leaveUnsettled(w.want.Key, attempts.Versions(old))
 	}
 }
 
 // newHolding makes a holding of a grant.
-func (w *waiter) newHolding(a attempt, r Record) *holding {
-	w.tried.Drop(a.version)
-	w.c.observer.Records.Forget(protocol.Key(w.want.key))
-	h := w.c.newHolding(w.ctx, w.want, a, r)
-	h.took = a.dead
-	return h
+func (w *waiter) newHolding(a Attempt, r protocol.Record) Holding {
+	w.tried.Drop(a.Version)
+	w.c.Observer.Records.Forget(w.want.Key)
+	return w.want.Hold(w.ctx, Grant{a, r})
 }
 
 // leaveTried leaves to the client the attempts without an answer: one may still be
 // applied, once the key is free again. It returns those to be granted the key.
-func (w *waiter) leaveTried() []attempt {
+func (w *waiter) leaveTried() []Attempt {
 	tried := w.tried.Unanswered()
-	w.c.leaveUnsettled(w.want.key, attempts.Versions(append(slices.Clip(tried), w.record.intents()...)))
+	w.c.leaveUnsettled(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.record.intents()...)))
 	return tried
 }
 
@@ -326,15 +314,15 @@ func (w *waiter) leave() {
 	tried := w.leaveTried()
 	if w.ready {
 		w.ready = false
-		w.c.lines.PassAfter(w.want.key, nil, w.from-w.c.now().Mono)
+		w.c.Lines.PassAfter(w.want.Key, nil, w.from-w.c.Now().Mono)
 	}
 	undo := func() {
 		w.c.freeUnsettled(w.ctx, w.want, tried)
 		w.record.giveUp()
 	}
-	if w.want.manual { // then nothing may be left in the background
+	if w.want.Manual { // then nothing may be left in the background
 		undo()
 	} else {
-		w.c.detach(undo)
+		w.c.Detach(undo)
 	}
 }

@@ -1,0 +1,162 @@
+package seek_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// wants are what a call of c wants of keys.
+func (c *client) wants(keys ...string) []*seek.Want {
+	var wants []*seek.Want
+	for _, key := range keys {
+		wants = append(wants, c.want(key, func(want *seek.Want) { want.OneOfSeveral = true }))
+	}
+	return wants
+}
+
+// owners are who holds keys.
+func (w *world) owners(keys ...string) []string {
+	w.Helper()
+	var owners []string
+	for _, key := range keys {
+		owners = append(owners, w.owner(key))
+	}
+	return owners
+}
+
+func TestAllKeysAreGrantedInOneTransaction(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		found, err := c.All(t.Context(), c.wants("a", "b", "c"))
+		if err != nil || len(found.Held) != 3 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		for i, key := range []string{"a", "b", "c"} {
+			if got := found.Held[i].(*holding).want.Key.Partition; got != key {
+				t.Errorf("%s in the place of %s", got, key)
+			}
+		}
+		if n := slices.Index(c.wire.requests(), "transact"); n != 0 || len(c.given) > 0 {
+			t.Errorf("sent %v, gave back %v", c.wire.requests(), c.given)
+		}
+	})
+}
+
+func TestWhileOneOfAllIsHeldNoneIs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other").one("b")
+		c := w.client("me")
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease/2)
+		defer cancel()
+		_, err := c.All(ctx, c.wants("a", "b", "c"))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if got := w.owners("a", "b", "c"); !slices.Equal(got, []string{"", "other", ""}) {
+			t.Errorf("held by %v", got)
+		}
+		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 1 {
+			t.Errorf("%d writes: %v", n, c.wire.requests())
+		}
+		other.release()
+		if found, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil || len(found.Held) != 3 {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestWhereTransactionsAreRefusedKeysAreGrantedOneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "transact" {
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if err != nil || len(found.Held) != 2 {
+			t.Fatalf("%v", err)
+		}
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"transact", "update", "update"}) {
+			t.Errorf("sent %v", sent)
+		}
+	})
+}
+
+func TestWhatIsHeldWhileOthersAreAwaitedIsGivenBackAtTheEnd(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "transact" {
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // b's holder is dead by then
+		defer cancel()
+		found, err := c.All(ctx, c.wants("a", "b"))
+		if err != nil || found.Held[1].(*holding).grant.Dead == nil {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+func TestAHolderThatIsLostWhileOthersAreAwaitedIsAcquiredAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		n := 0
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "transact" {
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			if n++; n == 2 { // b was granted: but meanwhile a was lost
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.leases["a"].End(errors.New("lost"))
+			}
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range found.Held {
+			if cause := h.Lease().Ended(); cause != nil {
+				t.Errorf("returned with a lost one: %v", cause)
+			}
+		}
+		c.left()
+	})
+}
+
+func TestATransactionThatIsDeliveredTwiceIsAGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			deliver()
+			if name == "transact" {
+				deliver()
+			}
+			return nil
+		}
+		began := w.now()
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if err != nil || found.Held[0].(*holding).grant.Sent != began {
+			t.Errorf("%v, sent %v", err, c.wire.requests())
+		}
+	})
+}

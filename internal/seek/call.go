@@ -1,0 +1,115 @@
+package seek
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Result is what became of a call.
+type Result struct {
+	Held     []Holding    // one, or one for each key in their order; none: there is an error
+	At       protocol.Key // which the error is about
+	Requests int          // that were sent before the call returned
+	Local    bool         // another goroutine has handed the key over
+}
+
+// One seeks a key: first in the local line, and then the key itself. A read/write lock has
+// no line: several callers may be granted it.
+func (c *Client) One(ctx context.Context, want *Want) (Result, error) {
+	var given turn
+	if want.Side == nil {
+		var err error
+		if given, err = c.awaitTurn(ctx, want); err != nil {
+			return Result{At: want.Key}, err
+		}
+	}
+	if h := given.Granted; h != nil {
+		return Result{Held: []Holding{h}, Local: true}, nil
+	}
+	return c.first(ctx, c.newOneWaiter(ctx, want, given.Delay))
+}
+
+// First seeks the first of several keys that is free.
+func (c *Client) First(ctx context.Context, wants []*Want) (Result, error) {
+	return c.first(ctx, c.newAnyWaiter(ctx, wants))
+}
+
+// first lets a task acquire one of its keys.
+func (c *Client) first(ctx context.Context, w *anyWaiter) (Result, error) {
+	c.Detach(w.run)
+	if why := c.await(ctx, w.done); why != nil {
+		at, holder := w.waitsFor()
+		if w.giveUp() {
+			c.cleanUp(at.want, w.done)
+			if holder != nil {
+				why = w.withDamaged(why)
+			}
+			return Result{At: at.want.Key}, c.ended(at.want, holder, int(at.others.Load()), why, at.lastErr.Load())
+		}
+	}
+	<-w.done
+	if w.err != nil {
+		return Result{At: w.waiters[0].want.Key, Requests: w.requests}, w.err
+	}
+	return Result{Held: []Holding{w.granted}, Requests: w.requests}, nil
+}
+
+// All seeks all keys, which are in order, or none.
+func (c *Client) All(ctx context.Context, wants []*Want) (Result, error) {
+	if len(wants) == 1 {
+		return c.One(ctx, wants[0])
+	}
+	w := newAllWaiter(ctx, c, wants)
+	c.Detach(w.run)
+	if why := c.await(ctx, w.done); why != nil && w.giveUp() {
+		given := make(chan struct{})
+		c.Detach(func() { // at once, whatever request is under way
+			defer close(given)
+			c.GiveBack(w.heldSoFar())
+			<-w.done
+		})
+		c.AwaitGrace(given)
+		at, holder := w.waitsFor()
+		return Result{At: at.want.Key}, c.ended(at.want, holder, 0, why, at.lastErr.Load())
+	}
+	<-w.done
+	if w.err != nil {
+		return Result{At: w.at.Load().want.Key, Requests: w.requests}, w.err
+	}
+	return Result{Held: w.granted, Requests: w.requests}, nil
+}
+
+// await waits until done, and returns what ended the wait before that.
+func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.Closing:
+		return c.Closed
+	}
+}
+
+// cleanUp waits, no longer than the release grace, until an ended call has undone what
+// it sent. It waits only without renewal: there the process may be frozen as soon as
+// the call returns.
+func (c *Client) cleanUp(want *Want, done <-chan struct{}) {
+	if want.Manual {
+		c.AwaitGrace(done)
+	}
+}
+
+// ended is the error of a wait that was ended from outside: by why. last is why the last
+// request failed; nil: it has not.
+func (c *Client) ended(want *Want, holder *protocol.Record, others int, why error, last *error) error {
+	switch {
+	case holder != nil:
+		return c.Errors.Held(want.Key, *holder, others, why)
+	case last != nil:
+		return c.Errors.Failed(want.Key, errors.Join(why, *last))
+	}
+	return c.Errors.Ended(want.Key, why)
+}

@@ -1,0 +1,104 @@
+package seek
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/unsettled"
+)
+
+// Client is what the calls of one client that seek keys have in common.
+type Client struct {
+	Requests *attempts.Sender
+	Proto    protocol.Protocol
+	Owner    string // for grants without a session
+	Now      func() decide.Instant
+	Chance   func() float64 // in [0, 1): for pauses, so that clients do not retry together
+	Observer *liveness.Observer
+	Sessions Sessions // nil: grants are renewed one by one
+	Lines    *Lines
+
+	PollMin, PollMax time.Duration
+	Expires          func() time.Time // when TTL may delete a record that is freed now, and may contain data
+
+	Detach     func(func())          // runs a function that Close waits for
+	AwaitGrace func(<-chan struct{}) // waits for that, but not for longer than the release grace
+	GiveBack   func([]Holding)       // releases them, within the release grace
+	Closing    <-chan struct{}       // closed when the client closes
+	Closed     error                 // what ended a wait then
+	Errors     Errors
+	Listener   Listener
+
+	Unsettled unsettled.Attempts[protocol.Key] // to be granted
+	sweeping  atomic.Bool                      // dead readers are being removed
+}
+
+// Sessions are the shared leases of a client, one at a time.
+type Sessions interface {
+	// Session returns the session to be granted under, and begins one if none is trusted.
+	// The error is an *attempts.Failure.
+	Session(ctx context.Context) (Session, error)
+
+	// CheckSoon is called when attempts for key were given up. While their session is
+	// renewed, no lease frees the key.
+	CheckSoon(key protocol.Key)
+}
+
+// Session is a shared lease.
+type Session interface {
+	Names() (id, owner string)
+	Lease() *lease.Lease
+}
+
+// Holding is a grant in the hands of the client, which renews it.
+type Holding interface {
+	Lease() *lease.Lease
+	Age() time.Duration // since the grant
+	GiveBack()          // releases it: nobody wants it any more
+}
+
+// Errors makes the errors that callers are told.
+type Errors interface {
+	// Held says that holder has the key, and so many others, who leave no room. why is
+	// what ended the wait; nil: there was none.
+	Held(key protocol.Key, holder protocol.Record, others int, why error) error
+
+	// Failed says why requests for the key are not repeated.
+	Failed(key protocol.Key, err error) error
+
+	// Ended says what ended the wait for a key of which nothing is known.
+	Ended(key protocol.Key, why error) error
+
+	// Missing says that the key has no record.
+	Missing(key protocol.Key) error
+}
+
+// Listener is told what happens meanwhile.
+type Listener interface {
+	// Waiting tells once of each grant that is waited for. undo, if it is not nil, is for
+	// a listener that panics: the caller is gone then.
+	Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, undo func())
+
+	// Throttled tells of requests that were throttled.
+	Throttled(ctx context.Context, key protocol.Key, requests int, err error)
+
+	// Failing tells, now and then, that requests fail and are repeated; and of a key that
+	// is left out because its record is damaged.
+	Failing(ctx context.Context, key protocol.Key, err error)
+}
+
+// Pauses are the pauses between requests of a wait that fail.
+func (c *Client) Pauses() attempts.Pauses {
+	return attempts.Pauses{Least: c.PollMin, Most: 2 * time.Second}
+}
+
+// write sends w once, and does not retry. It goes on after ctx has ended.
+func (c *Client) write(ctx context.Context, w *protocol.Write) {
+	c.Requests.Write(context.WithoutCancel(ctx), w, attempts.Limit)
+}

@@ -1,0 +1,341 @@
+package seek_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+func TestAFreeKeyIsGrantedByOneWrite(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		found, err := c.One(t.Context(), c.want("job"))
+		if err != nil || len(found.Held) != 1 || found.Requests != 1 || found.Local {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update"}) || w.owner("job") != "a" {
+			t.Errorf("sent %v; held by %q", sent, w.owner("job"))
+		}
+		if g := c.grants[0]; g.Dead != nil || g.Record.Grant != g.Version {
+			t.Errorf("granted %+v", g)
+		}
+	})
+}
+
+func TestADeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("dead").one("job")
+		time.Sleep(time.Hour) // which proves nothing: nobody has looked
+		c, began := w.client("b"), time.Now()
+		h := c.one("job")
+		if waited := time.Since(began); waited != timing.Lease {
+			t.Errorf("taken over after %v", waited)
+		}
+		if dead := h.grant.Dead; dead == nil || name(dead.Owner) != "dead" {
+			t.Errorf("it has taken over %+v", dead)
+		}
+		if !slices.Equal(c.waiting, []string{"dead"}) {
+			t.Errorf("waited for %v", c.waiting)
+		}
+	})
+}
+
+func TestAHolderThatRenewsIsNeverTakenOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.client("a").one("job")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*timing.Lease)
+		defer cancel()
+		version := h.grant.Version
+		renewing := sync.WaitGroup{}
+		defer renewing.Wait()
+		renewing.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(timing.Lease - time.Second)
+				next := protocol.NewVersion()
+				renewal := w.proto.Renew(protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{version}},
+					protocol.Renewal{Version: next, Lease: timing.Lease, Now: time.Now()})
+				if _, err := w.UpdateItem(context.Background(), renewal.UpdateItem("locks")); err != nil {
+					t.Error(err)
+				}
+				version = next
+			}
+		})
+		c := w.client("b")
+		_, err := c.One(ctx, c.want("job"))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+func TestWithNoWaitTheHolderIsTheAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("a").one("job")
+		c, began := w.client("b"), time.Now()
+		_, err := c.One(t.Context(), c.want("job", noWait))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || held.error != nil || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		c.left()
+	})
+}
+
+func TestWithNoWaitAndWithoutAnswersACallGivesUpAfterTenSeconds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, began := w.client("a"), time.Now()
+		c.wire.fate = func(int, string, func()) error { return errReset }
+		_, err := c.One(t.Context(), c.want("job", noWait))
+		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, errReset) {
+			t.Errorf("%v", err)
+		}
+		if waited := time.Since(began); waited < seek.TryFor || waited > 2*seek.TryFor {
+			t.Errorf("after %v", waited)
+		}
+		c.left()
+	})
+}
+
+func TestAGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			deliver()
+			if n == 1 {
+				return errReset
+			}
+			return nil
+		}
+		began := w.now()
+		h := c.one("job")
+		if h.grant.Sent.Mono-began.Mono > time.Second || h.grant.Dead != nil {
+			t.Errorf("after %v: %+v", h.grant.Sent.Mono-began.Mono, h.grant)
+		}
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
+			t.Errorf("sent %v", sent)
+		}
+		h.release() // which names the second alone
+		if w.owner("job") != "" {
+			t.Error("the first is still there")
+		}
+	})
+}
+
+func TestAGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(_ int, _ string, deliver func()) error {
+			deliver()
+			deliver() // this is the reply that comes: the condition has failed
+			return nil
+		}
+		began := w.now()
+		if h := c.one("job"); h.grant.Sent != began || len(c.wire.requests()) != 1 {
+			t.Errorf("sent %v; trust counts from %v later", c.wire.requests(), h.grant.Sent.Mono-began.Mono)
+		}
+	})
+}
+
+func TestAGrantThatIsFoundWithLittleTrustLeftIsSentAnew(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			deliver()
+			if n == 1 {
+				time.Sleep(timing.Trust()/2 + time.Millisecond)
+				deliver()
+			}
+			return nil
+		}
+		began := w.now()
+		if h := c.one("job"); h.grant.Sent == began {
+			t.Error("held with less than half of its trust")
+		}
+	})
+}
+
+func TestAGrantThatIsRefusedEndsTheCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+		c.wire.fate = func(int, string, func()) error { return denied }
+		_, err := c.One(t.Context(), c.want("job"))
+		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, denied) || len(c.wire.requests()) != 1 {
+			t.Errorf("%v, after %v", err, c.wire.requests())
+		}
+		c.left()
+	})
+}
+
+func TestThrottlingIsToldEachTimeAndOutlasted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n < 4 {
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			deliver()
+			return nil
+		}
+		c.one("job")
+		if c.throttle != 3 || len(c.failing) != 0 {
+			t.Errorf("told %d times; failing: %v", c.throttle, c.failing)
+		}
+	})
+}
+
+func TestWhatIsGrantedToACallerWhoHasLeftIsGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		c.wire.fate = func(_ int, _ string, deliver func()) error {
+			cancel() // while the write is on its way
+			time.Sleep(time.Second)
+			deliver()
+			return nil
+		}
+		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if len(c.given) != 1 || w.owner("job") != "" {
+			t.Errorf("given back: %v; held by %q", c.given, w.owner("job"))
+		}
+	})
+}
+
+func TestAnAttemptWithoutAnAnswerThatACallerLeavesIsFreedAndUnsettled(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		var late func()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 1 {
+				late = deliver
+				<-ctx.Done()
+				return errReset
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
+			t.Errorf("sent %v: no write frees the key", sent)
+		}
+		late() // after the write that was to free it
+		if w.owner("job") != "a" {
+			t.Fatal("it is not applied late")
+		}
+		began := time.Now()
+		c.one("job")
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the client waits %v for itself", waited)
+		}
+	})
+}
+
+func TestClosingEndsEveryWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("a").one("job")
+		c := w.client("b")
+		closing := make(chan struct{})
+		c.Closing = closing
+		time.AfterFunc(time.Second, func() { close(closing) })
+		for _, key := range []string{"first", "second"} { // the second waits in line
+			go func() {
+				_, err := c.One(t.Context(), c.want("job"))
+				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, c.Closed) {
+					t.Errorf("%s: %v", key, err)
+				}
+			}()
+		}
+		<-closing
+		c.left()
+	})
+}
+
+func TestIfExistsIsToldThatThereIsNoRecord(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		if _, err := c.One(t.Context(), c.want("job", func(want *seek.Want) { want.IfExists = true })); !errors.Is(err, errMissing) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+// damage makes the item of a key that no lock could be.
+func (w *world) damage(key string) {
+	w.Helper()
+	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
+		"key": &types.AttributeValueMemberS{Value: key}, "owner": &types.AttributeValueMemberN{Value: "1"},
+	}})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		other.one("a")
+		w.damage("b")
+		c := w.client("me")
+		several := func(want *seek.Want) { want.OneOfSeveral = true }
+		found, err := c.First(t.Context(), []*seek.Want{c.want("a", several), c.want("b", several), c.want("c", several), c.want("d", several)})
+		if err != nil || found.Held[0].(*holding).want.Key.Partition != "c" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		c.left()
+		if len(c.failing) != 1 || w.owner("d") != "" {
+			t.Errorf("told %v of the damaged one; d is held by %q", c.failing, w.owner("d"))
+		}
+		if _, err := c.One(t.Context(), c.want("d")); err != nil { // its turn was passed on
+			t.Error(err)
+		}
+	})
+}
+
+func TestADamagedKeyAloneIsTheError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.damage("job")
+		c := w.client("a")
+		if _, err := c.One(t.Context(), c.want("job")); err == nil || len(c.grants) > 0 {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+func TestGoroutinesOfOneClientSendNothingWhileTheyWaitInLine(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		h := c.one("job")
+		got := make(chan *holding)
+		go func() { got <- c.one("job") }()
+		time.Sleep(time.Minute)
+		if sent := c.wire.requests(); len(sent) != 1 {
+			t.Errorf("sent %v", sent)
+		}
+		h.release()
+		next := <-got
+		if next.grant.Record.Token <= h.grant.Record.Token {
+			t.Error("the next has no greater token")
+		}
+	})
+}

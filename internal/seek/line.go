@@ -1,0 +1,92 @@
+package seek
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/line"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Lines are those of a client, in which calls wait for keys.
+type Lines = line.Lines[protocol.Key, Caller, Holding, protocol.Record]
+
+type (
+	place = line.Waiter[protocol.Key, Caller, Holding, protocol.Record]
+	turn  = line.Turn[protocol.Key, Caller, Holding, protocol.Record]
+)
+
+// Caller is a call that waits for a key.
+type Caller struct {
+	Ctx  context.Context // for its values
+	Want *Want
+}
+
+// NewLines returns lines in which a key is handed over so many times in a row. pollMin
+// and pollMax are those of other processes.
+func NewLines(handOvers int, pollMin, pollMax time.Duration) *Lines {
+	return line.New[protocol.Key, Caller](line.Config[Holding, protocol.Record]{
+		HandOvers: handOvers, PollMin: pollMin, PollMax: pollMax, Age: Holding.Age,
+		Ended:  func(h Holding) bool { return h.Lease().IsOver() },
+		Holder: func(h Holding) protocol.Record { return h.Lease().Record() },
+	})
+}
+
+// newPlace returns a place in the line of a key, which gets its turn on turns; nil: on a
+// channel of its own.
+func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
+	wishes := line.Wishes{NoWait: want.NoWait, OneOfSeveral: want.OneOfSeveral}
+	return c.Lines.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
+}
+
+// awaitTurn takes a place in the line and waits for its turn.
+func (c *Client) awaitTurn(ctx context.Context, want *Want) (turn, error) {
+	p := c.newPlace(ctx, want, nil)
+	c.Lines.Join(p)
+	if holder := c.Lines.Holder(want.Key); holder != nil {
+		c.Listener.Waiting(ctx, want.Key, holder, func() { c.leaveLine(p) })
+	}
+	var ended error
+	var late <-chan time.Time
+	if want.NoWait {
+		timer := time.NewTimer(TryFor)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case given := <-p.Turn():
+		return given, nil
+	case holder := <-p.Held():
+		return turn{}, c.Errors.Held(want.Key, *holder, 0, nil)
+	case <-ctx.Done():
+		ended = context.Cause(ctx)
+	case <-c.Closing:
+		ended = c.Closed
+	case <-late:
+		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", TryFor)
+	}
+	holder := c.Lines.Holder(want.Key)
+	if given, had := c.Lines.Leave(p); had {
+		refused := make(chan struct{})
+		c.Detach(func() { defer close(refused); c.refuse(given) })
+		c.cleanUp(want, refused)
+	}
+	return turn{}, c.ended(want, holder, 0, ended, nil)
+}
+
+// leaveLine gives up a place, and passes on the turn that may have come.
+func (c *Client) leaveLine(p *place) {
+	if given, had := c.Lines.Leave(p); had {
+		c.refuse(given)
+	}
+}
+
+// refuse passes on a turn whose caller has left.
+func (c *Client) refuse(given turn) {
+	if given.Granted != nil {
+		given.Granted.GiveBack()
+		return
+	}
+	c.Lines.Pass(given.Of.Key, nil)
+}

@@ -1,0 +1,59 @@
+package seek_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+func TestTroubleIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
+	throttled := &types.ProvisionedThroughputExceededException{}
+	for name, tc := range map[string]struct {
+		err    error
+		passes bool // each time
+		want   int  // reports of 121 requests, one a second
+	}{
+		"no answer":              {errReset, false, 3},
+		"no answer, and answers": {errReset, true, 3},
+		"throttled":              {throttled, false, 2}, // which has an event of its own
+		"throttled, and answers": {throttled, true, 0},
+		"refused":                {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := w.client("a")
+				var trouble seek.Trouble
+				for range 121 {
+					trouble.Report(t.Context(), c.Client, protocol.Key{Partition: "job"}, tc.err)
+					if tc.passes {
+						trouble.Passed()
+					}
+					time.Sleep(time.Second)
+				}
+				if len(c.failing) != tc.want {
+					t.Errorf("%d reports, want %d", len(c.failing), tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestTroubleOfACallThatHasEndedIsNotReported(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var trouble seek.Trouble
+		trouble.Report(ctx, c.Client, protocol.Key{Partition: "job"}, errors.New("cut off"))
+		if len(c.failing) != 0 {
+			t.Errorf("%v", c.failing)
+		}
+	})
+}

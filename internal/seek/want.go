@@ -1,0 +1,104 @@
+package seek
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Want is what a call wants: one key, and how.
+type Want struct {
+	Key      protocol.Key
+	Timing   lease.Timing
+	Changes  protocol.Changes
+	IfExists bool
+	NoWait   bool
+	Manual   bool // nothing is sent in the background
+	Delete   bool // what is freed is deleted
+
+	Mode protocol.Mode // of a read/write lock
+	Side protocol.Side // of its row; nil: a lock with one holder
+
+	OneOfSeveral bool            // sought with others: never handed over
+	Intended     *decide.Instant // since when readers may have watched its intent; nil: none was posted
+
+	// Hold begins to hold what was granted. It is called at once, also for a caller who
+	// has left.
+	Hold func(ctx context.Context, g Grant) Holding
+}
+
+// Grant is what was granted: by which attempt, and what its record shows.
+type Grant struct {
+	Attempt
+	Record protocol.Record
+}
+
+// Attempt is one grant sent once. Its version is never used again.
+type Attempt struct {
+	lease.Attempt
+	Owner   string
+	Session Session          // under which it is granted; nil: none
+	Dead    *protocol.Record // the holder that it takes over; nil: none
+}
+
+// Attempt returns an attempt to be granted a key under a session, nil for none.
+func (c *Client) Attempt(term time.Duration, s Session) Attempt {
+	a := Attempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: c.Now(), Lease: term}, Owner: c.Owner, Session: s}
+	if s != nil {
+		_, a.Owner = s.Names()
+	}
+	return a
+}
+
+// Lives reports whether a grant by this attempt can be trusted at now, if the attempt
+// was applied.
+func (a Attempt) Lives(t lease.Timing, now decide.Instant) bool {
+	if a.Session != nil {
+		return a.Session.Lease().Ended() == nil
+	}
+	return !now.Past(t.TrustedFrom(a.Sent))
+}
+
+// isWorthHaving reports whether at least half of the trust in a grant by this attempt is
+// left, if the attempt was applied. Under a session it reports whether that lives.
+func (a Attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
+	if a.Session != nil {
+		return a.Lives(t, now)
+	}
+	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
+}
+
+// Within is the deadline of an attempt under a session, nil for none: a reply is of no
+// use after the trust in the grant has ended, or that in the session.
+func (w *Want) Within(s Session) time.Duration {
+	limit := min(attempts.Limit, w.Timing.Trust())
+	if s == nil {
+		return limit
+	}
+	return max(min(limit, s.Lease().Remaining()), 1)
+}
+
+// Grant returns the grant that attempt a asks for.
+func (w *Want) Grant(a Attempt) protocol.Grant {
+	var session string
+	if a.Session != nil {
+		session, _ = a.Session.Names()
+	}
+	return protocol.Grant{
+		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: time.Now(),
+		IfExists: w.IfExists, Changes: w.Changes,
+	}
+}
+
+// Protocol returns the protocol by which a grant is written and read; plain is that of
+// locks with one holder.
+func (w *Want) Protocol(plain protocol.Protocol, grant string) protocol.Protocol {
+	if w.Side == nil {
+		return plain
+	}
+	return w.Side.Of(grant)
+}

@@ -1,0 +1,295 @@
+package seek_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/seek"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
+
+// world is one table, and the requests that clients have sent to it.
+type world struct {
+	*testing.T
+	*dynamodb.Client
+	proto protocol.Protocol
+	now   func() decide.Instant
+}
+
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		engine := localdynamo.New()
+		defer func() { _ = engine.Close() }()
+		proto, err := records.Of(layout.Native{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{T: t, Client: engine.Client(), proto: proto, now: machine.BootedAt(time.Now())}
+		if _, err := w.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w)
+	})
+}
+
+// client is a client without locks: it seeks keys, and keeps what it was granted.
+type client struct {
+	*seek.Client
+	w    *world
+	wire *wire
+
+	mu       sync.Mutex
+	running  sync.WaitGroup
+	grants   []seek.Grant
+	given    []protocol.Key // back
+	waiting  []string       // owners that were waited for
+	failing  []error
+	throttle int
+	leases   map[string]*lease.Lease // of the last grant of each key
+}
+
+var errReset = errors.New("connection reset")
+
+// wire counts the requests of one client by name, and lets a test change their fate.
+type wire struct {
+	*dynamodb.Client
+	mu   sync.Mutex
+	sent []string
+	fate func(n int, name string, deliver func()) error // an error instead of the answer; n counts from 1
+}
+
+func (n *wire) do(name string, deliver func()) error {
+	n.mu.Lock()
+	n.sent = append(n.sent, name)
+	count, fate := len(n.sent), n.fate
+	n.mu.Unlock()
+	if fate != nil {
+		return fate(count, name, deliver)
+	}
+	deliver()
+	return nil
+}
+
+func (n *wire) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.GetItemOutput, err error) {
+	lost := n.do("get", func() { out, err = n.Client.GetItem(ctx, in, o...) })
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.UpdateItemOutput, err error) {
+	lost := n.do("update", func() { out, err = n.Client.UpdateItem(context.WithoutCancel(ctx), in, o...) })
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
+	lost := n.do("transact", func() {
+		in.ClientRequestToken = nil // a delivery so late that its token is forgotten
+		out, err = n.Client.TransactWriteItems(ctx, in, o...)
+	})
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) requests() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.sent)
+}
+
+func (w *world) client(owner string) *client {
+	n := &wire{Client: w.Client}
+	c := &client{w: w, wire: n, leases: map[string]*lease.Lease{}}
+	requests := &attempts.Sender{DB: n, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)}
+	c.Client = &seek.Client{
+		Requests: requests, Proto: w.proto, Owner: protocol.NewOwner(owner), Now: w.now, Chance: func() float64 { return 0.5 },
+		Observer: &liveness.Observer{
+			Requests: requests, Proto: w.proto, Now: w.now, Lease: timing.Lease, PollMax: time.Second,
+			Expires: func() time.Time { return time.Time{} },
+			Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
+				return fmt.Errorf("damaged %s: %w", key.Partition, err)
+			},
+			Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
+		},
+		Lines: seek.NewLines(16, 10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
+		Expires:    func() time.Time { return time.Time{} },
+		Detach:     c.running.Go,
+		AwaitGrace: func(done <-chan struct{}) { <-done },
+		GiveBack: func(held []seek.Holding) {
+			for _, h := range held {
+				h.GiveBack()
+			}
+		},
+		Closing: make(chan struct{}), Closed: errors.New("closed"), Errors: told{}, Listener: c,
+	}
+	return c
+}
+
+// name is an owner without its client id.
+func name(owner string) string {
+	name, _, _ := strings.Cut(owner, "/")
+	return name
+}
+
+// told are errors as a caller is told them.
+type told struct{}
+
+type heldError struct {
+	key    protocol.Key
+	holder string
+	others int
+	error
+}
+
+func (told) Held(key protocol.Key, holder protocol.Record, others int, why error) error {
+	return &heldError{key, name(holder.Owner), others, why}
+}
+func (e *heldError) Error() string { return fmt.Sprintf("held by %s: %v", e.holder, e.error) }
+func (e *heldError) Unwrap() error { return e.error }
+
+type failedError struct{ error }
+
+func (e *failedError) Unwrap() error                { return e.error }
+func (told) Failed(_ protocol.Key, err error) error { return &failedError{err} }
+func (told) Ended(_ protocol.Key, why error) error  { return why }
+func (told) Missing(key protocol.Key) error         { return fmt.Errorf("%w: %s", errMissing, key.Partition) }
+
+var errMissing = errors.New("no record")
+
+func (c *client) Waiting(_ context.Context, _ protocol.Key, holder *protocol.Record, _ func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = append(c.waiting, name(holder.Owner))
+}
+
+func (c *client) Throttled(_ context.Context, _ protocol.Key, requests int, _ error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.throttle += requests
+}
+
+func (c *client) Failing(_ context.Context, _ protocol.Key, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = append(c.failing, err)
+}
+
+// holding is a grant that nobody renews.
+type holding struct {
+	lease.Holder
+	c     *client
+	want  *seek.Want
+	grant seek.Grant
+	lease *lease.Lease
+}
+
+func (h *holding) Lost(lease.Loss)     { h.lease.End(errors.New("lost")) }
+func (h *holding) Lease() *lease.Lease { return h.lease }
+func (h *holding) Age() time.Duration  { return h.c.w.now().Mono - h.grant.Sent.Mono }
+func (h *holding) GiveBack() {
+	h.c.mu.Lock()
+	h.c.given = append(h.c.given, h.want.Key)
+	h.c.mu.Unlock()
+	h.release()
+}
+
+func (h *holding) release() {
+	h.lease.End(errors.New("released"))
+	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.grant.Version}}
+	_, err := h.c.w.UpdateItem(context.Background(), h.want.Protocol(h.c.w.proto, h.grant.Version).
+		Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}).UpdateItem("locks"))
+	if err != nil {
+		h.c.w.Error(err)
+	}
+	h.c.Lines.Pass(h.want.Key, h)
+}
+
+// want is what a call of c wants of key.
+func (c *client) want(key string, edit ...func(*seek.Want)) *seek.Want {
+	want := &seek.Want{Key: protocol.Key{Partition: key}, Timing: timing}
+	leases := &lease.Client{Now: c.w.now, Requests: c.Requests}
+	want.Hold = func(_ context.Context, g seek.Grant) seek.Holding {
+		h := &holding{c: c, want: want, grant: g}
+		h.lease = leases.New(lease.Terms{Timing: timing, Manual: true, Key: want.Key}, g.Attempt.Attempt, g.Record, h)
+		h.lease.Start()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.grants = append(c.grants, g)
+		c.leases[key] = h.lease
+		return h
+	}
+	for _, e := range edit {
+		e(want)
+	}
+	return want
+}
+
+func noWait(w *seek.Want) { w.NoWait = true }
+
+// one seeks a key, which must be granted.
+func (c *client) one(key string, edit ...func(*seek.Want)) *holding {
+	c.w.Helper()
+	found, err := c.One(c.w.Context(), c.want(key, edit...))
+	if err != nil {
+		c.w.Fatal(err)
+	}
+	return found.Held[0].(*holding)
+}
+
+// left waits until nothing of c is under way.
+func (c *client) left() { c.running.Wait() }
+
+// item is the item of a key, nil for none.
+func (w *world) item(key string) protocol.Item {
+	w.Helper()
+	out, err := w.GetItem(w.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("locks"), ConsistentRead: aws.Bool(true),
+		Key: protocol.Item{"key": &types.AttributeValueMemberS{Value: key}},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out.Item
+}
+
+// owner is who holds a key, empty for nobody.
+func (w *world) owner(key string) string {
+	w.Helper()
+	item := w.item(key)
+	if len(item) == 0 {
+		return ""
+	}
+	r, err := w.proto.Decode(item)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if r.Released {
+		return ""
+	}
+	return name(r.Owner)
+}

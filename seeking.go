@@ -1,0 +1,73 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// newSeek returns what seeks keys for the client.
+func newSeek(c *Client) *seek.Client {
+	s := &seek.Client{
+		Requests: c.requests, Proto: c.proto, Owner: c.owner, Observer: c.observer,
+		Now: func() decide.Instant { return c.now() }, Chance: func() float64 { return c.chance() },
+		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
+		Expires: func() time.Time { return c.expires(true) }, Detach: c.detach, AwaitGrace: c.awaitGrace, GiveBack: c.giveBack,
+		Closing: c.closing, Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c},
+	}
+	if c.sharing != nil {
+		s.Sessions = c.sharing
+	}
+	return s
+}
+
+// seekErrors are the errors of calls for which keys are sought.
+type seekErrors struct{ c *Client }
+
+func (e seekErrors) Held(key protocol.Key, holder protocol.Record, others int, why error) error {
+	held := e.c.heldError(Key(key), recordOf(holder), why)
+	held.others = others
+	return held
+}
+
+func (e seekErrors) Failed(key protocol.Key, err error) error {
+	return opError("acquire", e.c.cfg.Table, Key(key), err)
+}
+
+func (e seekErrors) Ended(key protocol.Key, why error) error {
+	return e.c.errorf("acquire", Key(key), "%w", why)
+}
+
+func (e seekErrors) Missing(key protocol.Key) error {
+	return fmt.Errorf("%w: %v in table %s: IfExists acquires only a record that is there", ErrNotFound, Key(key), e.c.cfg.Table)
+}
+
+// seekListener turns what happens meanwhile into events, and lines of the log.
+type seekListener struct{ c *Client }
+
+func (l seekListener) Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, undo func()) {
+	r := recordOf(*holder)
+	e := Event{Kind: EventWaiting, Key: Key(key), Holder: &r}
+	if undo == nil {
+		l.c.emit(ctx, e)
+	} else {
+		l.c.emitOr(ctx, e, undo)
+	}
+}
+
+func (l seekListener) Throttled(ctx context.Context, key protocol.Key, requests int, err error) {
+	l.c.emit(ctx, Event{Kind: EventThrottled, Key: Key(key), Requests: requests, Err: err})
+}
+
+func (l seekListener) Failing(ctx context.Context, key protocol.Key, err error) {
+	l.c.waitFails.warn(ctx, l.c, Key(key), err)
+	if damaged := (*RecordError)(nil); !errors.As(err, &damaged) {
+		err = opError("acquire", l.c.cfg.Table, Key(key), err)
+	}
+	l.c.emit(ctx, Event{Kind: EventWaitError, Key: Key(key), Err: err})
+}

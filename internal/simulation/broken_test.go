@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
@@ -89,6 +90,12 @@ func TestTheSimulationCatchesWhatIsBrokenAmongEverything(t *testing.T) {
 	areFound(t, 500,
 		broken{"a guard on the owner alone, among everything", []string{"invariant 4"}, tampered(guardOnOwnerAlone, simulateEverything)},
 		broken{"commits without a guard, in pauses", []string{"invariant 4"}, meeting(pause, tampered(unguarded, simulateEverything))},
+	)
+}
+
+func TestTheSimulationCatchesClocksThatDifferByMoreThanIsDeclared(t *testing.T) {
+	areFound(t, 500,
+		broken{"clocks that differ by more than is declared", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
 	)
 }
 

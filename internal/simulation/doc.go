@@ -94,6 +94,7 @@
 //	a grant that is resumed whatever it shows                  any
 //	a guard on the owner alone, among everything               4
 //	commits without a guard, in pauses                         4
+//	clocks that differ by more than is declared                1, 5
 //	a writer that does not count the readers                   1, 7
 //	grants that look at no writer                              1, 7
 //	commits that are fenced by the owner alone                 4, in an election

@@ -68,6 +68,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	if c.plan.tamper != nil {
 		body = c.plan.tamper(r, body)
 	}
+	body = shifted(body, c.wallSkew())
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	sent := newRequest(c, lab.Call{Op: op, Body: body})
 	f := c.fateOf(r.Context(), sent)
@@ -82,6 +83,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 		if c.plan.net.noOld {
 			res = withoutOld(res)
 		}
+		res = c.seenFromHere(res)
 		c.received(sent, res)
 	}
 	return res, err

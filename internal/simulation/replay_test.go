@@ -40,6 +40,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"outages":         likewise(outages),
 		"by the clock":    simulateByTheClock,
 		"everything":      simulateEverything,
+		"skewed clocks":   skewedBy(wallSkew * 9 / 10),
 	} {
 		t.Run(name, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {

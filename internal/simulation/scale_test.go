@@ -38,6 +38,7 @@ var worlds = []struct {
 	{"TestSimulationOfOutages", 1, 1, likewise(outages)},
 	{"TestSimulationOfEverything", 4, 1, simulateEverything},
 	{"TestSimulationOfLayoutsByTheClock", 1, 1, simulateByTheClock},
+	{"TestSimulationOfSkewedClocks", 1, 1, skewedBy(wallSkew * 9 / 10)},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }
 

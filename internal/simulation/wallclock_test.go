@@ -1,10 +1,15 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,7 +33,7 @@ func TestSimulationOfLayoutsByTheClock(t *testing.T) {
 func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	var by layout.Layout = layout.DyndbMutex{MaxSkew: wallSkew}
 	step := time.Millisecond
-	if seed%2 == 0 {
+	if seed%2 == 0 && plan.skew == 0 {
 		by, step = layout.DynamoDLM{NoSlots: seed%4 == 0, MaxSkew: wallSkew}, time.Second
 	}
 	plan.config = func(cfg *leasehold.Config, _ *rand.Rand) {
@@ -76,6 +81,62 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 		s.finish()
 		s.report(t, seed)
 	})
+}
+
+// The wall clocks of processes differ, by all but what is declared. Nothing is given
+// up.
+func TestSimulationOfSkewedClocks(t *testing.T) {
+	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
+}
+
+// skewedBy is the simulation of a layout that goes by the clock, in milliseconds, on
+// machines whose clocks differ by so much at most.
+func skewedBy(skew time.Duration) simulation {
+	return func(t *testing.T, seed uint64, watched world) {
+		watched.skew = skew
+		simulateByTheClock(t, seed, watched)
+	}
+}
+
+// wallSkew is by how much the process's wall clock is off.
+func (c *process) wallSkew() time.Duration {
+	if c.plan.skew == 0 || c.id == lastClient {
+		return 0
+	}
+	return upTo(drawn(c.seed, "skew", c.id), c.plan.skew).Truncate(time.Millisecond) - c.plan.skew/2
+}
+
+// wallTimes are the milliseconds of a run's wall clocks, wherever they are written.
+var wallTimes = regexp.MustCompile(`"N":"(9466[0-9]{8})"`)
+
+// shifted is what a process whose wall clock is off by d would have written. What it
+// has read is shifted back (seenFromHere), so that to itself its clock is right.
+func shifted(body []byte, d time.Duration) []byte {
+	if d == 0 {
+		return body
+	}
+	return wallTimes.ReplaceAllFunc(body, func(found []byte) []byte {
+		ms, err := strconv.ParseInt(string(wallTimes.FindSubmatch(found)[1]), 10, 64)
+		if err != nil {
+			return found
+		}
+		return fmt.Appendf(nil, `"N":"%d"`, ms+d.Milliseconds())
+	})
+}
+
+func (c *process) seenFromHere(res *http.Response) *http.Response {
+	d := c.wallSkew()
+	if d == 0 {
+		return res
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return res
+	}
+	body = shifted(body, -d)
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	res.Header.Del("X-Amz-Crc32")
+	return res
 }
 
 // sectionByTheClock holds a lock for a while, and renews it by hand now and then.

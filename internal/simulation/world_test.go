@@ -25,6 +25,7 @@ type world struct {
 	alone    bool            // no two goroutines of a client want several keys
 	leases   []time.Duration // of the clients by their ids; none: all usualLease
 	net      troubles        // beside those that every network has
+	skew     time.Duration   // by how much two wall clocks may differ
 	believes bool            // beyond the lease, in an outage
 	forgets  bool            // clients observe what they watch, and remember nothing else
 	config   func(*leasehold.Config, *rand.Rand)

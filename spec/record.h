@@ -39,6 +39,7 @@
 #define GRANT 1
 #define RENEW 2
 #define RELEASE 3
+#define HANDOVER 4
 
 /* Replies: none yet, applied, or the condition failed and the record showed
  * this version. */
@@ -67,6 +68,9 @@ byte left[ATTEMPTS + 1];   /* of the trust that it is good for */
 byte reply[ATTEMPTS + 1];
 bool waits[ATTEMPTS + 1];  /* its client still listens */
 
+#ifdef HANDS_OVER
+short ends[ATTEMPTS + 1]; /* the grants that a hand-over or release may end */
+#endif
 #ifdef SHORTER
 bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
 #define leaseOf(v) (LEASE - brief[v])
@@ -164,15 +168,41 @@ inline notice(v) {
 #else
 #define isOwnCopy(x) (cur != 0 && grant[cur] == grant[x])
 #endif
+#ifdef WITHOUT_DEAD_FINAL
+#define landsOnDead(x) (cur != 0 && kind[x] == RENEW)
+#define landsAnyhow(x) (kind[x] == RENEW)
+#elif defined(WITHOUT_MARK_VERSION)
+#define landsOnDead(x) false
+#define landsAnyhow(x) (kind[x] == RELEASE)
+#else
+#define landsOnDead(x) false
+#define landsAnyhow(x) false
+#endif
+#ifdef HANDS_OVER
+#define isGrantOf(x) has(ends[x], grant[cur])
+#ifdef WITHOUT_PREDECESSOR
+#define handsOver(x) true
+#else
+#define handsOver(x) (held(cur) && has(ends[x], grant[cur]) && has(names[x], cur))
+#endif
+#else
+#define isGrantOf(x) (grant[cur] == grant[x])
+#define handsOver(x) false
+#endif
+#ifndef onLanding
+#define onLanding(x) skip
+#endif
 #define lands(x) ( \
 	kind[x] == GRANT && (cur == 0 || (!held(cur) || shows(x)) && !isOwnCopy(x)) || \
-	kind[x] != GRANT && held(cur) && grant[cur] == grant[x] && has(names[x], cur))
+	kind[x] == HANDOVER && handsOver(x) || \
+	kind[x] != GRANT && kind[x] != HANDOVER && (held(cur) || landsOnDead(x)) && isGrantOf(x) && (has(names[x], cur) || landsAnyhow(x)))
 
 inline apply(x) {
 	if
 	:: lands(x) ->
 		assert(!(kind[x] == GRANT && cur != 0 && !held(cur) && grant[cur] == x)); /* a grant lands on its own release */
 		cur = x;
+		onLanding(x);
 		answer(x, APPLIED)
 	:: else ->
 		answer(x, SHOWS(cur))
@@ -201,7 +231,11 @@ inline tidy() {
 		:: else
 		fi;
 		if
-		:: copies[i] == 0 -> names[i] = 0
+		:: copies[i] == 0 ->
+			names[i] = 0
+#ifdef HANDS_OVER
+			; ends[i] = 0
+#endif
 		:: else
 		fi;
 		i++

@@ -1,0 +1,122 @@
+/*
+ * Session. A client renews one row, its session, for its lock; the lock's own
+ * record is never renewed. It closes, or its lease runs out, while a waiter
+ * watches the session's row to mark it dead and take the lock. A commit of the
+ * client is on its way all the while. The row is record.h's: its grant is the
+ * creation, and its release the mark.
+ *
+ * Promises: the client does not believe any more when the lock is taken; it is
+ * never told that it has lost its session while the row shows it; no commit
+ * lands once the session has freed the lock.
+ *
+ * Bounds: 4 attempts, the creation among them, none of which arrives twice; a
+ * lease of 3 ticks, of which one is the margin; one waiter. The row may be
+ * deleted by hand, or collected once it is dead and no request is under way.
+ * Abstracted: the grant of the lock is one step, since it is that of grant.pml.
+ *
+ * Rules, each with the variant that goes without it:
+ *   MARK_FIRST: No lock is taken over before its session is marked dead.
+ *   MARK_VERSION: The mark names the version that stood still.
+ *   DEAD_FINAL: No renewal brings a dead session back.
+ *   ID_ONCE: An id is used for one session only.
+ *   SESSION_GUARD: A commit checks the session's row beside the lock's record.
+ *   NO_ROW: A row that is not there is watched for one lease.
+ *   CLOSED_FIRST: Trust ends before the client marks its own session dead.
+ */
+#define CLIENTS 2
+#define ATTEMPTS (4 + MORE)
+#define LEASE 3
+#define TWICE 0
+#define HOLDER_RELEASES
+#define NOROW 15
+bool freed; /* the session has freed the lock */
+bool taken; /* the waiter has the lock */
+bool committing;
+#define onLanding(x) freed = freed || kind[x] == RELEASE
+#ifdef WITHOUT_CLOSED_FIRST
+#define WITHOUT_TRUST_ENDS_FIRST
+#endif
+#include "record.h"
+#include "holder.h"
+
+proctype Waiter(byte c) {
+	byte a;
+	byte s;
+
+look:	if
+	:: atomic { !held(cur) && cur != 0 -> goto take }
+	:: atomic { held(cur) && cur != seen[c] -> notice(cur); goto look }
+	:: atomic { cur == 0 && seen[c] != NOROW ->
+		seen[c] = NOROW;
+		watch[c] = LEASE;
+#ifdef WITHOUT_NO_ROW
+		goto take
+#else
+		goto look
+#endif
+		}
+	:: atomic { cur == 0 && seen[c] == NOROW && watch[c] == 0 -> goto take }
+	:: atomic { seen[c] != 0 && seen[c] != NOROW && watch[c] == 0 && last < ATTEMPTS ->
+#ifdef WITHOUT_MARK_FIRST
+		goto take;
+#endif
+		send(RELEASE, 1, only(seen[c]));
+		left[a] = 0 }
+	fi;
+	if
+	:: atomic { reply[a] == APPLIED -> hangup(a); goto take }
+	:: atomic { reply[a] > APPLIED -> s = SHOWN(reply[a]); hangup(a);
+		if
+		:: held(s) -> notice(s)
+		:: !held(s)
+		fi;
+		s = 0; goto look }
+	:: atomic { hangup(a); goto look } /* no answer */
+	fi;
+
+take:	atomic { assert(!believes(0)); taken = true; seen[c] = 0; watch[c] = 0; a = 0 }
+}
+
+/* A commit lands at any time after it was sent, if its guard holds. */
+#ifdef WITHOUT_SESSION_GUARD
+#define guarded (taken == 0)
+#else
+#define guarded (!taken && held(cur))
+#endif
+proctype Commit() {
+	atomic { believes(0) -> committing = true }
+	atomic {
+		committing = false;
+		if
+		:: guarded -> assert(!freed)
+		:: else
+		fi
+	}
+}
+
+proctype Hand() {
+	atomic { held(cur) -> cur = 0 } /* deletes the row */
+}
+#if ATTEMPTS > 4
+#define inFlight (copies[1] + copies[2] + copies[3] + copies[4] + copies[5])
+#else
+#define inFlight (copies[1] + copies[2] + copies[3] + copies[4])
+#endif
+proctype TTL() {
+	byte c, a;
+	atomic {
+		cur != 0 && !held(cur) && inFlight == 0 -> cur = 0 }
+#ifdef WITHOUT_ID_ONCE
+	atomic { last < ATTEMPTS -> send(GRANT, 1, 0) }
+#endif
+}
+
+init {
+	atomic {
+		granted(); run Network(); run Clock(); run Holder(0); run Waiter(1); run Commit(); run TTL();
+		if
+		:: run Hand()
+		:: skip
+		fi
+	}
+}

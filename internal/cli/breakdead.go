@@ -64,7 +64,7 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 		out.colour = a.get("NO_COLOR") == ""
 		rows := make([]row, len(found))
 		for i, o := range found {
-			rows[i] = row{o.record, dead}
+			rows[i] = row{record: o.record, liveness: dead}
 		}
 		if err := out.write(a.Stderr, rows, a.Now()); err != nil {
 			return err

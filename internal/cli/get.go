@@ -105,11 +105,11 @@ func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, 
 		case o.err != nil && o.liveness != unknown:
 			return o.err
 		case o.err != nil: // it ended early: with what is known
-			return errors.Join(a.showRecord(a.Stdout, s, row{o.record, o.liveness}), o.err)
+			return errors.Join(a.showRecord(a.Stdout, s, row{record: o.record, liveness: o.liveness}), o.err)
 		case o.gone:
 			return notFound(s, key)
 		}
-		shown = row{o.record, o.liveness}
+		shown = row{record: o.record, liveness: o.liveness}
 	}
 	return a.showRecord(a.Stdout, s, shown)
 }

@@ -44,12 +44,15 @@ func (a *app) newList() *cobra.Command {
 		Short: "List who holds what",
 		Long: `List held locks whose key begins with PREFIX.
 
-Reads the whole table, unless --partition is given. A record alone does not
-show whether its holder is alive: --check reads the records again, for one lease
-at most. It writes each row as soon as its holder is known: live once it has
-renewed, dead once it has not for its lease, unknown if --for or Ctrl-C ends
-that before. It says first what this may cost. Records are read again by key
-(BatchGetItem) or with the whole listing, whichever uses fewer read units.
+Reads the whole table, unless --partition is given; then the rows of semaphores,
+to say which locks are permits.
+
+A record alone does not show whether its holder is alive: --check reads the
+records again, for one lease at most. It writes each row as soon as its holder
+is known: live once it has renewed, dead once it has not for its lease, unknown
+if --for or Ctrl-C ends that before. It says first what this may cost. Records
+are read again by key (BatchGetItem) or with the whole listing, whichever uses
+fewer read units.
 
 --watch lists again and again: what comes and goes in between is not seen. On a
 terminal it fills the screen, and gives it back in the end. In a pipe it writes
@@ -106,22 +109,32 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 	if err != nil {
 		return answer(cause(ctx, err))
 	}
+	var o observer
 	if f.check {
-		o, err := newObserver(s, locks)
-		if err != nil {
+		if o, err = newObserver(s, locks); err != nil {
 			return err
 		}
 		o.limit = f.checkFor
-		o.reader.mayList(scope{f.partition, f.prefix}, reads)
-		to := out.stream(a.Stdout, rowsOf(records), a.Now())
-		err = a.checkRows(ctx, o, f.all, records, func(r row) error { return to.write(r, a.Now()) })
+		o.reader.mayList(scope{f.partition, f.prefix}, reads) // what was used so far is the listing
+	}
+	rows := rowsOf(records)
+	permits := permitsAmong(ctx, s, records)
+	for i := range rows {
+		rows[i].permit = permits[rows[i].record.Key]
+	}
+	if f.check {
+		to := out.stream(a.Stdout, rows, a.Now())
+		err = a.checkRows(ctx, o, f.all, records, func(r row) error {
+			r.permit = permits[r.record.Key]
+			return to.write(r, a.Now())
+		})
 		switch {
 		case errors.Is(err, leasehold.ErrBadRecord): // it was reported
 			damaged = true
 		case err != nil:
 			return answer(err)
 		}
-	} else if err := out.write(a.Stdout, rowsOf(records), a.Now()); err != nil {
+	} else if err := out.write(a.Stdout, rows, a.Now()); err != nil {
 		return err
 	}
 	if damaged {
@@ -210,7 +223,7 @@ func (a *app) checkRows(ctx context.Context, by observer, all bool, records []le
 		case found.err != nil:
 			ended = found.err // the others have it too
 		}
-		return settled(row{found.record, found.liveness})
+		return settled(row{record: found.record, liveness: found.liveness})
 	})
 	return cmp.Or(err, ended, bad)
 }

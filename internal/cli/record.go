@@ -15,18 +15,20 @@ import (
 )
 
 // recordJSON is a record as get and ls print it: the table, the holder's liveness
-// if it was observed, and the Record's own JSON.
+// if it was observed, what it is a permit of, and the Record's own JSON.
 type recordJSON struct {
 	Table  string
 	Record leasehold.Record
 	Holder liveness
+	Permit *permit // nil: it is not known to be one
 }
 
 func (r recordJSON) MarshalJSON() ([]byte, error) {
 	return joinedJSON(struct {
 		Table  string   `json:"table"`
 		Holder liveness `json:"holder,omitempty"`
-	}{r.Table, r.Holder}, r.Record)
+		*permit
+	}{r.Table, r.Holder, r.Permit}, r.Record)
 }
 
 // joinedJSON is the JSON of two values as one object. Both have fields.

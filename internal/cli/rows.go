@@ -17,6 +17,7 @@ import (
 type row struct {
 	record   leasehold.Record
 	liveness liveness // with --check
+	permit   *permit  // nil: it is not known to be one
 }
 
 // listing says how to write records.
@@ -54,6 +55,9 @@ func (l listing) columns() []string {
 func (l listing) cells(r row, now time.Time) []string {
 	rec := r.record
 	c := []string{printable(rec.Key.Partition)}
+	if l.terminal && r.permit != nil {
+		c[0] += " (permit)"
+	}
 	if l.sortKeys {
 		c = append(c, printable(rec.Key.Sort))
 	}
@@ -131,7 +135,7 @@ func (s *stream) widen(cells []string) {
 func (s *stream) write(r row, now time.Time) error {
 	switch {
 	case s.json:
-		return json.NewEncoder(s.w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.liveness})
+		return json.NewEncoder(s.w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.liveness, Permit: r.permit})
 	case !s.terminal:
 		_, err := fmt.Fprintln(s.w, strings.Join(s.cells(r, now), "\t"))
 		return err

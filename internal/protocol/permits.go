@@ -1,5 +1,10 @@
 package protocol
 
+import (
+	"strconv"
+	"strings"
+)
+
 // KindSemaphore is the kind of a row that stores a semaphore's number of permits.
 const KindSemaphore = "semaphore"
 
@@ -34,6 +39,24 @@ func PermitRowsOf(p Protocol) PermitRows {
 		return counting.PermitRows()
 	}
 	return nil
+}
+
+// PermitOf returns the key of the row of the semaphore of which key may be a permit, and
+// the permit's number. Whether there is such a semaphore, the row says.
+func PermitOf(p Protocol, key Key) (row Key, permit int, ok bool) {
+	counting, ok := p.(Counting)
+	if !ok || counting.PermitRows() == nil {
+		return Key{}, 0, false
+	}
+	i := strings.LastIndexByte(key.Partition, '/')
+	if i <= 0 {
+		return Key{}, 0, false
+	}
+	n, err := strconv.Atoi(key.Partition[i+1:])
+	if err != nil || n < 0 || n >= MostPermits || counting.PermitKey(key.Partition[:i], n) != key {
+		return Key{}, 0, false
+	}
+	return counting.PermitRows().Key(key.Partition[:i]), n, true
 }
 
 // PermitRows reads and writes the rows that store a semaphore's number of permits.

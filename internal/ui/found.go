@@ -2,8 +2,6 @@ package ui
 
 import (
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -85,22 +83,4 @@ func damaged(key protocol.Key, err error) Found {
 		f.Problem = "attribute " + d.Attribute + " " + d.Problem
 	}
 	return f
-}
-
-// permitOf returns the semaphore of which key may be a permit, and the permit's
-// number. Whether there is such a semaphore, its row says.
-func permitOf(proto protocol.Protocol, key protocol.Key) (semaphore protocol.Key, permit int, ok bool) {
-	counting, ok := proto.(protocol.Counting)
-	if !ok || counting.PermitRows() == nil {
-		return protocol.Key{}, 0, false
-	}
-	i := strings.LastIndexByte(key.Partition, '/')
-	if i <= 0 {
-		return protocol.Key{}, 0, false
-	}
-	n, err := strconv.Atoi(key.Partition[i+1:])
-	if err != nil || n < 0 || n >= protocol.MostPermits || counting.PermitKey(key.Partition[:i], n) != key {
-		return protocol.Key{}, 0, false
-	}
-	return counting.PermitRows().Key(key.Partition[:i]), n, true
 }

@@ -64,7 +64,7 @@ func (b *board) row(e *entry, c clock, now time.Time) rowView {
 	if l.Intent != nil {
 		v.Intent = l.Intent.Owner
 	}
-	if sem, n, ok := permitOf(b.proto, l.Key); ok && l.Kind == KindLock {
+	if sem, n, ok := protocol.PermitOf(b.proto, l.Key); ok && l.Kind == KindLock {
 		v.Semaphore, v.Permit = sem.Partition, n
 	}
 	if len(l.Holders) == 0 {

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+)
+
+// permit says what a record is a permit of.
+type permit struct {
+	Semaphore string `json:"semaphore"`
+	Number    int    `json:"permit"`
+}
+
+// permitsAmong returns which of the records are permits of a semaphore. A key such as
+// gpu/0 is one if there is a semaphore under gpu: those are read, in one request at
+// most. Nobody waits for that: if it cannot be known, a permit is listed as the lock that
+// it is.
+func permitsAmong(ctx context.Context, s *store, all []leasehold.Record) map[leasehold.Key]*permit {
+	proto, err := records.Of(s.layout)
+	if err != nil {
+		return nil
+	}
+	var ask []protocol.Key
+	asked, may := map[protocol.Key]bool{}, map[leasehold.Key]*permit{}
+	for _, r := range all {
+		row, n, ok := protocol.PermitOf(proto, protocol.Key(r.Key))
+		if !ok {
+			continue
+		}
+		may[r.Key] = &permit{row.Partition, n}
+		if !asked[row] {
+			asked[row] = true
+			ask = append(ask, row)
+		}
+	}
+	if len(ask) == 0 || len(ask) > batchSize {
+		return nil
+	}
+	reader := rereader{db: s.db, table: s.table, proto: proto}
+	found, err := reader.byKey(ctx, ask)
+	if err != nil {
+		return nil
+	}
+	rows := protocol.PermitRowsOf(proto)
+	for key := range may {
+		row, _, _ := protocol.PermitOf(proto, protocol.Key(key))
+		if _, err := rows.Decode(found[row]); err != nil {
+			delete(may, key)
+		}
+	}
+	return may
+}

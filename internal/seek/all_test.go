@@ -93,7 +93,28 @@ func TestWhereTransactionsAreRefusedKeysAreGrantedOneByOne(t *testing.T) {
 	})
 }
 
-func TestWhatIsHeldWhileOthersAreAwaitedIsGivenBackAtTheEnd(t *testing.T) {
+func TestAfterFiveRefusalsAllKeysAreGrantedOneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, others := w.client("me"), w.client("others")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "transact" { // each time somebody has been quicker
+				defer others.one("b").release()
+			}
+			deliver()
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.All(ctx, c.wants("a", "b"))
+		sent := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })
+		if want := []string{"transact", "transact", "transact", "transact", "transact", "update", "update"}; err != nil || !slices.Equal(sent, want) {
+			t.Errorf("%v, sent %v", err, sent)
+		}
+		c.left()
+	})
+}
+
+func TestAKeyOfADeadHolderIsAwaitedWhileOthersAreHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")

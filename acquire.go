@@ -73,11 +73,10 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	began := c.now()
 	found, err := c.seek.One(ctx, want.wanted(c))
-	held, err := c.granted(ctx, began, found, err)
-	if err != nil {
+	if err := c.granted(ctx, began, found, err); err != nil {
 		return nil, err
 	}
-	return held[0].first, nil
+	return found.Held[0].(*holding).first, nil
 }
 
 // wanted is what to seek for the request.
@@ -86,38 +85,29 @@ func (r *request) wanted(c *Client) *seek.Want {
 	return &r.Want
 }
 
-// holdingsOf are the holdings that package seek was given by Want.Hold.
-func holdingsOf(held []seek.Holding) []*holding {
-	out := make([]*holding, len(held))
-	for i, h := range held {
-		out[i] = h.(*holding)
-	}
-	return out
-}
-
 // granted ends a call for which keys were sought. It gives them back if the client is
 // closing: Close may not have seen them.
-func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.Result, err error) ([]*holding, error) {
+func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.Result, err error) error {
 	if err != nil {
 		c.emitGaveUp(ctx, Key(found.At), began, found.Requests, err)
-		return nil, err
+		return err
 	}
-	giveBack := func() { c.giveBack(found.Held) }
-	if len(found.Held) == 1 {
-		giveBack = found.Held[0].GiveBack
+	undo := found.Held[0].GiveBack
+	if held := found.Held; len(held) > 1 {
+		undo = func() { c.giveBack(held) }
 	}
 	if c.isClosing() {
-		c.detach(giveBack)
-		return nil, ErrClosed
+		c.detach(undo)
+		return ErrClosed
 	}
-	held, requests := holdingsOf(found.Held), found.Requests
-	took := c.now().Mono - began.Mono
-	for _, h := range held {
+	requests, took := found.Requests, c.now().Mono-began.Mono
+	for _, of := range found.Held {
+		h := of.(*holding)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
-			Requests: requests, TookOver: h.took != nil, Local: found.Local}, giveBack)
+			Requests: requests, TookOver: h.took != nil, Local: found.Local}, undo)
 		requests = 0 // all of them are in the first event
 	}
-	return held, nil
+	return nil
 }
 
 // awaitGrace waits until done, or the release grace has passed.

@@ -58,12 +58,13 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		c.waiting.Add(1)
 		began := c.now()
 		found, err := c.seek.All(ctx, sought)
-		held, err := c.granted(ctx, began, found, err)
+		err = c.granted(ctx, began, found, err)
 		c.waiting.Add(-1)
 		if err != nil {
 			return nil, err
 		}
-		for _, h := range held {
+		for _, of := range found.Held {
+			h := of.(*holding)
 			granted[h.key] = h
 		}
 	}

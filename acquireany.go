@@ -59,9 +59,8 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	}
 	began := c.now()
 	found, err := c.seek.First(ctx, all)
-	held, err := c.granted(ctx, began, found, err)
-	if err != nil {
+	if err := c.granted(ctx, began, found, err); err != nil {
 		return nil, err
 	}
-	return held[0].first, nil
+	return found.Held[0].(*holding).first, nil
 }

@@ -108,8 +108,8 @@ func freeTogether(rs []*release) bool {
 // giveBack frees what nobody wants any more, within the release grace.
 func (c *Client) giveBack(held []seek.Holding) {
 	rs := make([]*release, len(held))
-	for i, h := range holdingsOf(held) {
-		rs[i] = h.newRelease()
+	for i, h := range held {
+		rs[i] = h.(*holding).newRelease()
 	}
 	_ = c.release(endedContext(), rs) // reported as events
 }

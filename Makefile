@@ -34,7 +34,7 @@ check: lint ## Lint and test every module, with the race detector and the real s
 	@# In its own directory go test shows what it prints: how much was done.
 	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
-	cd robustness && go test -timeout 30m -run 'Histories$$|^TestEveryAmbiguity' -skip Broken ./histories ./ambiguity
+	cd robustness && go test -timeout 30m ./histories ./ambiguity
 	$(MAKE) fuzz FUZZTIME=1m
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 

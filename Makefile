@@ -36,6 +36,7 @@ check: lint ## Lint and test every module, with the race detector and the real s
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' .
 	cd robustness && go test -timeout 30m ./histories ./ambiguity
 	$(MAKE) fuzz FUZZTIME=1m
+	cd robustness && go test -timeout 30m ./aws ./load
 	@for m in $(OTHERS); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet, staticcheck and golangci-lint over every module, actionlint over the workflows
@@ -51,6 +52,7 @@ fuzz: ## Fuzz each target for FUZZTIME (30s), or FUZZEXECS times; two at once
 
 soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) times; then simulate until Ctrl-C, or for SOAKFOR
 	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
+	cd robustness && LEASEHOLD_CYCLES=1000000 go test -timeout 0 -v -run Cycles ./load
 	cd spec && LEASEHOLD_BOUNDS=1 go run .
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 	cd robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '

@@ -45,7 +45,10 @@ var holders = map[string]struct {
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, h := range holders {
 		t.Run(kind, func(t *testing.T) {
-			for _, x := range troubles {
+			for i, x := range troubles {
+				if leftOut(i) {
+					continue
+				}
 				t.Run(x.name, func(t *testing.T) {
 					lab.InBubble(t, func(t *testing.T, w *lab.World) {
 						s := newIdleScene(t, w, h.config())

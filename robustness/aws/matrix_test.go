@@ -171,13 +171,20 @@ func TestACallGoesOnByItselfOnceTheCauseIsGone(t *testing.T) {
 	})
 }
 
+// leftOut reports whether a cell is left out: the race detector has one in eight, and
+// make check runs all of them without it.
+func leftOut(i int) bool { return lab.Race && i%8 != 0 }
+
 // eachCell runs a test for every operation in every trouble.
 func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op operation)) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
-			for _, x := range troubles {
+			for i, x := range troubles {
 				t.Run(x.name, func(t *testing.T) {
-					for _, op := range operations {
+					for j, op := range operations {
+						if leftOut(i + j) {
+							continue
+						}
 						t.Run(op.name, func(t *testing.T) {
 							lab.InBubble(t, func(t *testing.T, w *lab.World) {
 								s := newScene(t, w, config())

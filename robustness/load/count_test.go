@@ -1,0 +1,27 @@
+package load
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// count is how many there are to be, by a variable of the environment. The race
+// detector has a part of the usual number.
+func count(t *testing.T, variable string, usual, part int) int {
+	t.Helper()
+	given := os.Getenv(variable)
+	if given == "" {
+		if lab.Race {
+			return usual / part
+		}
+		return usual
+	}
+	n, err := strconv.Atoi(given)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s: it must be a number above 0", variable, given)
+	}
+	return n
+}

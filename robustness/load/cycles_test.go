@@ -1,0 +1,157 @@
+//go:build linux
+
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// Cycles are cut into blocks to be compared. After the first ones the client
+// remembers as much as it ever will: attempts without an answer, for 15 minutes.
+const (
+	blocks  = 20
+	warming = 5
+)
+
+// cycle is one way to acquire, and how many of them there are to be.
+type cycle struct {
+	config func() leasehold.Config
+	share  int       // one in so many of LEASEHOLD_CYCLES
+	fault  lab.Fault // on the client's network
+	held   bool      // by another, all the time
+	do     func(ctx context.Context, c *leasehold.Client, key string) error
+}
+
+// granted acquires and releases.
+func granted(ctx context.Context, c *leasehold.Client, key string) error {
+	lock, err := c.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	return lock.Release(ctx)
+}
+
+// inVain waits for a key for as long as nobody gets it.
+func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
+	return func(ctx context.Context, c *leasehold.Client, key string) error {
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		if _, err := c.Acquire(ctx, key); !errors.Is(err, because) || !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("error %w", err)
+		}
+		return nil
+	}
+}
+
+var cycles = map[string]cycle{
+	"granted":                      {config: lab.Config, share: 1, do: granted},
+	"granted under a shared lease": {config: lab.SharedConfig, share: 4, do: granted},
+	"out of time behind a holder":  {config: lab.Config, share: 1, held: true, do: inVain(leasehold.ErrHeld, 50*time.Millisecond)},
+	"out of time behind a holder, under a shared lease": {config: lab.SharedConfig, share: 4, held: true, do: inVain(leasehold.ErrHeld, 50*time.Millisecond)},
+	"out of time without an answer":                     {config: lab.Config, share: 5, fault: lab.Cut, do: inVain(context.DeadlineExceeded, time.Second)},
+}
+
+func TestCyclesLeaveNothingBehindAndDoNotSlowDown(t *testing.T) {
+	all := count(t, "LEASEHOLD_CYCLES", 100_000, 50)
+	for name, kind := range cycles {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) { kind.run(t, w, all/kind.share) })
+		})
+	}
+}
+
+func (kind cycle) run(t *testing.T, w *lab.World, n int) {
+	const keys = 100
+	holder, _ := w.Client(lab.Config())
+	c, wire := w.Client(kind.config())
+	for i := range keys { // the table has them all from now on
+		w.Release(w.Acquire(c, key(i)))
+	}
+	if kind.held {
+		w.Acquire(holder, "held")
+	}
+	each := n / blocks
+	var took []time.Duration
+	var early footprint
+	for block := range blocks {
+		if block == warming {
+			early = settled(wire)
+		}
+		wire.SetFault(kind.fault)
+		began := spent()
+		for i := range each {
+			k := key(i % keys)
+			if kind.held {
+				k = "held"
+			}
+			if err := kind.do(t.Context(), c, k); err != nil {
+				t.Fatalf("cycle %d: %v", block*each+i, err)
+			}
+			if i%100 == 0 {
+				wire.Sent() // it remembers them
+			}
+		}
+		took = append(took, (spent()-began)/time.Duration(each))
+		wire.SetFault(nil)
+	}
+	late := settled(wire)
+	if late.goroutines > early.goroutines+5 { // timers that fire at that moment
+		t.Errorf("%d goroutines, %d before", late.goroutines, early.goroutines)
+	}
+	if grown := int64(late.memory) - int64(early.memory); grown > 1<<20 {
+		t.Errorf("%d bytes of memory more after %d cycles", grown, each*(blocks-warming))
+	}
+	first, last := median(took[warming:2*warming]), median(took[blocks-warming:])
+	if last > 2*first && each >= 1000 {
+		t.Errorf("a cycle took %v at first, %v in the end: %v", first, last, took)
+	}
+	t.Logf("%d cycles: %d goroutines before and %d after, %d bytes of memory more, the last cycles took %.2f of the time of the first",
+		each*blocks, early.goroutines, late.goroutines, int64(late.memory)-int64(early.memory), float64(last)/float64(first))
+	for _, c := range []*leasehold.Client{c, holder} {
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func key(i int) string { return fmt.Sprint("job/", i) }
+
+// footprint is what a process takes when nothing is under way.
+type footprint struct {
+	goroutines int
+	memory     uint64
+}
+
+// settled waits until whatever was given up can land no more, and looks.
+func settled(wire *lab.Wire) footprint {
+	lab.Elapse(20 * time.Minute)
+	wire.Sent()
+	synctest.Wait()
+	return footprint{runtime.NumGoroutine(), inUse()}
+}
+
+// spent is the time that this process has had a processor. The bubble's clock says
+// nothing of it, and other processes do not add to it.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it has no reason to
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func median(of []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,137 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// server is the embedded engine behind a socket, which answers or hangs.
+type server struct {
+	*httptest.Server
+	hangs atomic.Bool
+	conns atomic.Int64 // that were opened
+}
+
+func listen(t *testing.T) *server {
+	t.Helper()
+	engine := localdynamo.New()
+	s := &server{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.hangs.Load() {
+			_, _ = io.Copy(io.Discard, r.Body) // only then is the end of the connection seen
+			<-r.Context().Done()
+			return
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Close()
+		_ = engine.Close() // it is in memory
+	})
+	return s
+}
+
+type anybody struct{}
+
+func (anybody) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
+}
+
+// descriptors is how many files and sockets this process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}
+
+func TestCyclesOverSocketsLeaveNoDescriptorNorGoroutineBehind(t *testing.T) {
+	n := max(count(t, "LEASEHOLD_CYCLES", 100_000, 50)/50, 200)
+	s := listen(t)
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	db := dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", BaseEndpoint: &s.URL, Credentials: anybody{}, HTTPClient: &http.Client{Transport: transport},
+	})
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	quiet := goleak.IgnoreCurrent() // the server's
+	transport.CloseIdleConnections()
+	for name, config := range configs {
+		t.Run(name, func(t *testing.T) {
+			before := descriptors(t)
+			opened := s.conns.Load()
+			c, err := leasehold.New(db, config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				if err := granted(t.Context(), c, key(i%100)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if used := s.conns.Load() - opened; used > 16 {
+				t.Errorf("%d cycles one after the other opened %d connections", n, used)
+			}
+			s.hangs.Store(true)
+			var wg sync.WaitGroup
+			for i := range n / 10 {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					defer cancel()
+					if _, err := c.Acquire(ctx, key(i)); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("error %v", err)
+					}
+				})
+			}
+			wg.Wait()
+			s.hangs.Store(false)
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			// Attempts that nobody waits for any more end after three seconds.
+			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for {
+				transport.CloseIdleConnections()
+				left := goleak.Find(quiet, goleak.IgnoreAnyFunction("testing.(*T).Run"), goleak.IgnoreAnyFunction("testing.tRunner"))
+				if left == nil {
+					break
+				}
+				if late.Err() != nil {
+					t.Fatal(left)
+				}
+			}
+			after := descriptors(t)
+			if after > before {
+				t.Errorf("%d descriptors, %d before", after, before)
+			}
+			t.Logf("%d cycles, %d of them out of time: %d descriptors before and %d after, %d connections", n+n/10, n/10, before, after, s.conns.Load()-opened)
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// configs are how locks are renewed.
+var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
+
+// held are locks by their keys. It is safe for concurrent use.
+type held struct {
+	mu    sync.Mutex
+	locks map[string]*leasehold.Lock
+	least time.Duration // trust that was left when a renewal was answered
+	seen  int           // renewals
+}
+
+func (h *held) add(lock *leasehold.Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.locks[lock.Key().Partition] = lock
+}
+
+// look notes how much trust is left. Trust grows only when a renewal is answered:
+// it is at its least just before.
+func (h *held) look(keys []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen++
+	for _, key := range keys {
+		lock := h.locks[key]
+		if lock == nil { // the row of a session, on which every lock rests
+			for _, any := range h.locks {
+				lock = any
+				break
+			}
+		}
+		if lock != nil {
+			h.least = min(h.least, time.Until(lock.TrustedUntil()))
+		}
+	}
+}
+
+// distant is a network of that round trip.
+func (h *held) distant(roundTrip time.Duration) lab.Fault {
+	return func(r *lab.Request) (*http.Response, error) {
+		time.Sleep(roundTrip / 2)
+		res, err := r.Send()
+		time.Sleep(roundTrip / 2)
+		if r.Renews() {
+			h.look(r.Keys())
+		}
+		return res, err
+	}
+}
+
+// acquire acquires n keys, many at a time.
+func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	const together = 100
+	for first := range together {
+		wg.Go(func() {
+			for i := first; i < n; i += together {
+				lock, err := c.Acquire(t.Context(), fmt.Sprint("job/", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				then(lock)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestOfThousandsOfLocksNoneIsLostNorComesNearIt(t *testing.T) {
+	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
+	for kind, config := range configs {
+		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprint(kind, ", ", roundTrip), func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					h := &held{locks: map[string]*leasehold.Lock{}, least: math.MaxInt64}
+					c, wire := w.Client(config())
+					wire.SetFault(h.distant(roundTrip))
+					acquire(t, c, n, h.add)
+					trust := 18 * time.Second // the lease less its margin
+					lab.Elapse(3 * 20 * time.Second)
+					for key, lock := range h.locks {
+						if err := lock.Err(); err != nil {
+							t.Fatalf("%s is lost: %v", key, err)
+						}
+						h.least = min(h.least, time.Until(lock.TrustedUntil()))
+					}
+					if len(h.locks) != n || h.seen == 0 {
+						t.Fatalf("%d locks, %d renewals", len(h.locks), h.seen)
+					}
+					if h.least < trust/2 {
+						t.Errorf("a lock had %v of its trust left, of %v", h.least, trust)
+					}
+					began := time.Now()
+					if err := c.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+					took := time.Since(began)
+					if took > 5*time.Second {
+						t.Errorf("it took %v to close", took)
+					}
+					t.Logf("%d locks for three leases, a round trip of %v: %d renewals, 0 lost, never less than %v of %v of trust left; closed in %v",
+						n, roundTrip, h.seen, h.least.Round(time.Millisecond), trust, took.Round(time.Millisecond))
+					other, _ := w.Client(lab.Config())
+					for _, i := range []int{0, n / 2, n - 1} {
+						if _, err := other.TryAcquire(t.Context(), fmt.Sprint("job/", i)); err != nil && kind == "a lease each" {
+							t.Errorf("after Close: %v", err)
+						}
+					}
+					_ = other.Close(t.Context())
+				})
+			})
+		}
+	}
+}

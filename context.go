@@ -43,7 +43,13 @@ func (h *heldKeys) find(c *Client, key Key) *holding {
 // newLockContext returns a context with the values of parent but not its end.
 func newLockContext(parent context.Context, h *holding) (*lockContext, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	return &lockContext{Context: inner, look: h.lease.Look, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
+	look := func() {
+		// Whoever ended the lease may not have come to this context yet.
+		if cause := h.lease.Ended(); cause != nil {
+			cancel(cause)
+		}
+	}
+	return &lockContext{Context: inner, look: look, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
 }
 
 func (c *lockContext) Deadline() (time.Time, bool) { return c.Context.Deadline() }

@@ -78,3 +78,45 @@ func TestWhichContextsHoldAKey(t *testing.T) {
 		w.Release(inner)
 	})
 }
+
+// Whoever ends a lock ends its lease first, and then the contexts of its handles.
+// Another goroutine may look in between, for long on a machine that is busy.
+func TestALookWhileALockIsBeingEndedIsToldSo(t *testing.T) {
+	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
+		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
+		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },
+		"Cause":         func(lock *leasehold.Lock, _ context.Context) error { return context.Cause(lock.Context()) },
+		"Bind":          func(_ *leasehold.Lock, bound context.Context) error { return bound.Err() },
+		"Cause of Bind": func(_ *leasehold.Lock, bound context.Context) error { return context.Cause(bound) },
+		"Done": func(lock *leasehold.Lock, _ context.Context) error {
+			select {
+			case <-lock.Context().Done():
+				return context.Canceled
+			default:
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
+				lock, err := c.Acquire(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				bound, cancel := lock.Bind(t.Context())
+				defer cancel()
+				if err := look(lock, bound); err != nil {
+					t.Fatal(err)
+				}
+				leasehold.EndLeaseAlone(lock, leasehold.ErrLost)
+				if look(lock, bound) == nil {
+					t.Error("the lock is held")
+				}
+				if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("cause %v", err)
+				}
+			})
+		})
+	}
+}

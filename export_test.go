@@ -23,3 +23,6 @@ func KillSession(ctx context.Context, c *Client, id string) (bool, error) {
 
 // WatchedSessions is the number of sessions that c remembers.
 func WatchedSessions(c *Client) int { return c.observer.Sessions() }
+
+// EndLeaseAlone is the first half of what ends a lock.
+func EndLeaseAlone(l *Lock, cause error) { l.h.lease.End(cause) }

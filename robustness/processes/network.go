@@ -5,6 +5,8 @@ package processes
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -22,7 +24,10 @@ type network struct {
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	n := &network{t, toxiproxy.NewProxy(server, name, "127.0.0.1:0", strings.TrimPrefix(endpoint, "http://"))}
+	// An address of its own: while the proxy is down, no connection from 127.0.0.1
+	// gets its port.
+	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {
 		t.Fatal(err)
 	}

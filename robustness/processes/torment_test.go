@@ -17,7 +17,7 @@ func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 func TestNoKillAndNoPauseBreaksALock(t *testing.T) {
 	t.Parallel()
-	const scenes, workers, atATime = 4, 8, 4
+	const scenes, workers, atATime = 5, 8, 4
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
 	longest := 2 * time.Second
 	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
@@ -35,21 +35,23 @@ func TestNoKillAndNoPauseBreaksALock(t *testing.T) {
 			}
 		})
 	}
-	hire := func(c *crew, at place) *crew {
+	hire := func(c *crew, at place, shared bool) *crew {
 		for i := range workers { // half of them have the shorter lease
-			c.worker(task{Place: at, Keys: keysOf(4), Lease: longest / time.Duration(1+i%2)})
+			c.worker(task{Place: at, Keys: keysOf(4), Lease: longest / time.Duration(1+i%2), Shared: shared})
 		}
 		return c
 	}
-	for i, e := range engines.All() {
-		scene(i, e.Name, func(t *testing.T) *crew {
-			server := engines.Run(t, e)
-			return hire(newCrew(t, "k"+e.Name[:3], place{Endpoint: server.Endpoint}), connect(t, e.Name, server.Endpoint).place())
-		})
+	behind := func(t *testing.T, name string, e engines.Engine, shared bool) *crew {
+		server := engines.Run(t, e)
+		return hire(newCrew(t, name, place{Endpoint: server.Endpoint}), connect(t, e.Name, server.Endpoint).place(), shared)
 	}
+	for i, e := range engines.All() {
+		scene(i, e.Name, func(t *testing.T) *crew { return behind(t, "k"+e.Name[:3], e, false) })
+	}
+	scene(4, "dynoxide, shared leases", func(t *testing.T) *crew { return behind(t, "kshared", engines.Dynoxide, true) })
 	scene(2, "file", func(t *testing.T) *crew {
 		at := place{File: t.TempDir() + "/locks.db"}
-		return hire(newCrew(t, "kfile", at), at)
+		return hire(newCrew(t, "kfile", at), at, false)
 	})
 	scene(3, "leasehold run", func(t *testing.T) *crew {
 		at := place{File: t.TempDir() + "/locks.db"}

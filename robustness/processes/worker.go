@@ -51,6 +51,7 @@ type task struct {
 	Idle    bool          // write nothing: only hold
 	Hold    time.Duration // hold each grant so long; 0: as chance has it
 	Frozen  bool          // renew nothing
+	Shared  bool          // hold all keys by one lease
 }
 
 // BeWorker does the task that this process was started with, if there is one, and
@@ -98,7 +99,7 @@ func work(t task) error {
 	}
 	defer tables.close()
 	locks, err := leasehold.New(tables.db, leasehold.Config{
-		Table: lockTable, Owner: t.Who, Lease: t.Lease, Logger: slog.New(slog.DiscardHandler),
+		Table: lockTable, Owner: t.Who, Lease: t.Lease, SharedLease: t.Shared, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

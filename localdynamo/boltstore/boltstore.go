@@ -21,6 +21,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -91,32 +92,55 @@ func (s *store) Close() error {
 
 // View calls fn with the state after the last Update.
 func (s *store) View(fn func(localdynamo.Tx) error) error {
-	return s.use(func(db *bbolt.DB) error {
+	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
 		return db.View(func(tx *bbolt.Tx) error {
 			b := tx.Bucket(bucket)
 			if b == nil {
+				if err := s.checkFormat(tx); err != nil {
+					return err
+				}
 				return fmt.Errorf("boltstore: %s is not the file that was opened: it was deleted or replaced", s.path)
 			}
-			return fn(transaction{b})
+			return calling(b)
 		})
 	})
 }
 
 // Update calls fn, and commits its changes unless it fails.
 func (s *store) Update(fn func(localdynamo.Tx) error) error {
-	return s.use(func(db *bbolt.DB) error {
+	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
 		return db.Update(func(tx *bbolt.Tx) error {
-			b, err := tx.CreateBucketIfNotExists(bucket)
-			if err != nil {
-				return err
+			b := tx.Bucket(bucket)
+			if b == nil {
+				err := s.checkFormat(tx)
+				if err == nil {
+					b, err = tx.CreateBucket(bucket)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			return fn(transaction{b})
+			return calling(b)
 		})
 	})
 }
 
-// use waits for this goroutine's turn and calls fn with the open file.
-func (s *store) use(fn func(*bbolt.DB) error) (err error) {
+// checkFormat refuses a file without our bucket that is not empty: it would look like
+// a store in which nothing is held.
+func (s *store) checkFormat(tx *bbolt.Tx) error {
+	if name, _ := tx.Cursor().First(); name != nil {
+		return fmt.Errorf("boltstore: %s has the format %q, and this version reads %q: use the version of leasehold that has written it, or another file", s.path, name, bucket)
+	}
+	return nil
+}
+
+// use waits for this goroutine's turn and opens the file. Then in begins a transaction,
+// which calls fn.
+//
+// bbolt trusts its pages: in a file that was cut off, or whose bytes have changed, it
+// panics or reads beyond the end of its mapping. Either becomes an error. What fn
+// itself panics with is left to the caller.
+func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, maxWait, fmt.Errorf(
 		"boltstore: %s was busy for %v: another process keeps it open; end it, or use another file", s.path, maxWait))
 	defer cancel()
@@ -129,12 +153,36 @@ func (s *store) use(fn func(*bbolt.DB) error) (err error) {
 	if s.closed.Load() {
 		return errClosed
 	}
-	db, err := s.open(ctx)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var open *os.File
+	inStore := true // and not in fn
+	var db *bbolt.DB
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if _, fault := p.(interface{ Addr() uintptr }); !fault && !inStore {
+			_ = db.Close() // its transaction has been rolled back
+			panic(p)
+		}
+		// bbolt's own Close may wait for the locks of the transaction that has panicked.
+		// Its mapping stays, and would keep the file locked.
+		unlock(open)
+		_ = open.Close()
+		err = fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, p)
+	}()
+	db, err = s.open(ctx, &open)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return fn(db)
+	err = in(db, func(b *bbolt.Bucket) error {
+		inStore = false
+		err := fn(transaction{b, &inStore})
+		inStore = true
+		return err
+	})
+	return errors.Join(err, db.Close())
 }
 
 // waited returns why the wait has ended: the request's context, or maxWait.
@@ -145,11 +193,17 @@ func (s *store) waited(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// open opens and locks the file. It tries until the file is free or ctx ends. It
-// does not use bbolt's own wait, which has pauses of 50 ms and no context.
-func (s *store) open(ctx context.Context) (*bbolt.DB, error) {
+// open opens and locks the file, and stores it in file. It tries until the file is free
+// or ctx ends. It does not use bbolt's own wait, which has pauses of 50 ms and no
+// context.
+func (s *store) open(ctx context.Context, file **os.File) (*bbolt.DB, error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout, options.OpenFile = time.Nanosecond, openThenCreate
+	options.Timeout = time.Nanosecond
+	options.OpenFile = func(path string, flag int, mode fs.FileMode) (*os.File, error) {
+		f, err := openThenCreate(path, flag, mode)
+		*file = f
+		return f, err
+	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		db, err := bbolt.Open(s.path, 0o600, &options)
 		switch {
@@ -179,29 +233,56 @@ func openThenCreate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// transaction implements localdynamo.Tx on the file's bucket.
-type transaction struct{ bucket *bbolt.Bucket }
+// transaction implements localdynamo.Tx on the file's bucket. inStore is true while
+// bbolt runs: what panics then is bbolt.
+type transaction struct {
+	bucket  *bbolt.Bucket
+	inStore *bool
+}
+
+// enter marks that bbolt runs, until leave.
+func (tx transaction) enter() { *tx.inStore = true }
+
+// leave marks that the caller of the transaction runs.
+func (tx transaction) leave() { *tx.inStore = false }
 
 // Get returns the key's value, or nil.
-func (tx transaction) Get(key []byte) []byte { return tx.bucket.Get(key) }
+func (tx transaction) Get(key []byte) []byte {
+	tx.enter()
+	value := tx.bucket.Get(key)
+	tx.leave()
+	return value
+}
 
 // Put sets the key's value. bbolt keeps the value until the commit, so it gets
 // a copy.
 func (tx transaction) Put(key, value []byte) error {
-	return tx.bucket.Put(key, bytes.Clone(value))
+	tx.enter()
+	err := tx.bucket.Put(key, bytes.Clone(value))
+	tx.leave()
+	return err
 }
 
 // Delete removes the key if it exists.
-func (tx transaction) Delete(key []byte) error { return tx.bucket.Delete(key) }
+func (tx transaction) Delete(key []byte) error {
+	tx.enter()
+	err := tx.bucket.Delete(key)
+	tx.leave()
+	return err
+}
 
 // Range yields the pairs with from <= key < to.
 func (tx transaction) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
+		tx.enter()
 		cursor := tx.bucket.Cursor()
 		for key, value := cursor.Seek(from); key != nil; key, value = cursor.Next() {
+			tx.leave()
 			if to != nil && bytes.Compare(key, to) >= 0 || !yield(key, value) {
 				return
 			}
+			tx.enter()
 		}
+		tx.leave()
 	}
 }

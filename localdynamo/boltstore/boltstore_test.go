@@ -28,6 +28,10 @@ import (
 // boltWriter is the file, boltCount how many increments (0: until it is killed).
 func TestMain(m *testing.M) {
 	if path := os.Getenv(boltWriter); path != "" {
+		write := write
+		if os.Getenv(boltKind) != "" {
+			write = writeKind
+		}
 		if err := write(path, os.Getenv(boltKey), os.Getenv(boltCount)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -41,6 +45,7 @@ const (
 	boltWriter = "LEASEHOLD_TEST_BOLT_WRITER"
 	boltKey    = "LEASEHOLD_TEST_BOLT_KEY"
 	boltCount  = "LEASEHOLD_TEST_BOLT_COUNT"
+	boltKind   = "LEASEHOLD_TEST_BOLT_KIND"
 )
 
 // write adds one to the key's counter, again and again, and prints each value

@@ -1,0 +1,171 @@
+package boltstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.etcd.io/bbolt"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+// filled returns the bytes of a store with forty items in the table "locks", on more
+// than one page, and with pages that are free.
+func filled(t *testing.T) []byte {
+	t.Helper()
+	path, client := newFile(t)
+	for n := range 40 {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+			"id":   &types.AttributeValueMemberS{Value: fmt.Sprintf("key-%02d", n)},
+			"data": &types.AttributeValueMemberB{Value: bytes.Repeat([]byte{byte(n)}, 500)},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// found opens the file, and returns how many items it has. The error is of whatever
+// came first.
+func found(t *testing.T, path string) (int, error) {
+	t.Helper()
+	store, err := boltstore.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	engine := localdynamo.New(localdynamo.WithStore(store))
+	defer engine.Close()
+	client := engine.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
+	if err != nil {
+		return 0, err
+	}
+	return len(out.Items), nil
+}
+
+// isRefused fails the test unless err says what is wrong with which file.
+func isRefused(t *testing.T, what, path string, err error) {
+	t.Helper()
+	said := err.Error()
+	if !strings.Contains(said, path) && !strings.Contains(said, "a stored item cannot be read") {
+		t.Errorf("%s: the error does not name the file: %v", what, err)
+	}
+	var none *types.ResourceNotFoundException
+	if errors.As(err, &none) {
+		t.Errorf("%s: the tables are gone: %v", what, err)
+	}
+}
+
+func TestAFileThatWasCutOffIsRefusedOrWholeAndNeverEmpty(t *testing.T) {
+	whole := filled(t)
+	refused := 0
+	for size := len(whole) - 1; size > 0; size -= 1 + len(whole)/47 {
+		path := filepath.Join(t.TempDir(), "locks.db")
+		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		what := fmt.Sprintf("%d of %d bytes", size, len(whole))
+		n, err := found(t, path)
+		switch {
+		case err != nil:
+			refused++
+			isRefused(t, what, path, err)
+		case n != 40:
+			t.Errorf("%s: %d of 40 items", what, n)
+		}
+		checkFree(t, path)
+	}
+	if refused == 0 {
+		t.Error("no cut was refused")
+	}
+}
+
+// checkFree fails the test if this process has kept the file locked.
+func checkFree(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !isFree(f) {
+		t.Errorf("%s is left locked", path)
+	}
+}
+
+func TestAFileOfAnotherFormatIsRefusedAndLeftAsItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("localdynamo2"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = boltstore.Open(path)
+	for _, part := range []string{path, `"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("the error does not say %s: %v", part, err)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file was changed, %v", err)
+	}
+}
+
+func TestAPanicOfTheCallerIsItsOwnAndChangesNothing(t *testing.T) {
+	path, client := newFile(t)
+	store, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	func() {
+		defer func() {
+			if p := recover(); p != "boom" {
+				t.Errorf("the caller is told %v", p)
+			}
+		}()
+		_ = store.Update(func(tx localdynamo.Tx) error {
+			if err := tx.Put([]byte("half"), []byte("x")); err != nil {
+				t.Error(err)
+			}
+			panic("boom")
+		})
+	}()
+	checkFree(t, path)
+	if err := store.View(func(tx localdynamo.Tx) error {
+		if tx.Get([]byte("half")) != nil {
+			t.Error("half of an update is there")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if n := stored(t, client, "k"); n != 0 {
+		t.Errorf("n = %d", n)
+	}
+}

@@ -1,0 +1,182 @@
+package boltstore_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+// numbered is the item of that key with n, and with an expiry unless that is 0.
+func numbered(key string, n int, expires int64) map[string]types.AttributeValue {
+	item := id(key)
+	item["n"] = &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
+	if expires != 0 {
+		item["ttl"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(expires, 10)}
+	}
+	return item
+}
+
+// writes are the kinds of writes that a file may be killed in: what the nth does.
+var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int) error{
+	"put": func(ctx context.Context, client *dynamodb.Client, n int) error {
+		_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered("a", n, 0)})
+		return err
+	},
+	"update": func(ctx context.Context, client *dynamodb.Client, _ int) error {
+		_, err := increment(ctx, client, "a")
+		return err
+	},
+	"delete": func(ctx context.Context, client *dynamodb.Client, n int) error {
+		_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: id(fmt.Sprint("a", n))})
+		return err
+	},
+	"transaction": func(ctx context.Context, client *dynamodb.Client, n int) error {
+		put := func(key string) types.TransactWriteItem {
+			return types.TransactWriteItem{Put: &types.Put{TableName: aws.String("locks"), Item: numbered(key, n, 0)}}
+		}
+		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put("a"), put("b")}})
+		return err
+	},
+	"table": func(ctx context.Context, client *dynamodb.Client, n int) error {
+		_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+			TableName:            aws.String(fmt.Sprintf("more-%03d", n)),
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+			BillingMode:          types.BillingModePayPerRequest,
+		})
+		return err
+	},
+	// Each removes what the one before has let expire, in the same transaction.
+	"TTL": func(ctx context.Context, client *dynamodb.Client, n int) error {
+		long := time.Now().Add(-2 * time.Hour).Unix()
+		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			{Put: &types.Put{TableName: aws.String("locks"), Item: numbered("a", n, 0)}},
+			{Put: &types.Put{TableName: aws.String("locks"), Item: numbered(fmt.Sprint("expired", n), n, long)}},
+		}})
+		return err
+	},
+}
+
+// writeKind writes from the nth write on, and prints the number of each once it is
+// acknowledged.
+func writeKind(path, first, _ string) error {
+	store, err := boltstore.Open(path)
+	if err != nil {
+		return err
+	}
+	client := localdynamo.New(localdynamo.WithStore(store)).Client()
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		return err
+	}
+	for ; ; n++ {
+		if err := writes[os.Getenv(boltKind)](context.Background(), client, n); err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+}
+
+// done returns how many writes of that kind the file has. It fails the test if one is
+// there by half, or out of turn.
+func done(t *testing.T, client *dynamodb.Client, kind string) int {
+	t.Helper()
+	switch kind {
+	case "transaction":
+		if a, b := stored(t, client, "a"), stored(t, client, "b"); a != b {
+			t.Errorf("half of a transaction: %d and %d", a, b)
+		}
+	case "table":
+		out, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range out.TableNames[1:] { // after "locks"
+			if name != fmt.Sprintf("more-%03d", i+1) {
+				t.Errorf("table %d is %s", i, name)
+			}
+		}
+		return len(out.TableNames) - 1
+	case "delete":
+		n := 0
+		for stored(t, client, fmt.Sprint("a", n+1)) == 0 {
+			n++
+		}
+		if stored(t, client, fmt.Sprint("a", n+2)) == 0 {
+			t.Errorf("the item after %d is gone as well", n)
+		}
+		return n
+	case "TTL":
+		n := stored(t, client, "a")
+		if stored(t, client, fmt.Sprint("expired", n)) != 0 {
+			t.Error("an expired item is shown")
+		}
+	}
+	return stored(t, client, "a")
+}
+
+func TestAProcessKilledInAnyKindOfWriteLosesAndHalvesNothing(t *testing.T) {
+	for kind := range writes {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			path, client := newFile(t)
+			switch kind {
+			case "delete":
+				for n := range 100 {
+					if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered(fmt.Sprint("a", n+1), 1, 0)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			case "TTL":
+				if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+					TableName: aws.String("locks"), TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for round := range 3 {
+				before := done(t, client, kind)
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), boltWriter+"="+path, boltKey+"="+strconv.Itoa(before+1), boltKind+"="+kind)
+				cmd.Stderr = os.Stderr
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				lines, acknowledged := bufio.NewScanner(out), 0
+				for seen := 0; seen < 3+round && lines.Scan(); seen++ {
+					acknowledged = atoi(t, lines.Text())
+				}
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				for lines.Scan() { // what it said before it died
+					acknowledged = atoi(t, lines.Text())
+				}
+				_ = cmd.Wait() // it was killed
+				if acknowledged < before+3 {
+					t.Fatalf("round %d: %d writes were acknowledged after %d", round, acknowledged, before)
+				}
+				if n := done(t, client, kind); n < acknowledged || n > acknowledged+1 {
+					t.Fatalf("round %d: the file has %d writes after %d were acknowledged", round, n, acknowledged)
+				}
+			}
+			checkFile(t, path)
+		})
+	}
+}

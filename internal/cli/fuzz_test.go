@@ -46,7 +46,7 @@ func FuzzGrantFile(f *testing.F) {
 		if g.at.differs(again.at) != "" {
 			t.Errorf("%+v is another place than itself", g.at)
 		}
-		for cut := range len(written) {
+		for cut := range written {
 			if _, ok := parseGrant(written[:cut]); ok {
 				t.Errorf("a part is taken for a grant: %s", written[:cut])
 			}

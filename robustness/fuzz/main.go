@@ -23,8 +23,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -121,7 +122,7 @@ func find(root string) ([]*target, error) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		source, err := os.ReadFile(path)
+		source, err := os.ReadFile(path) //nolint:gosec // G304: a file of this project
 		if err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func (t *target) build(ctx context.Context, dir string) error {
 	if _, err := os.Stat(t.binary); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", t.binary, ".")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", t.binary, ".") //nolint:gosec // G204: in a directory of its own
 	cmd.Dir = t.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tests of %s: %w\n%s", t.dir, err, out)
@@ -166,7 +167,8 @@ func (t *target) fuzz(ctx context.Context, limit string) {
 		return
 	}
 	corpora := filepath.Join(strings.TrimSpace(string(cache)), "fuzz", "leasehold", filepath.Base(t.binary), t.name)
-	cmd := exec.CommandContext(ctx, t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+limit,
+	cmd := exec.CommandContext(ctx, t.binary, "-test.run=^$", //nolint:gosec // G204: the tests of this project
+		"-test.fuzz=^"+t.name+"$", "-test.fuzztime="+limit,
 		"-test.fuzzminimizetime=5s", "-test.fuzzcachedir="+filepath.Dir(corpora), "-test.parallel=1")
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")

@@ -21,11 +21,11 @@ func response(status int, err error) error {
 	}}
 }
 
-// wrongTime is how the SDK marks the refusal of a signature whose next one will do.
-type wrongTime struct{ error }
+// wrongTimeError is how the SDK marks the refusal of a signature whose next one will do.
+type wrongTimeError struct{ error }
 
-func (wrongTime) RetryableError() bool { return true }
-func (e wrongTime) Unwrap() error      { return e.error }
+func (wrongTimeError) RetryableError() bool { return true }
+func (e wrongTimeError) Unwrap() error      { return e.error }
 
 func TestThrottlingAndConflictsAreToldApart(t *testing.T) {
 	cancelled := func(code string) error {
@@ -92,7 +92,7 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 		{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused},
 		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
 		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
-		{"a signature of a wrong time, now that the SDK knows the right one", wrongTime{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable},
+		{"a signature of a wrong time, now that the SDK knows the right one", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable},
 		{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Refused},
 		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unsigned},
 		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -138,7 +139,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	}
 	r, unread := Read(out)
 	if unread != nil {
-		return r, fmt.Errorf("%s: %w (%v)", s, unread, err)
+		return r, fmt.Errorf("%s: %w", s, errors.Join(unread, err))
 	}
 	return r, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -203,6 +204,29 @@ func TestAReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "c")); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+	})
+}
+
+// A transaction that shows another's grant has settled that lock: a release of it alone
+// could only lose its reply, and then nobody would know.
+func TestALockThatATransactionShowsToBeLostIsReleasedNoMore(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		w.Update("b", map[string]types.AttributeValue{"grantId": lab.Str("another"), "recordVersionNumber": lab.Str("another")})
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() && slices.Equal(r.Keys(), []string{"b"}) {
+				return lab.LoseReply(r)
+			}
+			return r.Send()
+		})
+		var lost *leasehold.LostError
+		if err := g.Release(t.Context()); !errors.As(err, &lost) || lost.Key.Partition != "b" || lost.Reason != leasehold.LostReplaced {
+			t.Errorf("error %v", err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {
 			t.Errorf("left held: %v", held)
 		}
 	})

@@ -62,20 +62,21 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 	return errs
 }
 
-// free frees the keys of several locks in one transaction; a single one, or if
-// that was refused or had no answer, one by one and in parallel. It is their turn.
-// What a transaction frees is not handed over to the next in the local line: its
-// answer has no tokens.
+// free frees the keys of several locks in one transaction; a single one, or what
+// that has not settled, one by one and in parallel. It is their turn. What a
+// transaction frees is not handed over to the next in the local line: its answer
+// has no tokens.
 func free(rs []*release) {
-	if len(rs) > 1 && freeTogether(rs) {
-		return
+	if len(rs) > 1 {
+		rs = freeTogether(rs)
 	}
 	inParallel(len(rs), func(i int) { rs[i].free() })
 }
 
-// freeTogether sends one transaction of releases, and reports whether it was
-// applied. If it had no answer it may have been: what is sent next expects that.
-func freeTogether(rs []*release) bool {
+// freeTogether sends one transaction of releases, and returns those that it has not
+// settled: all, but for locks that its answer shows to be lost. If it had no answer it
+// may have been applied: what is sent next expects that.
+func freeTogether(rs []*release) (left []*release) {
 	c := rs[0].h.c
 	fs := make([]*releaser, len(rs))
 	parts := make([]attempts.Part[attempt], len(rs))
@@ -97,12 +98,17 @@ func freeTogether(rs []*release) bool {
 			applied = applied || fs[i].isReleasedBy(parts[i].Attempt, reason.Old)
 		}
 	}
-	if applied {
-		for _, f := range fs {
+	for i, f := range fs {
+		switch {
+		case applied:
 			f.settle(nil)
+		case len(t.Reasons) == len(fs) && t.Reasons[i].Old != nil && f.tried.Answered() && !f.isFreed(t.Reasons[i].Old, nil, rs[i].opts.policy):
+			f.settle(f.lost(t.Reasons[i].Old))
+		default:
+			left = append(left, rs[i])
 		}
 	}
-	return applied
+	return left
 }
 
 // giveBack frees what nobody wants any more, within the release grace.

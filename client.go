@@ -97,7 +97,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)
 	if cfg.SharedLease {
-		c.sharing = &sharing{c: c, proto: proto.(protocol.Sharing), place: make(chan struct{}, 1)}
+		c.sharing = &sharing{c: c, proto: proto.(protocol.Sharing), busy: make(chan struct{}, 1)}
 	}
 	c.seek = newSeek(c)
 	return c, nil

@@ -46,7 +46,7 @@ func (c *Client) newHolding(ctx context.Context, want *request, g seek.Grant) *h
 		h.took = &took
 	}
 	terms := lease.Terms{
-		Timing: want.Timing, Manual: want.Manual, Key: want.Key, Values: h.ctx, Turn: h.committing,
+		Timing: want.Timing, Manual: want.Manual, Key: want.Key, Values: h.ctx, Writes: h.committing,
 	}
 	if h.session != nil {
 		terms.Parent = h.session.lease

@@ -30,10 +30,10 @@ const (
 type session struct {
 	ownRow
 	id     string
-	queue  chan struct{} // one place: for the next transaction that names the row
-	naming chan struct{} // one place: for a transaction that names the row, or a write of it
+	queue  chan struct{} // a mutex whose wait can end: for the next transaction that names the row
+	naming chan struct{} // likewise: for a transaction that names the row, or a write of it
 
-	marking chan struct{}              // one place: for marking the row dead; guards the next two
+	marking chan struct{}              // likewise: for marking the row dead; guards the next two
 	marks   attempts.Sequence[attempt] // to mark it dead
 	dead    bool                       // it is marked
 
@@ -49,7 +49,7 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 type sharing struct {
 	c     *Client
 	proto protocol.Sharing
-	place chan struct{} // one place: who begins a session
+	busy  chan struct{} // a mutex whose wait can end: for who begins a session
 
 	mu      sync.Mutex // guards current
 	current *session
@@ -63,8 +63,8 @@ var errSessionOut = errors.New("leasehold: the shared lease has run out: it is h
 func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 	c := sh.c
 	select {
-	case sh.place <- struct{}{}:
-		defer func() { <-sh.place }()
+	case sh.busy <- struct{}{}:
+		defer func() { <-sh.busy }()
 	case <-ctx.Done():
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
@@ -137,7 +137,7 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 		queue: make(chan struct{}, 1), naming: make(chan struct{}, 1), marking: make(chan struct{}, 1),
 		locks: map[*holding]bool{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
-	terms := lease.Terms{Timing: sh.c.timing, Key: key, Values: s.ctx, Turn: s.naming}
+	terms := lease.Terms{Timing: sh.c.timing, Key: key, Values: s.ctx, Writes: s.naming}
 	s.lease = sh.c.leases.New(terms, a.Attempt.Attempt, record, s)
 	s.lease.Start()
 	sh.mu.Lock()
@@ -179,13 +179,13 @@ func (s *session) members() []*holding {
 const turnAtMost = 500 * time.Millisecond
 
 // turn waits until no other transaction of this client names the session's row, and
-// keeps others waiting until leave is called. All but one wait for the queue's place,
+// keeps others waiting until leave is called. All but one wait in the queue,
 // so that no more than two go before a renewal of the row.
 func (s *session) turn(ctx context.Context) (leave func()) {
-	for _, place := range []chan struct{}{s.queue, s.naming} {
+	for _, mutex := range []chan struct{}{s.queue, s.naming} {
 		select {
-		case place <- struct{}{}:
-			if place == s.queue {
+		case mutex <- struct{}{}:
+			if mutex == s.queue {
 				defer func() { <-s.queue }()
 			}
 		case <-s.lease.Over():

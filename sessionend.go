@@ -18,8 +18,8 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	select {
-	case c.sharing.place <- struct{}{}: // after a session that is being begun; no other is begun then
-		defer func() { <-c.sharing.place }()
+	case c.sharing.busy <- struct{}{}: // after a session that is being begun; no other is begun then
+		defer func() { <-c.sharing.busy }()
 	case <-limit.Done():
 	}
 	s := c.sharing.get()

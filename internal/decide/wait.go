@@ -4,7 +4,7 @@ import "time"
 
 // View is what a waiter knows about the record of the key that it wants.
 type View struct {
-	Known   bool          // an answer has shown the record since the last grant was refused
+	Known   bool          // an answer has shown the record
 	Free    bool          // the record is absent or released
 	Ours    bool          // the record shows an attempt of this client that nobody holds
 	Grant   time.Duration // when the current grant was first seen, in monotonic time

@@ -29,7 +29,7 @@ type Locks interface {
 	Throttled(err error)
 }
 
-// Commit is one transaction of writes and guards.
+// Commit is one transaction of writes and guards. doc.go shows its course.
 type Commit struct {
 	sender *attempts.Sender
 	locks  Locks
@@ -61,17 +61,17 @@ type FailedGuard struct {
 	Item  protocol.Item // of which its condition is not true; nil: there is none, or an engine does not return it
 }
 
-// New prepares a commit of writes. guarded are the guards or, for a lock that is
-// released with the writes, its release; guards are the guards alone, in the same
-// order.
-func New(s *attempts.Sender, locks Locks, now func() decide.Instant, writes, guarded, guards []types.TransactWriteItem) *Commit {
+// New prepares a commit of writes, which is sent with ends: the guard of each lock, or
+// its release instead. guards are all guards, in the same order. The condition of a
+// guard is written by internal/records.
+func New(s *attempts.Sender, locks Locks, now func() decide.Instant, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
 		return &request{in: &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(id)}, guards: len(guards)}
 	}
 	return &Commit{
 		sender: s, locks: locks, token: token{now: now},
-		writes: form(slices.Concat(writes, guarded)), guards: form(guards),
+		writes: form(slices.Concat(writes, ends)), guards: form(guards),
 	}
 }
 

@@ -32,7 +32,7 @@ type Terms struct {
 	Parent *Lease          // trusted while this one is; nil: none
 	Key    protocol.Key    // of the record
 	Values context.Context // context values of background renewals
-	Turn   chan struct{}   // one place: for transactions that name the record
+	Writes chan struct{}   // a mutex whose wait can end: for transactions that name the record, and renewals
 }
 
 // Holder has a lease. It makes the writes, decodes the records, and is told what
@@ -97,7 +97,7 @@ type Lease struct {
 	holder Holder
 
 	over    chan struct{}              // closed when trust has ended
-	place   chan struct{}              // one place: renewals exclude each other
+	renews  chan struct{}              // a mutex whose wait can end: for renewals
 	pending attempts.Sequence[Attempt] // renewals without an answer
 
 	mu       sync.Mutex // guards what follows; never held across I/O
@@ -119,7 +119,7 @@ type Lease struct {
 func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
-		over: make(chan struct{}), place: make(chan struct{}, 1),
+		over: make(chan struct{}), renews: make(chan struct{}, 1),
 	}
 	l.until = l.trustedFrom(l.timing, a)
 	return l

@@ -58,7 +58,7 @@ func newWorld(change func(*Client, *Terms)) *world {
 		Requests: &attempts.Sender{DB: w, Keys: w, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
 	}
 	w.client.Queue = renewals.New(16, func(f func()) { go f() }, w.client.Requests.Chance)
-	terms := Terms{Timing: usual, Values: context.Background(), Turn: make(chan struct{}, 1)}
+	terms := Terms{Timing: usual, Values: context.Background(), Writes: make(chan struct{}, 1)}
 	if change != nil {
 		change(w.client, &terms)
 	}
@@ -459,7 +459,7 @@ func TestALeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
 func TestARenewalWaitsForATransactionButNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
-		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Turn })
+		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Writes })
 		defer w.end()
 		turn <- struct{}{} // a transaction that hangs
 		time.Sleep(5 * time.Second)
@@ -478,7 +478,7 @@ func TestARenewalWaitsForATransactionButNotForLong(t *testing.T) {
 func TestAProcessThatWasRenewingDidNotStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
-		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Turn })
+		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Writes })
 		turn <- struct{}{} // the renewal has come to its turn, and waits for a transaction
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

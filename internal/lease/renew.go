@@ -64,7 +64,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 
 // IsSettled reports whether no renewal is under way, and none has had no answer.
 func (l *Lease) IsSettled() bool {
-	return len(l.place) == 0 && len(l.pending.Unanswered()) == 0
+	return len(l.renews) == 0 && len(l.pending.Unanswered()) == 0
 }
 
 // ByHand ends the renewals in the background. It waits for one that is in flight.
@@ -87,7 +87,7 @@ func (l *Lease) enter(ctx context.Context) bool {
 		return false
 	}
 	select {
-	case l.place <- struct{}{}:
+	case l.renews <- struct{}{}:
 		return true
 	case <-ctx.Done():
 	case <-l.over:
@@ -95,10 +95,10 @@ func (l *Lease) enter(ctx context.Context) bool {
 	return false
 }
 
-func (l *Lease) leave() { <-l.place }
+func (l *Lease) leave() { <-l.renews }
 
-// turn returns a function that ends the turn of a renewal, and begins the turn of a
-// transaction that waits for it. Only its first call does something.
+// turn returns a function that ends the turn of a renewal: the record may be written by
+// a transaction, and renewed again. Only its first call does something.
 func (l *Lease) turn(leave func()) (end func()) {
 	return sync.OnceFunc(func() {
 		leave()
@@ -112,7 +112,7 @@ func (l *Lease) awaitTurn() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
 	select {
-	case l.terms.Turn <- struct{}{}:
+	case l.terms.Writes <- struct{}{}:
 		return l.leaveTurn
 	case <-patience.C:
 	case <-l.over:
@@ -120,7 +120,7 @@ func (l *Lease) awaitTurn() (leave func()) {
 	return func() {}
 }
 
-func (l *Lease) leaveTurn() { <-l.terms.Turn }
+func (l *Lease) leaveTurn() { <-l.terms.Writes }
 
 // due sends one renewal in the background. While it waits for other writes of the
 // record, it does not keep other leases from being renewed.
@@ -132,7 +132,7 @@ func (l *Lease) due() renewals.Outcome {
 	l.begun = true // it has started: whatever follows is not a pause
 	l.mu.Unlock()
 	select {
-	case l.place <- struct{}{}:
+	case l.renews <- struct{}{}:
 	default:
 		l.c.Queue.Waits(l.renewal)
 		if !l.enter(context.Background()) {
@@ -141,7 +141,7 @@ func (l *Lease) due() renewals.Outcome {
 	}
 	leave := l.leaveTurn
 	select {
-	case l.terms.Turn <- struct{}{}:
+	case l.terms.Writes <- struct{}{}:
 	default:
 		l.c.Queue.Waits(l.renewal)
 		leave = l.awaitTurn()

@@ -19,7 +19,7 @@ type Session struct {
 	proto protocol.Sharing
 	key   protocol.Key
 	used  time.Duration // monotonic: when somebody last asked for it; sessions.mu guards it
-	place chan struct{} // one place: for reading or writing the row; guards the rest
+	busy  chan struct{} // a mutex whose wait can end: for reading or writing the row; guards the rest
 
 	looked time.Duration   // monotonic; when the row was read last
 	known  bool            // it has been read
@@ -58,7 +58,7 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	s := o.sessions.byID[r.Session]
 	if s == nil {
 		o.sessions.letGo(now - max(keepSession, 2*o.PollMax))
-		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), place: make(chan struct{}, 1)}
+		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: make(chan struct{}, 1)}
 		if o.sessions.byID == nil {
 			o.sessions.byID = map[string]*Session{}
 		}
@@ -85,17 +85,17 @@ func (ss *sessions) letGo(before time.Duration) {
 	ss.many = 2 * len(ss.byID)
 }
 
-// enter waits for the place. The error: ctx has ended.
+// enter waits until nobody else reads or writes the row. The error: ctx has ended.
 func (s *Session) enter(ctx context.Context) error {
 	select {
-	case s.place <- struct{}{}:
+	case s.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
 }
 
-func (s *Session) leave() { <-s.place }
+func (s *Session) leave() { <-s.busy }
 
 // Look returns when the session may be marked dead, by a read that is not older than
 // fresh. For a dead session that is math.MinInt64.
@@ -115,7 +115,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (time.Duration,
 	return s.deadAt, err
 }
 
-// observe records what the row shows. s.place is taken.
+// observe records what the row shows. s.busy is taken.
 func (s *Session) observe(item protocol.Item) error {
 	now := s.o.Now()
 	before, watched := s.record.Version, s.known
@@ -143,7 +143,7 @@ func (s *Session) observe(item protocol.Item) error {
 	return nil
 }
 
-// setDead records that the session is dead. s.place is taken.
+// setDead records that the session is dead. s.busy is taken.
 func (s *Session) setDead() {
 	s.dead, s.deadAt = true, math.MinInt64
 	s.o.Records.Forget(s.key)

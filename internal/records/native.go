@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
+// newNative returns the protocol of layout Native. How it writes is in versioned.go.
 func newNative(n layout.Native) (protocol.Protocol, error) {
 	ttl := cmp.Or(n.TTL, attrExpiresAt)
 	if ttl == "-" {

@@ -150,10 +150,10 @@ func (w *allWaiter) firstBlocked() (*waiter, error) {
 // error that is no attempts.Failure. Neither: it was applied, but the records do
 // not confirm it.
 func (w *allWaiter) take() ([]Holding, error) {
-	over := make([]bool, len(w.parts))
+	takeOver := make([]bool, len(w.parts))
 	for i, part := range w.parts {
-		over[i] = part.isDead()
-		err := part.record.prepare(over[i])
+		takeOver[i] = part.isDead()
+		err := part.record.prepare(takeOver[i])
 		if errors.Is(err, errSessionLives) {
 			return nil, &attempts.Failure{Cause: decide.Unreachable, Err: err}
 		}
@@ -168,7 +168,7 @@ func (w *allWaiter) take() ([]Holding, error) {
 	parts := make([]attempts.Part[Attempt], len(w.parts))
 	for i, part := range w.parts {
 		part.session = w.parts[len(w.parts)-1].session // one for all, if it changed meanwhile
-		a, write := part.record.grant(over[i])
+		a, write := part.record.grant(takeOver[i])
 		made[i], parts[i] = a, attempts.Part[Attempt]{Sequence: &part.tried, Attempt: a, Write: write}
 	}
 	w.requests++

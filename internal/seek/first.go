@@ -128,7 +128,7 @@ func (w *anyWaiter) acquire() (*waiter, Holding, error) {
 }
 
 // await waits until one of the keys may be asked for, and returns the first. It is the
-// one place where a waiter waits. An error ends the waiting.
+// one place that waits for a record to change. An error ends the waiting.
 func (w *anyWaiter) await() (*waiter, error) {
 	for {
 		w.takeTurns()

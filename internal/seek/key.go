@@ -47,16 +47,16 @@ type waiter struct {
 }
 
 // wantedRecord is the record that a waiter wants to be granted: that of a lock, or one side
-// of a read/write lock's. All but watch, unwatch and due may send a request. An error
-// that is no attempts.Failure says why the key cannot be acquired.
+// of a read/write lock's. Only refresh, prepare and giveUp send requests. An error that
+// is no attempts.Failure says why the key cannot be acquired.
 type wantedRecord interface {
 	watch()                                                        // keeps what is observed of the record,
 	unwatch()                                                      // until this
 	refresh() error                                                // finds out what the record alone does not show
 	due() time.Duration                                            // until it must be refreshed although nothing else is to be done
 	observe(item protocol.Item) error                              // notes what a reply has shown
-	prepare(over bool) error                                       // makes a grant possible, or a takeover
-	grant(over bool) (Attempt, *protocol.Write)                    // the next attempt; follows prepare
+	prepare(takeOver bool) error                                   // makes a grant possible, or a takeover
+	grant(takeOver bool) (Attempt, *protocol.Write)                // the next attempt; follows prepare
 	shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) // the attempt whose grant a record shows
 	rejected(r attempts.Result[Attempt])                           // notes why a grant was rejected; follows observe
 	intents() []Attempt                                            // posted, or perhaps posted
@@ -223,8 +223,8 @@ func (w *waiter) decode(grant string, item protocol.Item) (protocol.Record, erro
 // take sends one grant. A holding ends the waiting. Without one and without an error
 // somebody else has the key.
 func (w *waiter) take() (Holding, error) {
-	over := w.isDead()
-	if err := w.record.prepare(over); errors.Is(err, errSessionLives) {
+	takeOver := w.isDead()
+	if err := w.record.prepare(takeOver); errors.Is(err, errSessionLives) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (w *waiter) take() (Holding, error) {
 	w.requests++
 	r := w.tried.Try(context.WithoutCancel(w.ctx), w.c.Requests, attempts.Operation[Attempt]{
 		Key:    w.want.Key,
-		Next:   func() (Attempt, *protocol.Write) { return w.record.grant(over) },
+		Next:   func() (Attempt, *protocol.Write) { return w.record.grant(takeOver) },
 		Within: w.want.Within(w.session),
 		Shows:  w.record.shows,
 	})

@@ -77,8 +77,8 @@ var errSessionLives = errors.New("the holder's session lives")
 
 // prepare makes sure that the session of a holder to be taken over is dead, and begins
 // one for this client if its locks share one.
-func (t *plainRecord) prepare(over bool) error {
-	if over {
+func (t *plainRecord) prepare(takeOver bool) error {
+	if takeOver {
 		if err := t.endSession(); err != nil {
 			return err
 		}
@@ -109,17 +109,17 @@ func (t *plainRecord) endSession() error {
 	return errSessionLives
 }
 
-func (t *plainRecord) grant(over bool) (Attempt, *protocol.Write) {
+func (t *plainRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	a := t.c.Attempt(t.want.Timing.Lease, t.session)
-	if over {
+	if takeOver {
 		a.Dead = t.deadHolder()
 	}
 	g := t.want.Grant(a)
 	g.Takeable = t.tried.Versions()
 	switch {
-	case over && t.view.Ours:
+	case takeOver && t.view.Ours:
 		g.Takeable = append(g.Takeable, t.seen.Version)
-	case over:
+	case takeOver:
 		g.Dead = []protocol.Record{*t.seen}
 	}
 	return a, t.c.Proto.Grant(g)

@@ -120,12 +120,12 @@ func (t *sideRecord) dead(now time.Duration) []blocker {
 	return slices.DeleteFunc(slices.Clone(t.all), func(b blocker) bool { return b.dead > now })
 }
 
-func (t *sideRecord) grant(over bool) (Attempt, *protocol.Write) {
+func (t *sideRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	a := t.c.Attempt(t.want.Timing.Lease, nil)
 	g := t.want.Grant(a)
 	g.Create = t.absent && !t.want.IfExists
 	g.Takeable, g.Intents = t.tried.Versions(), attempts.Versions(t.intended)
-	if over {
+	if takeOver {
 		dead := t.dead(a.Sent.Mono)
 		if t.by.Any {
 			dead = dead[:min(len(dead), 1)] // a condition that names them all would be too long

@@ -356,10 +356,10 @@ func TestWhatFailsForOneKeyIsRepeatedNoMoreOftenForAnother(t *testing.T) {
 				w.Acquire(sharer, "b")
 				dies.SetFault(lab.Cut)
 				c, wire := w.Client(lab.Config())
-				requests := 0
+				var requests atomic.Int64
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if fails(r) {
-						requests++
+						requests.Add(1)
 						return nil, lab.ErrReset
 					}
 					return r.Send()
@@ -370,8 +370,8 @@ func TestWhatFailsForOneKeyIsRepeatedNoMoreOftenForAnother(t *testing.T) {
 					t.Error("granted")
 				}
 				// Pauses after failures grow to two seconds, one on the average.
-				if requests < 150 || requests > 400 {
-					t.Errorf("%d requests in five minutes", requests)
+				if n := requests.Load(); n < 150 || n > 400 {
+					t.Errorf("%d requests in five minutes", n)
 				}
 				w.Release(other)
 				_ = c.Close(t.Context())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -86,7 +85,7 @@ func (c *Client) checkReason(key Key, reason string) error {
 // those under way.
 func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *atomic.Pointer[attempts.Sequence[attempt]]) error {
 	proto := c.protoOfRecord(r)
-	at := time.Now()
+	at := c.wall()
 	for {
 		var tried attempts.Sequence[attempt]
 		now.Store(&tried)

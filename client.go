@@ -37,7 +37,8 @@ type Client struct {
 	overhead int    // bytes of a record without key, data and attributes
 	log      *slog.Logger
 	now      func() decide.Instant // both clocks
-	chance   func() float64        // in [0, 1): for pauses, so that clients do not retry together
+	wall     func() time.Time
+	chance   func() float64 // in [0, 1): for pauses, so that clients do not retry together
 
 	seek        *seek.Client
 	observer    *liveness.Observer
@@ -72,7 +73,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err
 	}
-	on := machine.Machine{Now: machine.Now, Chance: rand.Float64, Memory: maxObservations}
+	on := machine.Machine{Now: machine.Now, Wall: time.Now, Chance: rand.Float64, Memory: maxObservations}
 	if own, ok := db.(machine.Provider); ok {
 		on = own.Machine(on)
 	}
@@ -80,12 +81,12 @@ func New(db DB, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
-		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, chance: on.Chance,
+		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, wall: on.Wall, chance: on.Chance,
 		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
 	c.observer = &liveness.Observer{
-		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() },
+		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() }, Wall: c.wall,
 		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: func() time.Time { return c.expires(false) },
 		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
@@ -175,7 +176,7 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
 		slog.Int64("token", e.Token), slog.Any("err", e.Err))
 	if c.cfg.OnEvent != nil {
-		e.Time = time.Now()
+		e.Time = c.wall()
 		if e.Holder != nil {
 			holder := e.Holder.clone()
 			e.Holder = &holder

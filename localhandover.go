@@ -57,7 +57,7 @@ func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 		Next: func() (attempt, *protocol.Write) {
 			f.stored = f.stored || len(f.tried.Versions()) > 0 && stores
 			a := attempt{Attempt: h.c.seek.Attempt(want.Timing.Lease, under), handsOver: true}
-			return a, h.c.proto.HandOver(f.named(), want.Grant(a.Attempt))
+			return a, h.c.proto.HandOver(f.named(), h.c.seek.Grant(want, a.Attempt))
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			if item == nil {

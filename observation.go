@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -102,7 +101,7 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		if o.Version == "" || o.Lease <= 0 {
 			return c.errorf("import observation of", key, "version or lease is missing")
 		}
-		now, wall := c.now(), time.Now().Round(0)
+		now, wall := c.now(), c.wall().Round(0)
 		first := observed.Time{Boot: o.boot, ByBoot: o.sinceBoot, Wall: o.Since}
 		age, known := first.Age(observed.Time{Boot: machine.ClockID(), ByBoot: now.Boot, Wall: wall}, maxSkew)
 		if !known { // but the version has been written by now
@@ -131,7 +130,7 @@ func (c *Client) observationOf(r Record) Observation {
 	}
 	v, ok := c.observer.Records.Of(protocol.Key(key))
 	if !ok && r.Key == key && r.Version != "" {
-		v, ok = liveness.VersionOf(r.protocol(), c.now()), true
+		v, ok = c.observer.VersionOf(r.protocol(), c.now()), true
 	}
 	if !ok {
 		return Observation{}

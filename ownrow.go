@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -171,12 +170,12 @@ func (r *ownRow) lossShown(item protocol.Item, err error) *LostError {
 // lostError says that the grant is lost since now, or since its trust ran out.
 func (r *ownRow) lostError(reason LostReason, by *Record, err error) *LostError {
 	return &LostError{Table: r.c.cfg.Table, Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
-		At: time.Now().Add(min(r.lease.Remaining(), 0)).Round(0)}
+		At: r.c.wall().Add(min(r.lease.Remaining(), 0)).Round(0)}
 }
 
 // Renewal spells attempt a of a renewal.
 func (r *ownRow) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
-	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: time.Now(), Changes: ch})
+	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.wall(), Changes: ch})
 }
 
 // Decode reads an item as the record of this grant.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -273,7 +272,7 @@ func (c *Client) heldPermits(ctx context.Context, keys []Key) ([]Record, error) 
 
 // isExpired reports whether the record itself says that its holder is dead.
 func (c *Client) isExpired(r Record) bool {
-	return c.caps.Expiry == layout.WallClock && c.observer.DeadAt(r.protocol(), observed.Version{}, c.now(), time.Now()) <= c.now().Mono
+	return c.caps.Expiry == layout.WallClock && c.observer.DeadAt(r.protocol(), observed.Version{}, c.now(), c.wall()) <= c.now().Mono
 }
 
 // withoutDeadSessions leaves out the records that a session has freed.

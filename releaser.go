@@ -140,7 +140,7 @@ func (f *releaser) next() (attempt, *protocol.Write) {
 	}
 	changes := f.r.opts.changes
 	return a, f.h.proto.Release(f.named(), protocol.Release{
-		Version: a.Version, Now: time.Now(), Changes: protocol.Changes(changes),
+		Version: a.Version, Now: f.h.c.wall(), Changes: protocol.Changes(changes),
 		Expires:      f.h.c.expires(f.stored || changes.leaveData(f.record)),
 		ReadersFirst: f.h.readersFirst(),
 	})
@@ -242,7 +242,7 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 
 // lost says what a record that does not show our grant means otherwise.
 func (f *releaser) lost(item protocol.Item) error {
-	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: time.Now().Round(0)}
+	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: f.h.c.wall().Round(0)}
 	r, err := f.h.decode(item)
 	if item == nil || err != nil {
 		return lost

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -181,7 +180,7 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal, 
 			return a, c.proto.Renew(protocol.Hold{
 				Key: want.Key, Owner: g.Owner, Grants: []string{g.ID}, Token: g.Token,
 				Versions: slices.Concat(versions, tried.Versions()),
-			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: time.Now(), Changes: protocol.Changes(r.changes)})
+			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: c.wall(), Changes: protocol.Changes(r.changes)})
 		},
 		Within: want.Within(nil),
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
@@ -219,7 +218,7 @@ func (c *Client) resumed(ctx context.Context, want *request, a attempt, item pro
 // notResumed says that a grant is gone, and what the record shows in its place.
 func (c *Client) notResumed(g Grant, want *request, item protocol.Item) error {
 	lost := &LostError{Table: c.cfg.Table, Key: want.key(), Token: g.Token, Reason: LostBroken, At: g.TrustedUntil}
-	if now := time.Now().Round(0); now.Before(lost.At) {
+	if now := c.wall().Round(0); now.Before(lost.At) {
 		lost.At = now
 	}
 	if item == nil {

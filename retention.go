@@ -15,7 +15,7 @@ func (c *Client) expires(mayContainData bool) time.Time {
 	if retention == Forever {
 		return time.Time{}
 	}
-	return time.Now().Add(retention)
+	return c.wall().Add(retention)
 }
 
 // leaveData reports whether something of the caller's is in r after the changes.

@@ -103,7 +103,7 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 		Key: key,
 		Next: func() (attempt, *protocol.Write) {
 			a := c.newAttempt(c.timing.Lease)
-			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: time.Now()})
+			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.wall()})
 		},
 		Within: min(attempts.Limit, c.timing.Trust()),
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -138,7 +137,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 			sent = true
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
-				protocol.Release{Version: a.Version, Now: time.Now(), Expires: s.c.expires(false)})
+				protocol.Release{Version: a.Version, Now: s.c.wall(), Expires: s.c.expires(false)})
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			return sent[len(sent)-1], s.isMarked(item, sent, trusted)

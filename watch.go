@@ -103,7 +103,7 @@ type recordWatch struct {
 
 // look reads the record once, and its holder's session if it has one.
 func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
-	asked, wall := w.c.now(), time.Now()
+	asked, wall := w.c.now(), w.c.wall()
 	item, err := w.c.requests.Read(ctx, protocol.Key(w.key))
 	if err != nil {
 		return Sighting{}, err

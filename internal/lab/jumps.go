@@ -9,8 +9,9 @@ import (
 )
 
 // Jumps are by how much the clocks of a machine are ahead of package time: one
-// that is suspended has its boot clock go on, and no timer run.
-type Jumps struct{ Mono, Boot atomic.Int64 }
+// that is suspended has its boot clock go on, and no timer run; somebody sets the
+// wall clock.
+type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit gives a client's machine these clocks.
 func (j *Jumps) Edit(m *machine.Machine) {
@@ -21,4 +22,6 @@ func (j *Jumps) Edit(m *machine.Machine) {
 		at.Boot += time.Duration(j.Boot.Load())
 		return at
 	}
+	wall := m.Wall
+	m.Wall = func() time.Time { return wall().Add(time.Duration(j.Wall.Load())) }
 }

@@ -1,5 +1,6 @@
-// Package machine is what a client uses of the machine it runs on: two clocks, random
-// numbers, and memory for what it has observed.
+// Package machine is what a client uses of the machine it runs on: two clocks that
+// nobody can set and one that anybody can, random numbers, and memory for what it has
+// observed.
 //
 // Tests bring machines of their own. testing/synctest fakes only one of the two
 // clocks, and a simulation can be repeated only if it chooses everything itself. A
@@ -17,8 +18,12 @@ import (
 
 // Machine is what a client uses of a machine.
 type Machine struct {
-	// Now reads both clocks.
+	// Now reads the two clocks that nobody can set.
 	Now func() decide.Instant
+
+	// Wall reads the wall clock: for people, for TTL, and for layouts whose records say
+	// when they expire. Nothing else is decided by it.
+	Wall func() time.Time
 
 	// Chance draws a number in [0, 1), for pauses and the order of choices.
 	Chance func() float64

@@ -19,6 +19,7 @@ type Client struct {
 	Proto    protocol.Protocol
 	Owner    string // for grants without a session
 	Now      func() decide.Instant
+	Wall     func() time.Time
 	Chance   func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Observer *liveness.Observer
 	Sessions Sessions // nil: grants are renewed one by one

@@ -33,7 +33,7 @@ func (t *plainRecord) observe(item protocol.Item) error {
 		return nil
 	}
 	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version)
-	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, time.Now())
+	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, t.c.Wall())
 	isNew := liveness.IsNewGrant(t.seen, *shown)
 	t.seen = shown
 	t.holder.Store(shown)
@@ -114,7 +114,7 @@ func (t *plainRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	if takeOver {
 		a.Dead = t.deadHolder()
 	}
-	g := t.want.Grant(a)
+	g := t.c.Grant(t.want, a)
 	g.Takeable = t.tried.Versions()
 	switch {
 	case takeOver && t.view.Ours:

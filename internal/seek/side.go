@@ -54,7 +54,7 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	if item == nil {
 		return nil
 	}
-	by, err := t.side.Blockers(item, time.Now())
+	by, err := t.side.Blockers(item, t.c.Wall())
 	if err != nil {
 		return t.c.Observer.Damaged(t.want.Key, item, err)
 	}
@@ -122,7 +122,7 @@ func (t *sideRecord) dead(now time.Duration) []blocker {
 
 func (t *sideRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	a := t.c.Attempt(t.want.Timing.Lease, nil)
-	g := t.want.Grant(a)
+	g := t.c.Grant(t.want, a)
 	g.Create = t.absent && !t.want.IfExists
 	g.Takeable, g.Intents = t.tried.Versions(), attempts.Versions(t.intended)
 	if takeOver {
@@ -187,7 +187,7 @@ func (t *sideRecord) nextIntent(a Attempt) *protocol.Write {
 	if t.want.NoWait || len(t.all) == 0 {
 		return nil
 	}
-	g := t.want.Grant(a)
+	g := t.c.Grant(t.want, a)
 	g.Intents = attempts.Versions(t.intended)
 	for _, b := range t.dead(t.c.Now().Mono) {
 		if b.Mode == protocol.ModeIntent {
@@ -232,7 +232,7 @@ func (t *sideRecord) showsIntent(item protocol.Item, sent []Attempt) (Attempt, b
 	if item == nil {
 		return Attempt{}, false
 	}
-	by, err := t.side.Blockers(item, time.Now())
+	by, err := t.side.Blockers(item, t.c.Wall())
 	if err != nil {
 		return Attempt{}, false
 	}

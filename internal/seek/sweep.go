@@ -2,7 +2,6 @@ package seek
 
 import (
 	"context"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -21,7 +20,7 @@ func (c *Client) Sweep(ctx context.Context, want *Want, item protocol.Item) {
 	if want.Mode != protocol.ModeRead {
 		return
 	}
-	if by, err := want.Side.Blockers(item, time.Now()); err != nil || len(by.By) > 0 && !by.Any {
+	if by, err := want.Side.Blockers(item, c.Wall()); err != nil || len(by.By) > 0 && !by.Any {
 		return // a writer waits, and will take them over
 	}
 	dead := c.deadReaders(item)

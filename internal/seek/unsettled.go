@@ -3,7 +3,6 @@ package seek
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -47,5 +46,5 @@ func (c *Client) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bo
 	if deletes {
 		return proto.Delete(hold)
 	}
-	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now(), Expires: c.Expires()})
+	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: c.Wall(), Expires: c.Expires()})
 }

@@ -83,13 +83,13 @@ func (w *Want) Within(s Session) time.Duration {
 }
 
 // Grant returns the grant that attempt a asks for.
-func (w *Want) Grant(a Attempt) protocol.Grant {
+func (c *Client) Grant(w *Want, a Attempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
 		session, _ = a.Session.Names()
 	}
 	return protocol.Grant{
-		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: time.Now(),
+		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: c.Wall(),
 		IfExists: w.IfExists, Changes: w.Changes,
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 // packages of the protocol: those that are mutated.
 var packages = []string{
-	".", "internal/attempts", "internal/decide", "internal/fence", "internal/lease", "internal/line", "internal/observed",
-	"internal/places", "internal/protocol", "internal/records", "internal/renewals", "internal/unsettled",
+	".", "internal/attempts", "internal/decide", "internal/fence", "internal/lease", "internal/line", "internal/liveness", "internal/observed",
+	"internal/places", "internal/protocol", "internal/records", "internal/renewals", "internal/seek", "internal/unsettled",
 }
 
 // others hold tests of those, too.

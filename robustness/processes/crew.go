@@ -47,7 +47,8 @@ type slot struct {
 	process *process.Process // nil: the next one has not begun
 	who     string
 	busy    bool // somebody torments it
-	killed  bool
+	killed  bool // by us
+	fault   bool // likewise, as one of the kills that were asked for
 }
 
 // newCrew opens a journal and the tables, which it creates. At is where the tests
@@ -119,7 +120,7 @@ func (s *slot) run() {
 		}
 		s.crew.mu.Lock()
 		over := s.crew.over
-		s.process, s.who, s.killed = p, who, over
+		s.process, s.who, s.killed, s.fault = p, who, over, false
 		s.crew.mu.Unlock()
 		if over {
 			_ = p.Kill()
@@ -128,11 +129,12 @@ func (s *slot) run() {
 		gone := now()
 		s.crew.mu.Lock()
 		s.process = nil
-		killed := s.killed && signalOf(p.Err()) == syscall.SIGKILL
+		bySignal := signalOf(p.Err()) == syscall.SIGKILL
+		killed, fault := s.killed && bySignal, s.fault && bySignal
 		over = s.crew.over
 		s.crew.mu.Unlock()
 		end := Event{At: gone, Who: who, Kind: Ended}
-		if killed && !over {
+		if fault {
 			end.Kind = Killed
 		}
 		s.crew.journal.write(end)
@@ -218,7 +220,7 @@ func (c *crew) killOne(chance *rand.Rand) {
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
 		c.mu.Lock()
 		alive := s.who == who && s.process == p
-		s.killed = s.killed || alive
+		s.killed, s.fault = s.killed || alive, s.fault || alive
 		c.mu.Unlock()
 		if alive {
 			if err := p.Kill(); err != nil {

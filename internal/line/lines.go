@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -34,7 +35,8 @@ type Config[G, H any] struct {
 type line[K comparable, C any, G comparable, H any] struct {
 	waiting   []*Waiter[K, C, G, H]
 	grant     G             // of the one whose turn it is, once the key is granted
-	reported  *H            // the holder last reported, until the key is granted here
+	reported  *H            // the holder last reported, until the key is granted here or the turn passed on
+	before    *H            // the one whom the last turn knew, if it ended without a grant
 	handOvers int           // in a row
 	longest   time.Duration // that one of those grants was held
 }
@@ -101,13 +103,24 @@ func (l *Lines[K, C, G, H]) Holder(key K) *H {
 	return nil
 }
 
+// LastHolder is Holder, or whom the last turn knew: it may have released the key since.
+func (l *Lines[K, C, G, H]) LastHolder(key K) *H {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byKey[key]
+	if ln == nil {
+		return nil
+	}
+	return cmp.Or(l.holder(ln), ln.before)
+}
+
 // ReportHolder says who holds a key that somebody is waiting to acquire. Waiters in its
 // line with NoWait are told.
 func (l *Lines[K, C, G, H]) ReportHolder(key K, holder *H) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ln := l.byKey[key]; ln != nil {
-		ln.reported = holder
+		ln.reported, ln.before = holder, nil
 		l.tellHolder(ln)
 	}
 }
@@ -176,7 +189,7 @@ func (l *Lines[K, C, G, H]) tellHolder(ln *line[K, C, G, H]) {
 
 // granted stores the grant of the one whose turn it is. l.mu is held.
 func (l *Lines[K, C, G, H]) granted(ln *line[K, C, G, H], key K, grant G) {
-	ln.grant, ln.reported = grant, nil
+	ln.grant, ln.reported, ln.before = grant, nil, nil
 	l.tellHolder(ln)
 	if l.cfg.Ended(grant) {
 		l.pass(ln, key, 0)
@@ -200,6 +213,7 @@ func (l *Lines[K, C, G, H]) pass(ln *line[K, C, G, H], key K, delay time.Duratio
 	if last || !several {
 		ln.handOvers, ln.longest = 0, 0
 	}
+	ln.before = cmp.Or(ln.reported, ln.before)
 	ln.grant, ln.reported = none, nil
 	if len(ln.waiting) == 0 {
 		delete(l.byKey, key)

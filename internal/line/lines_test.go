@@ -325,3 +325,26 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 		t.Error("some key was never had")
 	}
 }
+
+// Many callers may end at one instant: the first to go is the one that knew the holder.
+func TestWhoeverLeavesKnowsTheHolderThoughTheOneWhoToldOfItLeftFirst(t *testing.T) {
+	l := inLines(3)
+	elsewhere := "elsewhere"
+	first, second := l.enter("key", "first"), l.enter("key", "second")
+	l.ReportHolder("key", &elsewhere)
+	_, _ = come(first)
+	l.Pass("key", nil)
+	if holder := l.Holder("key"); holder != nil {
+		t.Errorf("%q is said to hold the key: it may have been released", *holder)
+	}
+	if holder := l.LastHolder("key"); holder == nil || *holder != elsewhere {
+		t.Errorf("the last that was known is %v", holder)
+	}
+	if _, ok := come(second); !ok {
+		t.Fatal("no turn has come")
+	}
+	l.Granted("key", &grant{holder: "here"})
+	if holder := l.LastHolder("key"); holder == nil || *holder != "here" {
+		t.Errorf("once the key is granted the last is %v", holder)
+	}
+}

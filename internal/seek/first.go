@@ -351,7 +351,7 @@ func (w *anyWaiter) waitsFor() (*waiter, *protocol.Record) {
 		if r := of.holder.Load(); r != nil {
 			return of, r
 		}
-		if r := w.c.Lines.Holder(of.want.Key); r != nil {
+		if r := w.c.Lines.LastHolder(of.want.Key); r != nil {
 			return of, r
 		}
 	}

@@ -66,7 +66,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want) (turn, error) {
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", TryFor)
 	}
-	holder := c.Lines.Holder(want.Key)
+	holder := c.Lines.LastHolder(want.Key)
 	if given, had := c.Lines.Leave(p); had {
 		refused := make(chan struct{})
 		c.Detach(func() { defer close(refused); c.refuse(given) })

@@ -71,7 +71,7 @@ func (w *allWaiter) passTurn(part *waiter) {
 // another process; nil if that is not known.
 func (w *allWaiter) waitsFor() (*waiter, *protocol.Record) {
 	at := w.at.Load()
-	if r := w.c.Lines.Holder(at.want.Key); r != nil {
+	if r := w.c.Lines.LastHolder(at.want.Key); r != nil {
 		return at, r
 	}
 	return at, at.holder.Load()

@@ -256,15 +256,16 @@ func TestClosingEndsEveryWait(t *testing.T) {
 		closing := make(chan struct{})
 		c.Closing = closing
 		time.AfterFunc(time.Second, func() { close(closing) })
+		var calls sync.WaitGroup
 		for _, key := range []string{"first", "second"} { // the second waits in line
-			go func() {
+			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
 				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, c.Closed) {
 					t.Errorf("%s: %v", key, err)
 				}
-			}()
+			})
 		}
-		<-closing
+		calls.Wait()
 		c.left()
 	})
 }

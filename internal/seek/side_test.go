@@ -36,7 +36,11 @@ func TestAWriterThatWaitsKeepsNewReadersOut(t *testing.T) {
 		w.client("a").one("job", w.as(protocol.ModeRead))
 		writer := w.client("writer")
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = writer.One(ctx, writer.want("job", w.as(protocol.ModeWrite))) }()
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_, _ = writer.One(ctx, writer.want("job", w.as(protocol.ModeWrite)))
+		}()
 		time.Sleep(2 * time.Second) // it has posted its intent
 		reader := w.client("b")
 		_, err := reader.One(t.Context(), reader.want("job", noWait, w.as(protocol.ModeRead)))
@@ -44,7 +48,7 @@ func TestAWriterThatWaitsKeepsNewReadersOut(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		cancel()
-		time.Sleep(time.Second)
+		<-gone
 		writer.left() // and takes its intent along
 		reader.one("job", w.as(protocol.ModeRead))
 		reader.left()

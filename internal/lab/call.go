@@ -67,9 +67,11 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether a grant is asked for out of one's own hands.
+// HandsOver reports whether a grant is asked for out of one's own hands: its condition
+// names what is held and allows nothing else. That of any other grant has an OR, one of
+// a record that must exist too; that of a session's row names nothing.
 func (c Call) HandsOver() bool {
-	return c.Grants() && !c.GrantsReader() && !bytes.Contains(c.Body, []byte(" OR ("))
+	return c.Grants() && !c.GrantsReader() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
 
 // Releases reports whether the request gives up a grant.

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -41,8 +42,10 @@ func newRequest(by *process, call lab.Call) *request {
 		r.manner, r.givesUp = commits, call.EndsLock()
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
-	case call.HandsOver():
-		r.manner, r.givesUp = handsOver, true
+	case call.Grants() && !call.GrantsReader() && !bytes.Contains(call.Body, []byte(" OR (")):
+		// Those of a session's row and of a record that must exist are told like this, too:
+		// fates are drawn from what is told, and seeds go on as they did.
+		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants
 	case call.Writes("UpdateItem"):

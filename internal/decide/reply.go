@@ -63,9 +63,6 @@ func Classify(err error) Reply {
 	if failed, ok := as[*types.ConditionalCheckFailedException](err); ok {
 		return Reply{Effect: NotApplied, Cause: ConditionFailed, Old: failed.Item}
 	}
-	if signedAtAWrongTime(err) {
-		return Reply{Effect: NotApplied, Cause: Unreachable}
-	}
 	if api, ok := as[smithy.APIError](err); ok {
 		switch {
 		case busy[api.ErrorCode()]:
@@ -73,6 +70,9 @@ func Classify(err error) Reply {
 		case api.ErrorCode() == "UnknownError": // the SDK's code for an answer that is not DynamoDB's, such as a proxy's
 			return Reply{Effect: Unknown, Cause: Unreachable}
 		case status(err) >= 400 && status(err) < 500, status(err) == 0 && api.ErrorFault() == smithy.FaultClient:
+			if signedAtAWrongTime(err) {
+				return Reply{Effect: NotApplied, Cause: Unreachable}
+			}
 			return Reply{Effect: NotApplied, Cause: Refused}
 		}
 		return Reply{Effect: Unknown, Cause: Unreachable, Outage: status(err) >= 500 || api.ErrorFault() == smithy.FaultServer}
@@ -124,13 +124,12 @@ func InConflict(err error) bool {
 	return ok && conflict[api.ErrorCode()]
 }
 
-// signedAtAWrongTime reports whether DynamoDB refused a signature because this
+// signedAtAWrongTime reports of a refusal whether it is of a signature because this
 // machine's clock is wrong, and the SDK has learned from the answer what time it is:
 // it signs the next request by that. It says so by calling the error retryable.
 func signedAtAWrongTime(err error) bool {
-	_, api := as[smithy.APIError](err)
 	clock, ok := as[interface{ RetryableError() bool }](err)
-	return api && ok && clock.RetryableError()
+	return ok && clock.RetryableError()
 }
 
 func status(err error) int {

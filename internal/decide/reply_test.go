@@ -93,6 +93,7 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
 		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
 		{"a signature of a wrong time, now that the SDK knows the right one", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable},
+		{"a server error that a wrapper around the SDK calls retryable", wrongTimeError{response(500, api("InternalServerError"))}, Unknown, Unreachable},
 		{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Refused},
 		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unsigned},
 		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -286,20 +287,22 @@ func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 
 func TestDoctorAsksWhoTheCallerIs(t *testing.T) {
 	t.Parallel()
-	answer := `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>` +
-		`<Arn>arn:aws:sts::123456789012:assumed-role/deploy/ci</Arn><UserId>A:ci</UserId><Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
-	status := http.StatusOK
-	identity := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/xml")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(identity.Close)
 	f := newFaulty(t, table.Spec{}, healthy)
-	f.env = append(f.env, "AWS_ENDPOINT_URL_STS="+identity.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
-	is(t, f.doctor(0), "identity", "ok", "arn:aws:sts::123456789012:assumed-role/deploy/ci, credentials from EnvConfigCredentials")
-	status, answer = http.StatusInternalServerError, "down"
-	is(t, f.doctor(0), "identity", "unknown", "STS has not said who the caller is")
+	env := append(f.env, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+	identity := func(status int, answer string) map[string]line {
+		sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/xml")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, answer)
+		}))
+		t.Cleanup(sts.Close)
+		f.env = append(slices.Clip(env), "AWS_ENDPOINT_URL_STS="+sts.URL)
+		return f.doctor(0)
+	}
+	const ci = `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>` +
+		`<Arn>arn:aws:sts::123456789012:assumed-role/deploy/ci</Arn><UserId>A:ci</UserId><Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
+	is(t, identity(http.StatusOK, ci), "identity", "ok", "arn:aws:sts::123456789012:assumed-role/deploy/ci, credentials from EnvConfigCredentials")
+	is(t, identity(http.StatusInternalServerError, "down"), "identity", "unknown", "STS has not said who the caller is")
 }
 
 func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -212,15 +213,14 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 func TestABreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
-	var f *faulty
-	f = newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		body := bodyOf(r)
 		if op != "UpdateItem" || !bytes.Contains(body, []byte(`isReleased`)) || bytes.Contains(body, []byte("if_not_exists")) || broken.Swap(true) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		next.ServeHTTP(httptest.NewRecorder(), r)
-		if _, err := f.db.DeleteItem(context.WithoutCancel(r.Context()), &dynamodb.DeleteItemInput{TableName: aws.String("locks"),
+		if _, err := next.(*localdynamo.Engine).Client().DeleteItem(context.WithoutCancel(r.Context()), &dynamodb.DeleteItemInput{TableName: aws.String("locks"),
 			Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}}); err != nil {
 			t.Error(err)
 		}

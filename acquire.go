@@ -92,10 +92,7 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 		c.emitGaveUp(ctx, Key(found.At), began, found.Requests, err)
 		return err
 	}
-	undo := found.Held[0].GiveBack
-	if held := found.Held; len(held) > 1 {
-		undo = func() { c.giveBack(held) }
-	}
+	undo := func() { c.giveBack(found.Held) }
 	if c.isClosing() {
 		c.detach(undo)
 		return ErrClosed

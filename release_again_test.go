@@ -91,6 +91,21 @@ func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 	}
 }
 
+func TestAReleaseThatFoundTheLockGoneIsNotSentAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		w.Steal("job")
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the record shows another: %v", err)
+		}
+		wire.Sent()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) || len(wire.Sent()) != 0 {
+			t.Errorf("once more: %v", err)
+		}
+	})
+}
+
 func TestAReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

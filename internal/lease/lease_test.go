@@ -475,6 +475,28 @@ func TestARenewalWaitsForATransactionButNotForLong(t *testing.T) {
 	})
 }
 
+func TestARenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		defer w.end()
+		time.Sleep(time.Second)
+		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
+			time.Sleep(5 * time.Second) // the renewal in the background falls due
+			return nil, errLost
+		})
+		w.renew(Changes{}) // in vain
+		w.will(answered)
+		synctest.Wait()
+		if w.requests() != 2 || w.renewals() != 1 {
+			t.Errorf("%d requests, %d renewals as soon as the other had ended", w.requests(), w.renewals())
+		}
+		time.Sleep(time.Minute)
+		if err := w.lease.Ended(); err != nil {
+			t.Errorf("renewed no longer: %v", err)
+		}
+	})
+}
+
 func TestAProcessThatWasRenewingDidNotStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}

@@ -111,6 +111,31 @@ func TestATransactionThatCannotBeReadBackIsReplacedWhileHalfItsTrustIsLeft(t *te
 	})
 }
 
+func TestATransactionThatMayNotBeReadBackEndsTheWaitAndIsUndone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		granted := false
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			granted = granted || r.Grants()
+			if granted && r.Op == "BatchGetItem" {
+				return lab.Refusal(400, "AccessDeniedException"), nil
+			}
+			return r.Send()
+		})
+		_, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b"))
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Op != "acquire" {
+			t.Errorf("refused: %v", err)
+		}
+		if n := lab.Count(wire.Sent(), lab.Call.Grants); n != 1 {
+			t.Errorf("%d transactions of grants", n)
+		}
+		lab.Elapse(time.Second)
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
+			t.Errorf("still held: %v", held)
+		}
+	})
+}
+
 // twice is a DynamoDB that has forgotten a transaction's token by the time the
 // network repeats it.
 type twice struct {

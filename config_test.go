@@ -66,6 +66,22 @@ func TestNewRefusesABadConfig(t *testing.T) {
 	}
 }
 
+func TestNewTakesWhatIsJustWithinItsLimits(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{
+		"the shortest lease":          {Lease: time.Second},
+		"the least trust":             {Lease: time.Second, Margin: 500 * time.Millisecond},
+		"the rarest renewals":         {Lease: 20 * time.Second, Margin: 2 * time.Second, RenewEvery: 6 * time.Second},
+		"the fewest at a time":        {RenewConcurrency: 16},
+		"polls at one pace":           {PollMin: time.Second, PollMax: time.Second},
+		"the least trust, by a clock": {Lease: 2700 * time.Millisecond, Margin: 200 * time.Millisecond, Layout: layout.DynamoDLM{}},
+	} {
+		cfg.Table = "locks"
+		if _, err := leasehold.New(localdynamo.New().Client(), cfg); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNewWarnsOfFewIdleConnections(t *testing.T) {
 	for name, tc := range map[string]struct {
 		idle, concurrency int

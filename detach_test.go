@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -23,6 +25,17 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func TestALeaseIsReadUnlessItIsTooLongForADuration(t *testing.T) {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
+		var g leasehold.Grant
+		err := json.Unmarshal(fmt.Appendf(nil, `{"key":"job","leaseMs":%d,"trustedUntil":"2026-11-21T12:00:00Z"}`, ms), &g)
+		if (err == nil) != fits || fits && g.Lease.Milliseconds() != ms {
+			t.Errorf("leaseMs %d: %v, %v", ms, g.Lease, err)
+		}
+	}
 }
 
 func TestASharedGrantIsNotDetached(t *testing.T) {

@@ -331,6 +331,9 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 		"given to another": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
 		}, leasehold.LostReplaced},
+		"given to another, who has released it": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa"), "isReleased": lab.Str("1")})
+		}, leasehold.LostReplaced},
 		"another grant": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("x")})
 		}, leasehold.LostReplaced},

@@ -1,6 +1,7 @@
 package leasehold_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,6 +107,28 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 		if lock.Err() != nil {
 			t.Errorf("bad input ended the lock: %v", lock.Err())
+		}
+	})
+}
+
+func TestWhatIsTooLargeIsCountedWithItsKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		bytes := func(key, attribute string, data int) (n int) {
+			_, err := c.Acquire(t.Context(), key, leasehold.WithData(make([]byte, data)),
+				leasehold.WithAttributes(map[string]types.AttributeValue{attribute: lab.Str("value")}))
+			_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
+			if _, err := fmt.Sscanf(after, "%d bytes", &n); err != nil {
+				t.Errorf("no size in: %v", err)
+			}
+			return n
+		}
+		n := bytes("k", "a", 400<<10)
+		if n <= 400<<10 {
+			t.Errorf("%d bytes are too many, with %d of data", n, 400<<10)
+		}
+		if more := bytes("k/23", "a/3", 400<<10+5) - n; more != 3+2+5 {
+			t.Errorf("ten bytes more are counted as %d", more)
 		}
 	})
 }

@@ -1,12 +1,14 @@
 package attempts
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -289,6 +291,49 @@ func TestASequenceWhoseTurnsAreOverEnds(t *testing.T) {
 			}
 			if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != 2 {
 				t.Errorf("%s: outcome %d, %v, %d turns were left", tc.fate, r.Outcome, r.Err, left)
+			}
+		})
+	}
+}
+
+func TestASequenceThatHasNoTurnAtAllEndsWithTheReasonAlone(t *testing.T) {
+	errOver := errors.New("over")
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		var q Sequence[numbered]
+		op := replacing(&q)
+		op.Turn = func() (func(), error) { return nil, errOver }
+		if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != NotApplied || r.Err.Error() != "over" || n.sent != 0 {
+			t.Errorf("outcome %d, %v, %d requests", r.Outcome, r.Err, n.sent)
+		}
+	})
+}
+
+func TestASequenceThatIsRefusedEndsWithThatErrorAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network, s *Sender) {
+		n.put("base")
+		n.fates = []fate{dropped, throttled, refused}
+		var q Sequence[numbered]
+		if r := q.Run(t.Context(), t.Context(), s, replacing(&q)); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
+			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
+		}
+	})
+}
+
+func TestARequestThatFailedIsLoggedAndAConditionThatFailedIsNot(t *testing.T) {
+	for _, tc := range []struct {
+		fate   fate
+		base   string // in the record
+		logged int
+	}{{answered, "base", 0}, {answered, "another's", 0}, {dropped, "base", 1}, {throttled, "base", 1}, {refused, "base", 1}} {
+		inBubble(t, func(t *testing.T, n *network, s *Sender) {
+			var log bytes.Buffer
+			s.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			n.put(tc.base)
+			n.fates = []fate{tc.fate}
+			var q Sequence[numbered]
+			q.Try(t.Context(), s, replacing(&q))
+			if got := strings.Count(log.String(), "request failed"); got != tc.logged {
+				t.Errorf("%s, on %s: %d lines: %s", tc.fate, tc.base, got, &log)
 			}
 		})
 	}

@@ -222,3 +222,11 @@ func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
 		t.Error("the item was changed")
 	}
 }
+
+func TestAGrantNeverRemovesAKeyThatIsNamedAsTheTTL(t *testing.T) {
+	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
+		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
+			t.Errorf("keys %q: a grant removes %q", keys, p.removed)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -258,6 +259,25 @@ func TestAHandOverDeliveredTwiceIsRecognised(t *testing.T) {
 		next := <-granted
 		if n := len(wire.Sent()); n != 1 || next.Err() != nil {
 			t.Errorf("%d requests, %v", n, next.Err())
+		}
+		w.Release(next)
+	})
+}
+
+func TestAHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		granted := w.Queue(c, "job")
+		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+			res, err := lab.LoseReply(r)
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) // the version stays
+			return res, err
+		}))
+		w.Release(lock)
+		next := <-granted
+		if err := next.Renew(t.Context()); err != nil || w.IsReleased("job") {
+			t.Errorf("the next holder does not hold what the record shows: %v, %v", err, w.Item("job"))
 		}
 		w.Release(next)
 	})

@@ -219,7 +219,7 @@ func sameTable(a, b string) bool {
 }
 
 func tableName(s string) string {
-	if _, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(s, "arn:") {
+	if _, name, ok := strings.Cut(s, ":table/"); ok { // of an ARN: no name has a colon
 		return name
 	}
 	return s

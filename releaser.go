@@ -244,7 +244,7 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 func (f *releaser) lost(item protocol.Item) error {
 	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: f.h.c.wall().Round(0)}
 	r, err := f.h.decode(item)
-	if item == nil || err != nil {
+	if err != nil { // there is none, or a damaged one
 		return lost
 	}
 	lost.By = &r

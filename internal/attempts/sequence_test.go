@@ -412,6 +412,36 @@ func TestAnAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
 	})
 }
 
+func TestMissingCredentialsEndACallUnlessAnyRequestWasAnsweredBefore(t *testing.T) {
+	missing := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")}
+	for name, tc := range map[string]struct {
+		answers func(ctx context.Context, n *network, s *Sender)
+		want    decide.Cause
+	}{
+		"never": {func(context.Context, *network, *Sender) {}, decide.Refused},
+		"without an answer": {func(ctx context.Context, n *network, s *Sender) {
+			n.mute = true
+			_, _ = s.Read(ctx, protocol.Key{Partition: "a"})
+		}, decide.Refused},
+		"a read": {func(ctx context.Context, _ *network, s *Sender) { _, _ = s.Read(ctx, protocol.Key{Partition: "a"}) }, decide.Unreachable},
+		"a write": {func(ctx context.Context, _ *network, s *Sender) {
+			var q Sequence[numbered]
+			q.Try(ctx, s, replacing(&q))
+		}, decide.Unreachable},
+		"a refusal": {func(ctx context.Context, _ *network, s *Sender) {
+			_ = s.Failure(ctx, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
+		}, decide.Unreachable},
+	} {
+		inBubble(t, func(t *testing.T, n *network, s *Sender) {
+			n.put("base")
+			tc.answers(t.Context(), n, s)
+			if f := FailureOf(s.Failure(t.Context(), missing)); f.Cause != tc.want {
+				t.Errorf("%s: cause %v, %v", name, f.Cause, f.Err)
+			}
+		})
+	}
+}
+
 func TestAReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")

@@ -36,12 +36,11 @@ type mutex struct{ clocked }
 // holderOf returns the holder that a write by leasehold stores.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder splits a holder that leasehold may have written.
+// parseHolder splits a holder that leasehold may have written. One that it has not
+// written may have no owner.
 func parseHolder(holder string) (owner, version string) {
-	if i := strings.LastIndexByte(holder, '/'); i >= 0 {
-		return holder[:i], holder[i+1:]
-	}
-	return holder, ""
+	i := strings.LastIndexByte(holder, '/')
+	return holder[:max(i, 0)], holder[i+1:]
 }
 
 func (p mutex) Owned() bool { return true }

@@ -43,7 +43,7 @@ func (r *release) releaser() *releaser {
 	if h.releaser == nil {
 		h.releaser = &releaser{
 			h: h, hold: h.asHeld(), record: h.currentRecord(), stored: h.lease.MayHaveStored(),
-			inTime: errors.Is(cause, ErrReleased) && !errors.Is(cause, ErrLost), tried: &attempts.Sequence[attempt]{},
+			inTime: errors.Is(cause, ErrReleased), tried: &attempts.Sequence[attempt]{},
 		}
 	}
 	f, now := h.releaser, h.c.now()

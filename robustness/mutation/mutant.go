@@ -125,7 +125,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 			}
 		}
 	case *ast.ExprStmt:
-		if !isLogging(n.X) {
+		if !isLogging(n.X) && !isHeader(stack, n) {
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.IncDecStmt:

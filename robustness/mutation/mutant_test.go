@@ -27,6 +27,9 @@ func f(a, b int, ok bool, log *slog.Logger) int {
 	if !ok {
 		return -1
 	}
+	select {
+	case <-done:
+	}
 	return 0
 }
 `

@@ -38,6 +38,18 @@ func TestALeaseIsReadUnlessItIsTooLongForADuration(t *testing.T) {
 	}
 }
 
+func TestATimeIsReadUnlessItIsInNoYearThatCanBeWritten(t *testing.T) {
+	for at, fits := range map[string]bool{
+		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
+		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,
+	} {
+		var g leasehold.Grant
+		if err := json.Unmarshal([]byte(`{"key":"job","trustedUntil":"`+at+`"}`), &g); (err == nil) != fits {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}
+
 func TestASharedGrantIsNotDetached(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())

@@ -60,9 +60,6 @@ func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 			return a, h.c.proto.HandOver(f.named(), h.c.seek.Grant(want, a.Attempt))
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			if item == nil {
-				return attempt{}, false
-			}
 			record, err := h.c.decode(h.key, item)
 			a, ok := attempts.Find(sent, record.Version)
 			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.now())

@@ -366,6 +366,45 @@ func TestAReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
 	})
 }
 
+func TestAReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deletes bool
+		fate    lab.Fault // of the first release
+		freed   bool
+	}{
+		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},
+		"its own deletion":           {true, lab.LoseReply, true},
+		"another's, as it deletes":   {true, lab.Cut, true},
+		"another's, as it keeps":     {false, lab.Cut, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				var released []error
+				cfg := lab.Config()
+				cfg.DeleteOnRelease = tc.deletes
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					if e.Kind == leasehold.EventReleased {
+						released = append(released, e.Err)
+					}
+				}
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+				lab.Elapse(time.Minute)
+				wire.SetFault(tc.fate)
+				_ = lock.Release(t.Context())
+				wire.SetFault(nil)
+				if w.Item("job") != nil {
+					w.Delete("job")
+				}
+				_ = lock.Release(t.Context())
+				if len(released) != 2 || released[0] == nil || errors.Is(released[0], leasehold.ErrLost) || (released[1] == nil) != tc.freed {
+					t.Errorf("told of %v", released)
+				}
+			})
+		})
+	}
+}
+
 func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()

@@ -215,7 +215,7 @@ func (f *releaser) release() error {
 // isReleasedBy reports whether a record shows that attempt a has released the grant.
 func (f *releaser) isReleasedBy(a attempt, item protocol.Item) bool {
 	r, err := f.h.decode(item)
-	return item != nil && err == nil && r.Released && r.Version == a.Version
+	return err == nil && r.Released && r.Version == a.Version
 }
 
 // isFreed reports whether a record that does not show our grant means that an

@@ -184,9 +184,6 @@ func (c *Client) resume(ctx context.Context, g Grant, want *request, r renewal, 
 		},
 		Within: want.Within(nil),
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			if item == nil {
-				return attempt{}, false
-			}
 			shown, err := c.decode(want.key(), item)
 			a, ok := attempts.Find(sent, shown.Version)
 			return a, ok && err == nil && !shown.Released && !c.now().Past(want.Timing.TrustedFrom(a.Sent))

@@ -180,6 +180,22 @@ func TestALateReplyDoesNotUndoAResize(t *testing.T) {
 	})
 }
 
+func TestAWaiterReadsTheNumberOfPermitsOnceInTenPolls(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		takePermit(w, newSemaphore(w, a, "gpu", 1))
+		_ = mustWait(w, newSemaphore(w, b, "gpu", 1))
+		wire.Sent()
+		lab.Elapse(2 * time.Minute)
+		reads := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "GetItem" && slices.Contains(c.Keys(), "gpu") })
+		if reads < 16 || reads > 48 { // each 2.5 s to 7.5 s
+			t.Errorf("%d reads in two minutes", reads)
+		}
+		_, _ = b.Close(t.Context()), a.Close(t.Context())
+	})
+}
+
 func TestAResizeThatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -222,13 +222,16 @@ func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
 		sent := w.now()
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
 			time.Sleep(900 * time.Millisecond)
+			if n := w.client.Sending(); n != 1 {
+				t.Errorf("%d renewals in flight", n)
+			}
 			return apply()
 		})
 		if err := w.renew(Changes{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.lease.TrustedUntil(); got != sent.Add(18*time.Second) {
-			t.Errorf("trusted until %v, sent at %v", got, sent)
+		if got := w.lease.TrustedUntil(); got != sent.Add(18*time.Second) || w.client.Sending() != 0 {
+			t.Errorf("trusted until %v, sent at %v, %d in flight", got, sent, w.client.Sending())
 		}
 	})
 }

@@ -3,7 +3,9 @@ package records_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -98,6 +100,30 @@ func TestAnIntentTakesNobodysPlaceButADeadOnesOrItsOwn(t *testing.T) {
 	if !b.lands(write.Grant(b.grant("w"))) || b.lands(write.Intend(readers, b.grant("i4"))) {
 		t.Error("an intent beside a writer")
 	}
+}
+
+func TestReadersAreListedInTheOrderOfTheirGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := newBench(t, layout.Native{})
+		rw := b.Protocol.(protocol.ReadWriting)
+		var granted, listed []string
+		for range 10 {
+			time.Sleep(time.Millisecond)
+			g := b.grant(protocol.NewVersion())
+			g.Create = b.item() == nil
+			if !b.lands(rw.ReadWrite(protocol.ModeRead, false).Grant(g)) {
+				t.Fatal("not granted")
+			}
+			granted = append(granted, g.Version)
+		}
+		readers, err := rw.Entries(b.item())
+		for _, r := range readers {
+			listed = append(listed, r.Grant)
+		}
+		if err != nil || !slices.Equal(listed, granted) {
+			t.Errorf("granted %q, listed %q: %v", granted, listed, err)
+		}
+	})
 }
 
 // A holder whose lease reads as 0 would be dead as soon as it is seen.

@@ -396,7 +396,7 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 	tokens := decoder{item: d.entries(attrTokens)}
 	d.required(attrReaders)
 	readers := d.entries(attrReaders)
-	for _, grant := range slices.Sorted(maps.Keys(readers)) {
+	for _, grant := range slices.Sorted(maps.Keys(readers)) { // a grant's id begins with its time
 		entry, ok := readers[grant].(*types.AttributeValueMemberM)
 		if !ok {
 			d.fail(attrReaders, "has an entry that is not a map")
@@ -494,7 +494,6 @@ func (p readWrite) entriesOf(item protocol.Item) ([]protocol.Record, error) {
 	for i := range r.readers {
 		r.readers[i].Broken = broken
 	}
-	slices.SortStableFunc(r.readers, func(a, b protocol.Record) int { return a.GrantedAt.Compare(b.GrantedAt) })
 	return r.readers, nil
 }
 

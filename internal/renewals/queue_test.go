@@ -2,7 +2,6 @@ package renewals
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,21 +104,6 @@ func TestOfTheLeasesThatAreDueTheOneWithTheLeastTrustLeftGoesFirst(t *testing.T)
 			t.Errorf("sent %v, want %v", b.allSent(), want)
 		}
 		remove(b.q, busy, early, late)
-	})
-}
-
-func TestLeasesThatAreAlikeGoInTheOrderInWhichTheyWereAdded(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, b *table) {
-		var leases []*Lease
-		names := strings.Split("abcdefghijklmnop", "")
-		for _, name := range names {
-			leases = append(leases, b.lease(name, 4*time.Second, trust, 10*time.Millisecond, Renewed))
-		}
-		elapse(4 * time.Second)
-		if !slices.Equal(b.allSent(), names) {
-			t.Errorf("sent %v", b.allSent())
-		}
-		remove(b.q, leases...)
 	})
 }
 

@@ -47,3 +47,20 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+func TestALockThatIsReleasedWhileItsRenewalsFailIsNotWaitedForToSucceedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg, said := logged()
+		c, wire := w.Client(cfg)
+		released, stays := w.Acquire(c, "released"), w.Acquire(c, "stays")
+		wire.SetFault(out)
+		lab.Elapse(12 * time.Second)
+		wire.SetFault(nil)
+		w.Release(released)
+		lab.Elapse(5 * time.Second)
+		if said("renewals fail") == 0 || said("renewals succeed again") != 1 {
+			t.Error("of the lock that stays it is not said that its renewals succeed again")
+		}
+		w.Release(stays)
+	})
+}

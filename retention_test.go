@@ -126,3 +126,26 @@ func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
 		}
 	})
 }
+
+func TestARecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); left <- err }()
+		synctest.Wait()
+		wire.SetFault(lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
+			leave()
+			return lab.Refusal(400, "AccessDeniedException"), nil
+		}))
+		if op := (*leasehold.OpError)(nil); !errors.As(lock.Release(t.Context()), &op) {
+			t.Fatal("not refused")
+		}
+		<-left
+		w.Release(lock)
+		if item := w.Item("job"); item["data"] != nil || item["expiresAt"] == nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package leasehold_test
+
+import (
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestALockThatWasReleasedIsForgotten(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(cfg)
+				gone := releasedLock(w, c)
+				_ = releasedLock(w, c) // the last one may be referred to yet
+				runtime.GC()
+				if gone.Value() != nil {
+					t.Error("the client keeps it")
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+//go:noinline
+func releasedLock(w *lab.World, c *leasehold.Client) weak.Pointer[leasehold.Lock] {
+	lock := w.Acquire(c, "job")
+	w.Release(lock)
+	return weak.Make(lock)
+}

@@ -500,6 +500,43 @@ func TestARenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 	})
 }
 
+func TestARenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
+	for name, takes := range map[string]func(w *world, turn chan struct{}){
+		"another renewal": func(w *world, _ chan struct{}) {
+			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
+				time.Sleep(10 * time.Second)
+				return nil, errLost
+			})
+			w.renew(Changes{})
+		},
+		"a transaction": func(_ *world, turn chan struct{}) {
+			turn <- struct{}{}
+			time.Sleep(10 * time.Second)
+			<-turn
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var turn chan struct{}
+			w := newWorld(func(c *Client, terms *Terms) {
+				turn = terms.Writes
+				c.Queue = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
+			})
+			defer w.end()
+			time.Sleep(100 * time.Millisecond) // before an attempt that hangs gives up its place
+			var sent []time.Duration
+			other := w.client.Queue.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), func() renewals.Outcome {
+				sent = append(sent, time.Since(w.began))
+				return renewals.Failed
+			})
+			takes(w, turn) // the renewal in the background is due after 3.75 s
+			w.client.Queue.Remove(other)
+			if len(sent) == 0 || sent[0] != 3850*time.Millisecond {
+				t.Errorf("%s: the other lease was sent after %v", name, sent)
+			}
+		})
+	}
+}
+
 func TestAProcessThatWasRenewingDidNotStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}

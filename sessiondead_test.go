@@ -95,6 +95,29 @@ func TestASessionRowThatIsGoneIsWatchedForALease(t *testing.T) {
 	})
 }
 
+func TestALockUnderASessionRowThatCannotBeReadIsTakenOverByNobody(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.SharedConfig())
+		lock := w.Acquire(holder, "job")
+		row := w.Sessions()[0]
+		whole := w.Item(row)
+		w.Update(row, map[string]types.AttributeValue{"recordVersionNumber": lab.Num("1")})
+		c, _ := w.Client(lab.Config())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for range 3 { // the second is told what the first has read
+			if _, err := c.Acquire(ctx, "job"); !errors.Is(err, leasehold.ErrBadRecord) {
+				t.Errorf("error %v", err)
+			}
+		}
+		w.Put(whole)
+		if err := lock.Err(); err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+		w.Release(lock)
+	})
+}
+
 func TestASessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())

@@ -35,11 +35,12 @@ type world struct {
 	now   time.Duration
 }
 
-// network counts reads, and does not answer while it is cut.
+// network counts reads, and does not answer while it is cut. While it is odd, what it
+// answers cannot be read.
 type network struct {
 	*dynamodb.Client
-	reads int
-	cut   bool
+	reads    int
+	cut, odd bool
 }
 
 func (n *network) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -47,7 +48,11 @@ func (n *network) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...f
 	if n.cut {
 		return nil, errors.New("connection reset")
 	}
-	return n.Client.GetItem(ctx, in, o...)
+	out, err := n.Client.GetItem(ctx, in, o...)
+	if n.odd {
+		out.Item["recordVersionNumber"] = &types.AttributeValueMemberN{Value: "1"}
+	}
+	return out, err
 }
 
 func newWorld(t *testing.T, of layout.Layout) *world {

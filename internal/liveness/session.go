@@ -22,7 +22,7 @@ type Session struct {
 	busy  chan struct{} // a mutex whose wait can end: for reading or writing the row; guards the rest
 
 	looked time.Duration   // monotonic; when the row was read last
-	known  bool            // it has been read
+	known  bool            // it has been read, and could be
 	dead   bool            // for good
 	record protocol.Record // as it was read
 	deadAt time.Duration   // monotonic: when it may be marked dead, if it is not renewed
@@ -127,6 +127,7 @@ func (s *Session) observe(item protocol.Item) error {
 	if item != nil {
 		r, err := s.proto.Session().Decode(item)
 		if err != nil {
+			s.known = false // who looks next reads it again, and is told, too
 			return s.o.Damaged(s.key, item, err)
 		}
 		s.record = r
@@ -165,8 +166,8 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if s.dead {
 		return true, nil
 	}
-	if s.o.Now().Mono < s.deadAt {
-		return false, nil // somebody else has read a newer version since
+	if !s.known || s.o.Now().Mono < s.deadAt {
+		return false, nil // somebody else has read a newer version since, or what cannot be read
 	}
 	if s.record.Version == noRow {
 		s.setDead()

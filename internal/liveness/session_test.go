@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -142,6 +143,33 @@ func TestAReadThatFailsLetsNoSessionDie(t *testing.T) {
 	}
 	if w.markDead(o, "s") {
 		t.Error("marked dead a second after it was seen")
+	}
+}
+
+func TestASessionWhoseRowCannotBeReadIsDeadForNobody(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	for name, seen := range map[string]bool{"it never could": false, "it could before": true} {
+		t.Run(name, func(t *testing.T) {
+			o := w.observer()
+			if seen {
+				w.look(o, "s")
+				w.now += lease
+			}
+			w.db.odd = true
+			for range 2 { // the second time it has just been read
+				if at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
+					t.Errorf("dead in %v: %v", at-w.now, err)
+				}
+				if w.markDead(o, "s") {
+					t.Fatal("marked dead")
+				}
+			}
+			w.db.odd = false
+			if at := w.look(o, "s"); seen && at != w.now || !seen && at != w.now+lease {
+				t.Errorf("mended, it is dead in %v", at-w.now)
+			}
+		})
 	}
 }
 

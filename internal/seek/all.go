@@ -293,7 +293,7 @@ func (w *allWaiter) newHoldings(attempts []Attempt, items map[protocol.Key]proto
 // addUnanswered remembers a transaction whose effect is not known.
 func (w *allWaiter) addUnanswered(attempts []Attempt) {
 	for i, part := range w.parts {
-		part.addUnanswered(attempts[i])
+		part.tried.Add(attempts[i])
 	}
 }
 

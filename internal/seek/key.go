@@ -242,7 +242,7 @@ func (w *waiter) take() (Holding, error) {
 	case attempts.Applied:
 		record, err := w.decode(r.Attempt.Version, r.Item)
 		if err != nil {
-			w.addUnanswered(r.Attempt) // it was applied, but what a grant leaves in place is damaged
+			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err
 		}
 		if !r.Earlier {
@@ -276,12 +276,6 @@ func (w *waiter) observeRejection(item protocol.Item) error {
 // isOurs reports whether a version is an attempt of ours that nobody holds.
 func (w *waiter) isOurs(version string) bool {
 	return w.c.IsUnsettled(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
-}
-
-// addUnanswered remembers an attempt whose effect is not known.
-func (w *waiter) addUnanswered(a Attempt) {
-	w.tried.Add(a)
-	w.leaveOldest()
 }
 
 // leaveOldest leaves the oldest attempts to the client if there are too many to be

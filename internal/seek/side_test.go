@@ -3,8 +3,11 @@ package seek_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -15,6 +18,16 @@ func (w *world) as(mode protocol.Mode) func(*seek.Want) {
 	return func(want *seek.Want) {
 		want.Mode, want.Side = mode, w.proto.(protocol.ReadWriting).ReadWrite(mode, want.NoWait)
 	}
+}
+
+// entries are who holds a read/write lock.
+func (w *world) entries(key string) []protocol.Record {
+	w.Helper()
+	all, err := w.proto.(protocol.ReadWriting).Entries(w.item(key))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all
 }
 
 func TestReadersShareAKeyAndAWriterWaitsForThemAll(t *testing.T) {
@@ -55,10 +68,28 @@ func TestAWriterThatWaitsKeepsNewReadersOut(t *testing.T) {
 	})
 }
 
-func TestAWriterTakesOverDeadReaders(t *testing.T) {
+func TestAWriterThatDoesNotWaitPostsNoIntent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.client("dead").one("job", w.as(protocol.ModeRead))
+		w.client("a").one("job", w.as(protocol.ModeRead))
+		writer := w.client("writer")
+		_, err := writer.One(t.Context(), writer.want("job", noWait, w.as(protocol.ModeWrite)))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" {
+			t.Errorf("%v", err)
+		}
+		writer.left()
+		if sent := writer.wire.requests(); !slices.Equal(sent, []string{"update"}) {
+			t.Errorf("sent %v", sent)
+		}
+	})
+}
+
+func TestAWriterTakesOverAllDeadReadersAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for range 3 {
+			w.client("dead").one("job", w.as(protocol.ModeRead))
+		}
 		c, began := w.client("writer"), time.Now()
+		c.wire.limit(100)
 		h := c.one("job", w.as(protocol.ModeWrite))
 		if waited := time.Since(began); waited != timing.Lease {
 			t.Errorf("after %v", waited)
@@ -74,13 +105,6 @@ func TestReadersRemoveReadersThatHaveBeenDeadForALease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job", w.as(protocol.ModeRead))
 		c := w.client("reader")
-		entries := func() int {
-			all, err := w.proto.(protocol.ReadWriting).Entries(w.item("job"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(all)
-		}
 		for _, tc := range []struct {
 			after time.Duration
 			want  int
@@ -88,9 +112,59 @@ func TestReadersRemoveReadersThatHaveBeenDeadForALease(t *testing.T) {
 			time.Sleep(tc.after)
 			c.one("job", w.as(protocol.ModeRead))
 			c.left()
-			if got := entries(); got != tc.want {
+			if got := len(w.entries("job")); got != tc.want {
 				t.Errorf("%v later the row has %d entries, want %d", tc.after, got, tc.want)
 			}
+		}
+	})
+}
+
+func TestAReaderTakesOverOneOfAHundredDeadReadersAndTheNextRemovesSome(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		dead := w.client("dead")
+		for range 100 {
+			dead.one("job", w.as(protocol.ModeRead))
+		}
+		c := w.client("reader")
+		c.wire.limit(100)
+		for _, want := range []int{100, 75} { // removed are those that have been dead for a lease
+			began := time.Now()
+			h := c.one("job", w.as(protocol.ModeRead))
+			c.left()
+			if h.grant.Dead == nil || len(w.entries("job")) != want {
+				t.Errorf("the row has %d entries, want %d; granted after %v, has taken over %+v", len(w.entries("job")), want, time.Since(began), h.grant.Dead)
+			}
+			time.Sleep(timing.Lease)
+		}
+	})
+}
+
+func TestAnAttemptToReadThatSomebodyElseHasRemovedIsNotNamedAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("job", w.as(protocol.ModeRead))
+		c := w.client("reader")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			switch n {
+			case 1: // it lands, and is answered when half of its trust is over
+				deliver()
+				time.Sleep(timing.Trust()/2 + time.Second)
+				return errReset
+			case 3: // this one is to replace it, but comes after its removal
+				ours := slices.DeleteFunc(w.entries("job"), func(r protocol.Record) bool { return name(r.Owner) != "reader" })
+				if len(ours) != 1 {
+					t.Errorf("%d entries are its own", len(ours))
+				}
+				w.write(w.proto.(protocol.ReadWriting).ReadWrite(protocol.ModeRead, false).Sweep(ours[0].Key, ours))
+			case 10:
+				t.Error("it is not granted")
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			return nil
+		}
+		c.one("job", w.as(protocol.ModeRead))
+		if n := len(c.wire.requests()); n != 4 {
+			t.Errorf("granted by request %d", n)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -114,6 +115,18 @@ func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 		out, err = n.Client.TransactWriteItems(ctx, in, o...)
 	})
 	return out, errors.Join(lost, err)
+}
+
+// limit refuses requests after so many: a client that repeats one without a pause, the
+// test fails and does not go on for ever.
+func (n *wire) limit(most int) {
+	n.fate = func(count int, _ string, deliver func()) error {
+		if count > most {
+			return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+		}
+		deliver()
+		return nil
+	}
 }
 
 func (n *wire) requests() []string {
@@ -263,6 +276,14 @@ func (c *client) one(key string, edit ...func(*seek.Want)) *holding {
 
 // left waits until nothing of c is under way.
 func (c *client) left() { c.running.Wait() }
+
+// write sends a write of nobody's.
+func (w *world) write(write *protocol.Write) {
+	w.Helper()
+	if _, err := w.UpdateItem(w.Context(), write.UpdateItem("locks")); err != nil {
+		w.Error(err)
+	}
+}
 
 // item is the item of a key, nil for none.
 func (w *world) item(key string) protocol.Item {

@@ -3,6 +3,7 @@ package leasehold
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,12 +166,15 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	first := oneLine(e.errs[0])
+	// Of a request that was under way at the end nothing is known: one that was answered
+	// says what the trouble is.
+	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, ErrUnknownOutcome) })
+	one := oneLine(e.errs[max(answered, 0)])
 	if len(e.errs) == 1 {
-		return first
+		return one
 	}
-	return fmt.Sprintf("leasehold: close: %d of %d locks in table %s are left to their leases, or lost; the first: %s",
-		len(e.errs), e.held, e.table, strings.TrimPrefix(first, "leasehold: "))
+	return fmt.Sprintf("leasehold: close: %d of %d locks in table %s are left to their leases, or lost; one of them: %s",
+		len(e.errs), e.held, e.table, strings.TrimPrefix(one, "leasehold: "))
 }
 
 func (e *closeError) Unwrap() []error { return e.errs }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,6 +183,31 @@ func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestCloseSaysWhatTheTroubleIsThoughOneReleaseHadNoAnswer(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		for _, key := range []string{"unanswered", "b", "c"} {
+			w.Acquire(c, key)
+		}
+		var sent atomic.Bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case !slices.Contains(r.Keys(), "unanswered"):
+				return lab.Refusal(400, "ThrottlingException"), nil
+			case !sent.Swap(true):
+				return nil, lab.ErrReset
+			}
+			return lab.Refusal(400, "AccessDeniedException"), nil // the first to end
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+		defer cancel()
+		err := c.Close(ctx)
+		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "3 of 3 locks") || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
+			t.Errorf("error %v", err)
+		}
+	})
 }
 
 func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {

@@ -99,7 +99,7 @@ type operation struct {
 	watches   bool          // it yields nothing while there is trouble
 	commits   bool          // writes of the caller's own
 	joins     bool          // the errors of several locks
-	hasty     bool          // at its end it does not ask whether an answer is missing
+	hasty     bool          // at its end it does not wait to learn that no answer is missing
 	ends      string        // whose locks
 	grace     time.Duration // it may take beyond the end of its context
 	do        func(ctx context.Context, s *scene) error

@@ -51,6 +51,24 @@ func TestADeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
 	})
 }
 
+func TestAWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.client("a").one("job")
+		c, pauses := w.client("b"), 0
+		c.Chance = func() float64 {
+			if pauses++; pauses < 5 {
+				return 0
+			}
+			return 0.5
+		}
+		time.AfterFunc(time.Second, h.release)
+		c.one("job")
+		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 2 {
+			t.Errorf("%d writes: %v", n, c.wire.requests())
+		}
+	})
+}
+
 func TestAHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
@@ -313,30 +331,96 @@ func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
 	})
 }
 
+// underSession makes a grant of a key under a session whose lease is an hour, and returns
+// the key of its row.
+func (w *world) underSession(key string) (row string) {
+	w.Helper()
+	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Sharing)
+	id := protocol.ClientID(owner)
+	at := sharing.SessionKey(id)
+	w.write(sharing.Session().Grant(protocol.Grant{
+		Key: at, Owner: owner, Version: protocol.NewVersion(), Lease: time.Hour, Now: time.Now(),
+	}))
+	w.write(w.proto.Grant(protocol.Grant{
+		Key: protocol.Key{Partition: key}, Owner: owner, Session: id, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now(),
+	}))
+	return at.Partition
+}
+
 func TestAHoldersSessionThatCannotBeReadKeepsNobodyFromLookingAtOtherKeys(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		sharer := protocol.NewOwner("sharer")
-		w.write(w.proto.Grant(protocol.Grant{
-			Key: protocol.Key{Partition: "a"}, Owner: sharer, Session: protocol.ClientID(sharer), Version: protocol.NewVersion(),
-			Lease: timing.Lease, Now: time.Now(),
-		}))
-		other := w.client("other").one("b")
-		c := w.client("me")
-		c.wire.fate = func(_ int, name string, deliver func()) error {
-			if name == "get" { // of the session's row: several keys are read together
-				time.Sleep(time.Second)
-				return errReset
+	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.underSession("a")
+			other := w.client("other").one("b")
+			c := w.client("me")
+			c.wire.fate = func(_ int, name string, deliver func()) error {
+				if name == "get" { // of the session's row: several keys are read together
+					time.Sleep(time.Second)
+					return errReset
+				}
+				deliver()
+				return nil
 			}
-			deliver()
-			return nil
+			began := time.Now()
+			time.AfterFunc(2*time.Second, other.release)
+			if _, err := c.First(t.Context(), c.wants(keys...)); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(began); waited > 5*time.Second {
+				t.Errorf("of %v the key that was freed is granted after %v", keys, waited)
+			}
+			c.left()
+		})
+	}
+}
+
+func TestAKeyOfSeveralWithoutARecordIsNotToldAsADamagedOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		wants := c.wants("a", "b")
+		for _, want := range wants {
+			want.IfExists, want.NoWait = true, true
 		}
-		began := time.Now()
-		time.AfterFunc(2*time.Second, other.release)
-		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil {
-			t.Fatal(err)
+		_, err := c.First(t.Context(), wants)
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" || held.error != nil || len(c.failing) > 0 {
+			t.Errorf("%v; told of %v", err, c.failing)
 		}
-		if waited := time.Since(began); waited > 5*time.Second {
-			t.Errorf("the key that was freed is granted after %v", waited)
+		c.left()
+	})
+}
+
+func TestAKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		row := w.underSession("a")
+		c := w.client("me")
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease)
+		defer cancel()
+		if _, err := c.One(ctx, c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%v", err)
+		}
+		c.left() // its record has not changed for a lease: the session alone keeps the holder alive
+		w.damage(row)
+		w.client("other").one("b")
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
+			t.Errorf("%v; told of %v", err, c.failing)
+		}
+		c.left()
+	})
+}
+
+func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		a := other.one("a")
+		other.one("b")
+		time.AfterFunc(time.Second, a.release)
+		c := w.client("me")
+		found, err := c.First(t.Context(), c.wants("a", "b"))
+		if writes := len(c.wire.requests()); err != nil || writes != 3 || found.Requests <= writes { // a, b, a again: and they were watched between
+			t.Errorf("%d requests, %d of them writes: %v", found.Requests, writes, err)
 		}
 		c.left()
 	})

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/line"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -45,5 +47,88 @@ func TestWithoutRenewalAKeyThatIsHandedToACallerWhoLeavesIsFreeWhenTheCallReturn
 		if held := w.owner("job"); held != "" || len(c.given) != 1 {
 			t.Errorf("held by %q; gave back %v", held, c.given)
 		}
+	})
+}
+
+// join takes a place in the line of a key of c, and keeps it.
+func (c *client) join(key string) (turn func() bool) {
+	place := c.Lines.NewWaiter(protocol.Key{Partition: key}, seek.Caller{}, line.Wishes{}, nil)
+	c.Lines.Join(place)
+	return func() bool {
+		select {
+		case <-place.Turn():
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+func TestAKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.damage("a")
+		other := w.client("other").one("b")
+		time.AfterFunc(2*time.Second, other.release)
+		c := w.client("me")
+		var first, second func() bool
+		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 1 { // that for a, which is damaged
+				time.Sleep(time.Second)
+			}
+			deliver()
+			return nil
+		}
+		if found, err := c.First(t.Context(), c.wants("a", "b")); err != nil || found.Held[0].(*holding).want.Key.Partition != "b" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		c.left()
+		if !first() || second() {
+			t.Error("not the first in its line has the turn alone")
+		}
+	})
+}
+
+func TestAReaderLeavesTheLineOfAKeyAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("writer").one("job", w.as(protocol.ModeWrite))
+		c := w.client("me")
+		first, second := c.join("job"), c.join("job")
+		if _, err := c.One(t.Context(), c.want("job", noWait, w.as(protocol.ModeRead))); err == nil {
+			t.Error("granted beside the writer")
+		}
+		c.left()
+		if !first() || second() {
+			t.Error("the reader has passed on somebody else's turn")
+		}
+		c.join("free")
+		next := c.join("free")
+		c.one("free", w.as(protocol.ModeRead))
+		c.Lines.Pass(protocol.Key{Partition: "free"}, nil)
+		if !next() {
+			t.Error("the reader has taken somebody else's turn")
+		}
+	})
+}
+
+func TestATryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		c.join("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 1 { // that for b
+				c.Lines.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
+			}
+			deliver()
+			return nil
+		}
+		wants := c.wants("a", "b")
+		wants[0].NoWait, wants[1].NoWait = true, true
+		_, err := c.First(t.Context(), wants)
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "a" || held.holder != "me" {
+			t.Errorf("%v", err)
+		}
+		c.left()
 	})
 }

@@ -328,7 +328,7 @@ func (w *anyWaiter) notAcquired() error {
 		switch {
 		case of.dropped != nil:
 			continue
-		case of.failing != nothing:
+		case late && of.failing != nothing:
 			return of.timeoutError()
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, int(of.others.Load()), w.withDamaged(nil))

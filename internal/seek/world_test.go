@@ -104,6 +104,11 @@ func (n *wire) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func
 	return out, errors.Join(lost, err)
 }
 
+func (n *wire) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.BatchGetItemOutput, err error) {
+	lost := n.do("batch", func() { out, err = n.Client.BatchGetItem(ctx, in, o...) })
+	return out, errors.Join(lost, err)
+}
+
 func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.UpdateItemOutput, err error) {
 	lost := n.do("update", func() { out, err = n.Client.UpdateItem(context.WithoutCancel(ctx), in, o...) })
 	return out, errors.Join(lost, err)

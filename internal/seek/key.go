@@ -245,9 +245,7 @@ func (w *waiter) take() (Holding, error) {
 			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err
 		}
-		if !r.Earlier {
-			w.c.Sweep(w.ctx, w.want, r.Item)
-		}
+		w.c.Sweep(w.ctx, w.want, r.Item)
 		return w.newHolding(r.Attempt, record), nil
 	case attempts.Rejected:
 		if err := w.observeRejection(r.Item); err != nil {

@@ -69,24 +69,52 @@ func TestAWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
 	})
 }
 
+func TestAfterAGrantThatWasAnsweredPausesGrowAnew(t *testing.T) {
+	for name, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				h := w.client("a").one("job")
+				c, broken := w.client("b"), true
+				var failed, repeated time.Time
+				c.wire.fate = func(n int, request string, deliver func()) error {
+					switch {
+					case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
+						broken = false // this one is answered: by then a has renewed its lock
+						h.renew()
+					case broken && request == fails && (fails == "update" || n > 1):
+						return &types.ProvisionedThroughputExceededException{}
+					case !broken && request == "get" && failed.IsZero():
+						failed = time.Now()
+						return errReset
+					case !failed.IsZero() && repeated.IsZero():
+						repeated = time.Now()
+					}
+					deliver()
+					return nil
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*timing.Lease)
+				defer cancel()
+				_, _ = c.One(ctx, c.want("job"))
+				if after := repeated.Sub(failed); failed.IsZero() || after > 1100*time.Millisecond {
+					t.Errorf("a read that failed first is repeated after %v: %v", after, c.wire.requests())
+				}
+				c.left()
+			})
+		})
+	}
+}
+
 func TestAHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*timing.Lease)
 		defer cancel()
-		version := h.grant.Version
 		renewing := sync.WaitGroup{}
 		defer renewing.Wait()
 		renewing.Go(func() {
 			for ctx.Err() == nil {
 				time.Sleep(timing.Lease - time.Second)
-				next := protocol.NewVersion()
-				renewal := w.proto.Renew(protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{version}},
-					protocol.Renewal{Version: next, Lease: timing.Lease, Now: time.Now()})
-				if _, err := w.UpdateItem(context.Background(), renewal.UpdateItem("locks")); err != nil {
-					t.Error(err)
-				}
-				version = next
+				h.renew()
 			}
 		})
 		c := w.client("b")

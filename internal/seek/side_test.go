@@ -44,6 +44,16 @@ func TestReadersShareAKeyAndAWriterWaitsForThemAll(t *testing.T) {
 	})
 }
 
+func TestAGrantThatFailsThoughTheKeyIsFreeIsRepeatedAfterAPause(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, began := w.client("first reader ever"), w.now()
+		h := c.one("job", w.as(protocol.ModeRead))
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "get", "update"}) || h.grant.Sent == began {
+			t.Errorf("sent %v within %v", sent, h.grant.Sent.Mono-began.Mono)
+		}
+	})
+}
+
 func TestAWriterThatWaitsKeepsNewReadersOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job", w.as(protocol.ModeRead))

@@ -224,6 +224,8 @@ type holding struct {
 	want  *seek.Want
 	grant seek.Grant
 	lease *lease.Lease
+
+	version string // as renewed last
 }
 
 func (h *holding) Lost(lease.Loss)     { h.lease.End(errors.New("lost")) }
@@ -234,6 +236,16 @@ func (h *holding) GiveBack() {
 	h.c.given = append(h.c.given, h.want.Key)
 	h.c.mu.Unlock()
 	h.release()
+}
+
+func (h *holding) renew() {
+	next := protocol.NewVersion()
+	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
+	renewal := h.c.w.proto.Renew(hold, protocol.Renewal{Version: next, Lease: timing.Lease, Now: time.Now()})
+	if _, err := h.c.w.UpdateItem(context.Background(), renewal.UpdateItem("locks")); err != nil {
+		h.c.w.Error(err)
+	}
+	h.version = next
 }
 
 func (h *holding) release() {
@@ -252,7 +264,7 @@ func (c *client) want(key string, edit ...func(*seek.Want)) *seek.Want {
 	want := &seek.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Client{Now: c.w.now, Requests: c.Requests}
 	want.Hold = func(_ context.Context, g seek.Grant) seek.Holding {
-		h := &holding{c: c, want: want, grant: g}
+		h := &holding{c: c, want: want, grant: g, version: g.Version}
 		h.lease = leases.New(lease.Terms{Timing: timing, Manual: true, Key: want.Key}, g.Attempt.Attempt, g.Record, h)
 		h.lease.Start()
 		c.mu.Lock()

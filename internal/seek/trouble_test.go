@@ -57,3 +57,24 @@ func TestTroubleOfACallThatHasEndedIsNotReported(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAnswerEndsTheTroubleOfAWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.client("a").one("job")
+		c, began := w.client("b"), time.Now()
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if after := time.Since(began); n > 1 && (after < 50*time.Second || after > 55*time.Second) {
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			h.renew()
+			deliver()
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.DeadlineExceeded) || c.throttle < 50 || len(c.failing) > 0 {
+			t.Errorf("throttled %d times, told of %v: %v", c.throttle, c.failing, err)
+		}
+		c.left()
+	})
+}

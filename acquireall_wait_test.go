@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,10 +115,12 @@ func TestATransactionThatCannotBeReadBackIsReplacedWhileHalfItsTrustIsLeft(t *te
 func TestATransactionThatMayNotBeReadBackEndsTheWaitAndIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		granted := false
+		var granted atomic.Bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			granted = granted || r.Grants()
-			if granted && r.Op == "BatchGetItem" {
+			if r.Grants() {
+				granted.Store(true)
+			}
+			if granted.Load() && r.Op == "BatchGetItem" {
 				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
 			return r.Send()

@@ -72,9 +72,10 @@ func TestAnAnswerEndsTheTroubleOfAWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
-		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.DeadlineExceeded) || c.throttle < 50 || len(c.failing) > 0 {
+		_, err := c.One(ctx, c.want("job"))
+		c.left()
+		if !errors.Is(err, context.DeadlineExceeded) || c.throttle < 50 || len(c.failing) > 0 {
 			t.Errorf("throttled %d times, told of %v: %v", c.throttle, c.failing, err)
 		}
-		c.left()
 	})
 }

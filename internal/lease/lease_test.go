@@ -487,7 +487,7 @@ func TestARenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 			time.Sleep(5 * time.Second) // the renewal in the background falls due
 			return nil, errLost
 		})
-		w.renew(Changes{}) // in vain
+		_ = w.renew(Changes{}) // in vain
 		w.will(answered)
 		synctest.Wait()
 		if w.requests() != 2 || w.renewals() != 1 {
@@ -507,7 +507,7 @@ func TestARenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) 
 				time.Sleep(10 * time.Second)
 				return nil, errLost
 			})
-			w.renew(Changes{})
+			_ = w.renew(Changes{})
 		},
 		"a transaction": func(_ *world, turn chan struct{}) {
 			turn <- struct{}{}

@@ -258,6 +258,13 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
+// supports is until when a request, once applied, supports a belief in its grant, if it
+// is trusted for so long. What ends a belief is a timer: it is set by the clock of the
+// process and runs by the world's. So it fires late if that clock runs fast.
+func (r *request) supports(trust time.Duration) time.Time {
+	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // of roundings
+}
+
 // finish holds the beliefs against each other, once all have ended.
 func (c *checker) finish() {
 	c.mu.Lock()
@@ -272,8 +279,7 @@ func (c *checker) finish() {
 		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
 			supported = s.trust
 		}
-		if b.end.After(supported.Add(b.by.lease/20)) && !c.holdsOn {
-			// A twentieth: the end is when a timer fired, of a clock that may run fast.
+		if b.end.After(supported) && !c.holdsOn {
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {

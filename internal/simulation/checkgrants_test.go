@@ -82,8 +82,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		c.note("10: %s is under a shared lease, and tells those who know none that its lease is %v", key, now.lease)
 	}
 	if !now.released {
-		lease := time.Duration(float64(now.lease-time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))) / r.by.rate)
-		if until := r.at.Add(lease); until.After(c.trusts[now.grant]) {
+		if until := r.supports(now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))); until.After(c.trusts[now.grant]) {
 			c.trusts[now.grant] = until
 		}
 		if c.over[pair] && !c.isDead(now.session) {

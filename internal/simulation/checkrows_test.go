@@ -91,7 +91,7 @@ func (c *checker) changesRow(r *request, key string, item attributeMap) {
 			c.grantedRow(key, grant, e, before)
 		}
 		trust := e.lease - time.Duration(float64(e.lease)*float64(usualMargin)/float64(usualLease))
-		if until := r.at.Add(time.Duration(float64(trust) / r.by.rate)); before.holders[grant].version != e.version && until.After(c.trusts[grant]) {
+		if until := r.supports(trust); before.holders[grant].version != e.version && until.After(c.trusts[grant]) {
 			c.trusts[grant] = until
 		}
 	}

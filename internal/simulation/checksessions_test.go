@@ -37,7 +37,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 		if s.dead {
 			c.note("11: session %s was renewed after its dead mark", id)
 		}
-		if until := r.at.Add(time.Duration(float64(now.lease-now.lease/10) / r.by.rate)); until.After(s.trust) {
+		if until := r.supports(now.lease - now.lease/10); until.After(s.trust) {
 			s.trust = until
 		}
 		return

@@ -405,6 +405,32 @@ func TestAReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
 	}
 }
 
+func TestAReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() {
+				<-r.Context().Done() // no answer
+				return nil, r.Context().Err()
+			}
+			return r.Send()
+		})
+		began := time.Now()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("without an answer: %v", err)
+		}
+		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		wire.SetFault(nil)
+		lab.Elapse(time.Minute)
+		if !w.IsReleased("job") {
+			t.Error("not repeated while the shared lease is renewed")
+		}
+	})
+}
+
 func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()

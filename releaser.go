@@ -48,7 +48,11 @@ func (r *release) releaser() *releaser {
 	}
 	f, now := h.releaser, h.c.now()
 	if f.r != r {
-		f.r, f.started, f.until = r, now, now.Add(h.lease.Duration())
+		lasts := h.lease.Duration()
+		if h.session != nil { // the hour in the record is for those who know no sessions
+			lasts = h.session.lease.Duration()
+		}
+		f.r, f.started, f.until = r, now, now.Add(lasts)
 	}
 	f.inTime = f.inTime && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
 	return f
@@ -192,8 +196,9 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 	return f.tried.Run(f.r.ctx, f.r.limit, h.c.requests, op)
 }
 
-// errOfNoUse is why a release is not repeated any more.
-var errOfNoUse = errors.New("the lease has freed the key by now")
+// errOfNoUse is why a release is not repeated any more: the lease has freed the key by
+// now, or a shared one is renewed, and the release is repeated under it.
+var errOfNoUse = errors.New("no answer for as long as a lease")
 
 // release sends the release.
 func (f *releaser) release() error {

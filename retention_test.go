@@ -106,14 +106,20 @@ func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
+// nextWithData has a caller with data wait for the key job, until it leaves.
+func nextWithData(t *testing.T, c *leasehold.Client) (leave func(), left <-chan error) {
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); ended <- err }()
+	synctest.Wait()
+	return leave, ended
+}
+
 func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		ctx, leave := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); left <- err }()
-		synctest.Wait()
+		leave, left := nextWithData(t, c)
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			leave()
 			return lab.Slow(100 * time.Millisecond)(r)
@@ -131,10 +137,7 @@ func TestARecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		ctx, leave := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); left <- err }()
-		synctest.Wait()
+		leave, left := nextWithData(t, c)
 		wire.SetFault(lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
 			leave()
 			return lab.Refusal(400, "AccessDeniedException"), nil

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -15,8 +16,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Here the engine's own table goes, as an operator's tool deletes one to make it anew.
-func TestAHolderIsTrustedToTheEndThoughTheTableIsDeletedAndATableMadeAnewServesAll(t *testing.T) {
+type acquires = func(context.Context, *leasehold.Client) (*leasehold.Lock, error)
+
+// eachHeld runs a test for every way to hold a lock.
+func eachHeld(t *testing.T, test func(t *testing.T, s *scene, acquire acquires, lock *leasehold.Lock)) {
 	for kind, h := range holders {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -25,59 +28,57 @@ func TestAHolderIsTrustedToTheEndThoughTheTableIsDeletedAndATableMadeAnewServesA
 				if err != nil {
 					t.Fatal(err)
 				}
-				lab.Elapse(7500 * time.Millisecond)
-				drop(t, s)
-				until := lock.TrustedUntil()
-				if _, err := h.acquire(t.Context(), s.other); !errors.Is(err, leasehold.ErrTableNotFound) {
-					t.Errorf("without a table: %v", err)
-				}
-				lab.Elapse(time.Until(until) - time.Millisecond)
-				if lock.Err() != nil || !lock.TrustedUntil().Equal(until) {
-					t.Errorf("before its trust was over: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
-				}
-				lab.Elapse(2 * time.Millisecond)
-				wantLost(t, lock, leasehold.LostExpired)
-				if err := lock.Err(); !errors.As(err, new(*types.ResourceNotFoundException)) || !strings.Contains(err.Error(), "leasehold table create") {
-					t.Errorf("it does not say what to do about the table: %v", err)
-				}
-				create(t, s)
-				for _, c := range []*leasehold.Client{s.c, s.other} {
-					again, err := h.acquire(t.Context(), c)
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.Release(again)
-				}
+				test(t, s, h.acquire, lock)
 			})
 		})
 	}
 }
 
+// Here the engine's own table goes, as an operator's tool deletes one to make it anew.
+func TestAHolderIsTrustedToTheEndThoughTheTableIsDeletedAndATableMadeAnewServesAll(t *testing.T) {
+	eachHeld(t, func(t *testing.T, s *scene, acquire acquires, lock *leasehold.Lock) {
+		lab.Elapse(7500 * time.Millisecond)
+		drop(t, s)
+		until := lock.TrustedUntil()
+		if _, err := acquire(t.Context(), s.other); !errors.Is(err, leasehold.ErrTableNotFound) {
+			t.Errorf("without a table: %v", err)
+		}
+		lab.Elapse(time.Until(until) - time.Millisecond)
+		if lock.Err() != nil || !lock.TrustedUntil().Equal(until) {
+			t.Errorf("before its trust was over: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
+		}
+		lab.Elapse(2 * time.Millisecond)
+		wantLost(t, lock, leasehold.LostExpired)
+		if err := lock.Err(); !errors.As(err, new(*types.ResourceNotFoundException)) || !strings.Contains(err.Error(), "leasehold table create") {
+			t.Errorf("it does not say what to do about the table: %v", err)
+		}
+		create(t, s)
+		for _, c := range []*leasehold.Client{s.c, s.other} {
+			again, err := acquire(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Release(again)
+		}
+	})
+}
+
 // A table that is empty shows no holder: to delete one breaks every lock in it.
 func TestAHolderIsToldByTheNextRenewalThatTheTableWasMadeAnew(t *testing.T) {
-	for kind, h := range holders {
-		t.Run(kind, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				s := newIdleScene(t, w, h.config())
-				lock, err := h.acquire(t.Context(), s.c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				lab.Elapse(time.Second)
-				drop(t, s)
-				create(t, s)
-				lab.Elapse(6 * time.Second) // a renewal period, and its spread
-				wantLost(t, lock, leasehold.LostBroken)
-				again, err := h.acquire(t.Context(), s.c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if again.Token() <= lock.Token() {
-					t.Errorf("token %d, after %d", again.Token(), lock.Token())
-				}
-			})
-		})
-	}
+	eachHeld(t, func(t *testing.T, s *scene, acquire acquires, lock *leasehold.Lock) {
+		lab.Elapse(time.Second)
+		drop(t, s)
+		create(t, s)
+		lab.Elapse(6 * time.Second) // a renewal period, and its spread
+		wantLost(t, lock, leasehold.LostBroken)
+		again, err := acquire(t.Context(), s.c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Token() <= lock.Token() {
+			t.Errorf("token %d, after %d", again.Token(), lock.Token())
+		}
+	})
 }
 
 func wantLost(t *testing.T, lock *leasehold.Lock, reason leasehold.LostReason) {

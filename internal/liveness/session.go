@@ -87,12 +87,14 @@ func (ss *sessions) letGo(before time.Duration) {
 
 // enter waits until nobody else reads or writes the row. The error: ctx has ended.
 func (s *Session) enter(ctx context.Context) error {
-	select {
-	case s.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
+	if ctx.Err() == nil {
+		select {
+		case s.busy <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+		}
 	}
+	return &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 }
 
 func (s *Session) leave() { <-s.busy }

@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -143,6 +144,22 @@ func TestAReadThatFailsLetsNoSessionDie(t *testing.T) {
 	}
 	if w.markDead(o, "s") {
 		t.Error("marked dead a second after it was seen")
+	}
+}
+
+func TestASessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	o := w.observer()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for range 20 {
+		if _, err := o.SessionOf(under("s")).Look(left, 0); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	}
+	if w.db.reads > 0 {
+		t.Errorf("%d reads", w.db.reads)
 	}
 }
 

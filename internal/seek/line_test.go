@@ -132,3 +132,20 @@ func TestATryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
 		c.left()
 	})
 }
+
+func TestACallThatEndsWhileOtherProcessesGoFirstAsksForNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.join("b")
+		time.AfterFunc(time.Second, func() { c.Lines.PassAfter(protocol.Key{Partition: "b"}, nil, time.Minute) })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := c.All(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if sent := c.wire.requests(); len(sent) > 0 {
+			t.Errorf("sent %v", sent)
+		}
+	})
+}

@@ -51,7 +51,7 @@ func (w *allWaiter) takeTurn(part *waiter) error {
 	}
 	part.ready = true
 	attempts.Wait(w.ctx, given.Delay)
-	return nil
+	return w.ctx.Err() // nobody reads it
 }
 
 func (w *allWaiter) passTurns() {

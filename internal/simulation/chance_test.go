@@ -52,9 +52,18 @@ func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance is the client's own: two of its goroutines that draw at the same
-// instant draw the same, whoever comes first.
-func (c *process) chance() float64 { return drawn(c.seed, "chance", c.id, time.Now()).Float64() }
+// chance is the client's own. Goroutines that draw at one instant draw different
+// numbers: two timers that fire at the same would go in an order that no seed fixes.
+func (c *process) chance() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Equal(c.drewAt) {
+		c.draws++
+	} else {
+		c.drewAt, c.draws = now, 0
+	}
+	return drawn(c.seed, "chance", c.id, c.drewAt, c.draws).Float64()
+}
 
 // Each process has instants of its own, a slot in every cycle.
 const (

@@ -29,14 +29,14 @@ func TestAnOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
 	sends(t.Context(), "GetItem", inCrash)
 
 	want := map[string]int{"acquire": 1, "release": 1, "renewal in the background": 2, "commit": 1}
-	if got := c.tally.operations; !maps.Equal(got, want) {
+	if got := c.tally.Operations; !maps.Equal(got, want) {
 		t.Errorf("operations %v, want %v", got, want)
 	}
 	want = map[string]int{"acquire": 1, "renewal in the background": 1, "commit": 1}
-	if got := c.tally.faulted; !maps.Equal(got, want) {
+	if got := c.tally.Faulted; !maps.Equal(got, want) {
 		t.Errorf("faulted %v, want %v", got, want)
 	}
-	if c.tally.requests != 10 {
-		t.Errorf("%d requests, want 10: %s", c.tally.requests, fmt.Sprint(c.tally))
+	if c.tally.Requests != 10 {
+		t.Errorf("%d requests, want 10: %s", c.tally.Requests, fmt.Sprint(c.tally))
 	}
 }

@@ -55,12 +55,13 @@
 //
 // # Why a seed can be replayed
 //
-// Nothing is drawn whose order the scheduler of Go could change. What becomes of
-// a request comes from the seed, the goroutine that sent it, what it asks of
-// which keys, and how many such requests went before. Two processes never reach
-// the table at one instant. TestASeedGivesTheSameHistory holds that; the race
-// detector chooses goroutines at random, so that a seed that failed under it may
-// have to be run a few times.
+// Nothing is drawn whose order the scheduler of Go could change, and each seed has
+// a thread to itself. What becomes of a request comes from the seed, the goroutine
+// that sent it, what it asks of which keys, and how many such requests went before.
+// Two processes never reach the table at one instant, and no two requests are given
+// up at one. TestASeedGivesTheSameHistory holds that. The race detector chooses
+// goroutines at random, so that a seed that failed under it may have to be run with
+// it a few times.
 //
 // # Adding a fault
 //

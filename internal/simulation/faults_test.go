@@ -80,7 +80,7 @@ func (s *run) happensTo(f fault, to string) bool {
 		return false
 	}
 	s.faults = append(s.faults, injected{id, f, to, time.Since(s.began)})
-	s.tally.faults[f]++
+	s.tally.Faults[f]++
 	return true
 }
 

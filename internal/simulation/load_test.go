@@ -80,7 +80,7 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 		wg.Wait()
 		time.Sleep(time.Until(l.began.Add(loadEnd)))
 		problem := l.problem(locks)
-		l.tally.add(door(t), seed, problem != "")
+		l.tally.enter(door(t), seed, problem != "")
 		if problem != "" {
 			if os.Getenv("LEASEHOLD_SEED") != "" {
 				t.Log(l.perWindow(0, loadEnd, time.Second))
@@ -138,7 +138,7 @@ func (l *load) counts(r *request, f fault) {
 	defer l.mu.Unlock()
 	l.tally.alone(l.due, r, f)
 	if f != none {
-		l.tally.faults[f]++
+		l.tally.Faults[f]++
 	}
 }
 

@@ -178,7 +178,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	pass := func(there, back time.Duration) (*http.Response, error) { return c.pass(ctx, f, there, back, deliver) }
 	switch what {
 	case inCrash, inPartition, inSuspend, requestLost:
-		return hang(ctx)
+		return f.hang(ctx)
 	case inOutage, serverError:
 		return c.refuse(ctx, f, lab.Refusal(500, "InternalServerError"))
 	case hotKey, throttledOnce, hotTable:
@@ -196,7 +196,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return nil, lab.ErrReset
 	case replyLost:
 		_, _ = pass(f.there, f.back)
-		return hang(ctx)
+		return f.hang(ctx)
 	case resetAfter:
 		_, _ = pass(f.there, f.back)
 		return nil, lab.ErrReset
@@ -281,10 +281,15 @@ func withoutOld(res *http.Response) *http.Response {
 }
 
 // hang never answers.
-func hang(ctx context.Context) (*http.Response, error) {
+func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
+	f.tellsApart()
 	return nil, ctx.Err()
 }
+
+// tellsApart lets two requests that were given up at one instant be heard of at two:
+// timers that fire at the same instant do so in an order that no seed fixes.
+func (f fate) tellsApart() { time.Sleep(upTo(f.rng, time.Microsecond)) }
 
 // pass delivers a request, and its reply if that is still waited for.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
@@ -304,6 +309,7 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	case r = <-replied:
 	case <-ctx.Done():
 		r.err = ctx.Err()
+		f.tellsApart()
 	}
 	for d := c.isPaused(); d > 0; d = c.isPaused() { // and cannot hear of it
 		time.Sleep(d + back)

@@ -51,9 +51,6 @@ func dine(t *testing.T, seed uint64, plan world, take manners) {
 		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		atOne := []int{1, 1, 4}[rng.IntN(3)] // client
-		if plan.alone {
-			atOne = 1
-		}
 		var clients []*process
 		for id := range philosophers / atOne {
 			clients = append(clients, s.newClient(id, rng))

@@ -33,6 +33,8 @@ type process struct {
 	asleepTil time.Time
 	outTil    time.Time // DynamoDB answers that it cannot
 	pausedTil time.Time
+	drewAt    time.Time
+	draws     int // at that instant
 	dead      bool
 	closed    bool
 }

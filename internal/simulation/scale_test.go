@@ -1,13 +1,17 @@
 package simulation
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -45,7 +49,13 @@ var worlds = []struct {
 // TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED
 // operations have met a fault, for as long as LEASEHOLD_FOR says, or until it is
 // interrupted. The seeds start at LEASEHOLD_FIRST, or where nobody has looked yet.
+// A seed has a thread to itself, so each processor has a process: a lane, which runs
+// every so manieth round.
 func TestSimulationAtScale(t *testing.T) {
+	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
+		runLane(t, lane)
+		return
+	}
 	faulted, lasts := os.Getenv("LEASEHOLD_FAULTED"), os.Getenv("LEASEHOLD_FOR")
 	if faulted == "" && lasts == "" {
 		t.Skip("runs for as long as LEASEHOLD_FAULTED or LEASEHOLD_FOR say, as make check and make soak do")
@@ -69,45 +79,98 @@ func TestSimulationAtScale(t *testing.T) {
 	if s := os.Getenv("LEASEHOLD_FIRST"); s != "" {
 		first = mustUint(t, s)
 	}
-	runRounds(ctx, t, first, wanted)
-	if got := faultedSoFar(); faulted != "" && got < wanted && !t.Failed() {
+	fmt.Printf("seeds from %d on\n", first)
+	done := inLanes(ctx, t, first, wanted)
+	fmt.Print(done)
+	if got := sum(done.Faulted); faulted != "" && got < wanted && !t.Failed() {
 		t.Errorf("%d operations have met a fault, of %d that were asked for", got, wanted)
 	}
 }
 
-// runRounds runs rounds until so many operations have met a fault, or ctx ends.
-func runRounds(ctx context.Context, t *testing.T, first uint64, wanted int) {
-	fmt.Printf("seeds from %d on\n", first)
-	const tellEvery = time.Minute
-	var mu sync.Mutex
-	round, told := uint64(0), time.Now()
-	next := func() (uint64, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(told) > tellEvery {
-			told = time.Now()
-			fmt.Printf("%v\n%s", told.UTC().Format(time.TimeOnly), totals())
-		}
-		round++
-		return round - 1, ctx.Err() == nil && faultedSoFar() < wanted && !t.Failed()
+// inLanes runs rounds until so many operations have met a fault, a lane has failed, or
+// ctx ends.
+func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type news struct {
+		lane int
+		done *tally
 	}
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for n, goesOn := next(); goesOn; n, goesOn = next() {
-				for _, w := range worlds {
-					if n%w.every != 0 {
-						continue
-					}
-					for i := range w.seeds {
-						seed := first + n/w.every*w.seeds + i
-						t.Run(fmt.Sprint(w.test, "/", seed), func(t *testing.T) { w.run(t, seed, world{}) })
-					}
+	told := make(chan news)
+	lanes := make([]*tally, runtime.NumCPU())
+	var running sync.WaitGroup
+	for i := range lanes {
+		lanes[i] = newTally()
+		lane := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSimulationAtScale$", "-test.timeout=0")
+		lane.Env = append(os.Environ(), fmt.Sprintf("LEASEHOLD_LANE=%d/%d", i, len(lanes)), fmt.Sprintf("LEASEHOLD_FIRST=%d", first))
+		lane.Stderr = os.Stderr
+		out, err := lane.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lane.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			lines := bufio.NewScanner(out)
+			lines.Buffer(nil, 1<<24) // a history is long
+			for lines.Scan() {
+				if done := newTally(); !strings.HasPrefix(lines.Text(), "{") || json.Unmarshal(lines.Bytes(), done) != nil {
+					fmt.Println(lines.Text())
+				} else {
+					told <- news{i, done}
 				}
+			}
+			if err := lane.Wait(); ctx.Err() == nil {
+				t.Errorf("lane %d has ended: %v", i, err)
+				stop()
 			}
 		})
 	}
-	wg.Wait()
+	go func() { running.Wait(); close(told) }()
+	const tellEvery = time.Minute
+	last := time.Now()
+	all := newTally()
+	for n := range told {
+		lanes[n.lane], all = n.done, newTally()
+		for _, done := range lanes {
+			all.add(done)
+		}
+		if sum(all.Faulted) >= wanted {
+			stop()
+		}
+		if time.Since(last) > tellEvery {
+			last = time.Now()
+			fmt.Printf("%v\n%v", last.UTC().Format(time.TimeOnly), all)
+		}
+	}
+	return all
+}
+
+// runLane runs rounds until one fails or the lane is ended, and writes what it has done
+// so far after each.
+func runLane(t *testing.T, lane string) {
+	var i, of uint64
+	if _, err := fmt.Sscanf(lane, "%d/%d", &i, &of); err != nil {
+		t.Fatal(err)
+	}
+	first := mustUint(t, os.Getenv("LEASEHOLD_FIRST"))
+	for n := i; !t.Failed(); n += of {
+		for _, w := range worlds {
+			if n%w.every != 0 {
+				continue
+			}
+			for i := range w.seeds {
+				seed := first + n/w.every*w.seeds + i
+				t.Run(fmt.Sprint(w.test, "/", seed), func(t *testing.T) { w.run(t, seed, world{}) })
+			}
+		}
+		line, err := json.Marshal(total.tally)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s\n", line)
+	}
 }
 
 // A world that nobody runs at scale is hardly tried.

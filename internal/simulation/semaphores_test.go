@@ -54,9 +54,6 @@ func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners
 		var wg sync.WaitGroup
 		for _, p := range sharers {
 			workers := 1 + rng.IntN(2)
-			if plan.alone {
-				workers = 1
-			}
 			p.alone = workers == 1
 			for i := range workers {
 				r := newWorker(seed, p.id, i)

@@ -11,16 +11,17 @@ import (
 
 // tally counts what was asked for, and what went wrong.
 type tally struct {
-	operations map[string]int // by what they are
-	faulted    map[string]int // at least one request of which met a fault
-	requests   int
-	faults     map[fault]int
-	runs       int
-	violations int
+	Operations map[string]int // by what they are
+	Faulted    map[string]int // at least one request of which met a fault
+	Requests   int
+	Faults     map[fault]int
+	Runs       int
+	Violations int
+	Seeds      map[string][2]uint64 // the first and the last, by test
 }
 
 func newTally() *tally {
-	return &tally{operations: map[string]int{}, faulted: map[string]int{}, faults: map[fault]int{}}
+	return &tally{Operations: map[string]int{}, Faulted: map[string]int{}, Faults: map[fault]int{}, Seeds: map[string][2]uint64{}}
 }
 
 // operation is what a client was asked for, or does by itself: then it lasts until
@@ -38,7 +39,7 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	o := &operation{what: what}
-	c.tally.operations[what]++
+	c.tally.Operations[what]++
 	return context.WithValue(ctx, operationKey{}, o), func() {
 		c.checker.mu.Lock()
 		defer c.checker.mu.Unlock()
@@ -63,15 +64,15 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 		return
 	}
 	if f == inCrash || f == inPartition || f == inSuspend || f == inOutage || f == inPause {
-		c.tally.faults[f]++ // others were entered as they happened
+		c.tally.Faults[f]++ // others were entered as they happened
 	}
 	if alone {
 		c.tally.alone(c.own, r, f)
 	} else {
 		if r.manner == handsOver && o.what == "release" {
-			c.tally.operations[o.what]--
+			c.tally.Operations[o.what]--
 			o.what = "hand over"
-			c.tally.operations[o.what]++
+			c.tally.Operations[o.what]++
 		}
 		c.tally.of(o, f)
 	}
@@ -79,10 +80,10 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 
 // of enters a request of an operation.
 func (t *tally) of(o *operation, f fault) {
-	t.requests++
+	t.Requests++
 	if f != none && !o.faulted {
 		o.faulted = true
-		t.faulted[o.what]++
+		t.Faulted[o.what]++
 	}
 }
 
@@ -94,7 +95,7 @@ func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	if o == nil {
 		o = &operation{what: r.operation()}
 		open[about] = o
-		t.operations[o.what]++
+		t.Operations[o.what]++
 	}
 	if f == none {
 		delete(open, about)
@@ -102,62 +103,59 @@ func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	t.of(o, f)
 }
 
-// total is of all runs of this process of the tests.
+// total counts the runs of this process.
 var total = struct {
 	sync.Mutex
 	*tally
-	seeds map[string][2]uint64 // the first and the last, by test
-}{tally: newTally(), seeds: map[string][2]uint64{}}
+}{tally: newTally()}
 
-// add enters a run of a test.
-func (t *tally) add(test string, seed uint64, violated bool) {
-	total.Lock()
-	defer total.Unlock()
-	for what, n := range t.operations {
-		total.operations[what] += n
-	}
-	for what, n := range t.faulted {
-		total.faulted[what] += n
-	}
-	for f, n := range t.faults {
-		total.faults[f] += n
-	}
-	total.requests += t.requests
-	total.runs++
+// enter adds the tally of a run to the total.
+func (t *tally) enter(test string, seed uint64, violated bool) {
+	t.Runs, t.Seeds[test] = 1, [2]uint64{seed, seed}
 	if violated {
-		total.violations++
+		t.Violations = 1
 	}
-	of, ok := total.seeds[test]
-	if !ok {
-		of = [2]uint64{seed, seed}
-	}
-	total.seeds[test] = [2]uint64{min(of[0], seed), max(of[1], seed)}
-}
-
-// faultedSoFar is how many operations have met a fault.
-func faultedSoFar() int {
 	total.Lock()
 	defer total.Unlock()
-	return sum(total.faulted)
+	total.add(t)
 }
 
-// totals spells what was done.
-func totals() string {
-	total.Lock()
-	defer total.Unlock()
+// add counts what another tally counts.
+func (t *tally) add(o *tally) {
+	for what, n := range o.Operations {
+		t.Operations[what] += n
+	}
+	for what, n := range o.Faulted {
+		t.Faulted[what] += n
+	}
+	for f, n := range o.Faults {
+		t.Faults[f] += n
+	}
+	t.Requests += o.Requests
+	t.Runs += o.Runs
+	t.Violations += o.Violations
+	for test, seeds := range o.Seeds {
+		if of, ok := t.Seeds[test]; ok {
+			seeds = [2]uint64{min(of[0], seeds[0]), max(of[1], seeds[1])}
+		}
+		t.Seeds[test] = seeds
+	}
+}
+
+func (t *tally) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d seeds, %d operations, %d of them faulted, %d requests, %d faults, %d violations\n",
-		total.runs, sum(total.operations), sum(total.faulted), total.requests, sum(total.faults), total.violations)
-	for _, what := range slices.Sorted(maps.Keys(total.operations)) {
-		fmt.Fprintf(&out, "  %10d  %s, %d faulted\n", total.operations[what], what, total.faulted[what])
+		t.Runs, sum(t.Operations), sum(t.Faulted), t.Requests, sum(t.Faults), t.Violations)
+	for _, what := range slices.Sorted(maps.Keys(t.Operations)) {
+		fmt.Fprintf(&out, "  %10d  %s, %d faulted\n", t.Operations[what], what, t.Faulted[what])
 	}
 	fmt.Fprintln(&out, "faults:")
-	for _, f := range slices.Sorted(maps.Keys(total.faults)) {
-		fmt.Fprintf(&out, "  %10d  %s\n", total.faults[f], f)
+	for _, f := range slices.Sorted(maps.Keys(t.Faults)) {
+		fmt.Fprintf(&out, "  %10d  %s\n", t.Faults[f], f)
 	}
 	fmt.Fprintln(&out, "seeds:")
-	for _, test := range slices.Sorted(maps.Keys(total.seeds)) {
-		fmt.Fprintf(&out, "  %s: %d to %d\n", test, total.seeds[test][0], total.seeds[test][1])
+	for _, test := range slices.Sorted(maps.Keys(t.Seeds)) {
+		fmt.Fprintf(&out, "  %s: %d to %d\n", test, t.Seeds[test][0], t.Seeds[test][1])
 	}
 	return out.String()
 }

@@ -22,7 +22,6 @@ type world struct {
 	shared   bool            // clients renew one session for all their locks, or some of them do
 	keeps    bool            // no client deletes records on release
 	rows     []string        // the keys of read/write locks; none: those of locks
-	alone    bool            // no two goroutines of a client want several keys
 	leases   []time.Duration // of the clients by their ids; none: all usualLease
 	net      troubles        // beside those that every network has
 	skew     time.Duration   // by how much two wall clocks may differ
@@ -124,7 +123,7 @@ func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
 	test := door(t)
 	if s.plan.report == nil && s.plan.told == nil {
-		s.tally.add(test, seed, s.first() != "")
+		s.tally.enter(test, seed, s.first() != "")
 	}
 	if s.plan.injected != nil {
 		s.plan.injected(s.faults)

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,14 @@ func tampered(tamper func(*http.Request, []byte) []byte, run func(t *testing.T, 
 	}
 }
 
+// misreadAsAnInstant has clients who take a lease that they cannot read for a millisecond.
+func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
+	w.misread = func(body []byte) []byte {
+		return bytes.ReplaceAll(body, []byte(`{"S":"`+unreadable+`"}`), []byte(`{"S":"1"}`))
+	}
+	likewise(damage)(t, seed, w)
+}
+
 func TestTheSimulationCatchesABrokenCommit(t *testing.T) {
 	areFound(t, 500,
 		broken{"a guard on the owner alone", []string{"invariant 4"}, tampered(guardOnOwnerAlone, simulate)},
@@ -76,6 +85,7 @@ func TestTheSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
 		broken{"a guard of one lock of several, where they do", []string{"invariant 4"}, tampered(guardedByOne, likewise(breaking))},
 		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
+		broken{"a damaged row that is read as an instant", []string{"invariant 7:", "invariant 11:"}, misreadAsAnInstant},
 		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(passingOn))},
 	)
 }

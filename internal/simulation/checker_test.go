@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -29,11 +31,12 @@ type checker struct {
 	history  history // what was sent, applied and believed, for whoever replays a seed
 	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
-	longest time.Duration   // lease of any client
-	holdsOn bool            // belief goes on in an outage: nobody promises that it ends with the lease
-	told    map[string]bool // versions that a process has heard of from another
-	broken  map[string]bool // grants that were freed by hand: nobody promises anything of a belief in them
-	deleted map[string]bool // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
+	longest time.Duration                   // lease of any client
+	holdsOn bool                            // belief goes on in an outage: nobody promises that it ends with the lease
+	told    map[string]bool                 // versions that a process has heard of from another
+	broken  map[string]bool                 // grants that were freed by hand: nobody promises anything of a belief in them
+	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
+	spoils  map[string]types.AttributeValue // of each row that is damaged by hand: the lease that it had
 
 	table    *lab.World                   // that the requests are applied to
 	records  map[string]*state            // by key, as the table has it
@@ -67,7 +70,7 @@ func newChecker() *checker {
 		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, told: map[string]bool{},
+		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, told: map[string]bool{}, spoils: map[string]types.AttributeValue{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
@@ -203,9 +206,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		if item == nil {
 			c.applies(r, key, "deleted")
 			delete(c.records, key)
+			delete(c.spoils, key)
 			continue
 		}
-		c.changes(r, key, item)
+		c.changes(r, key, c.mended(key, item))
 	}
 	return res, nil
 }

@@ -92,6 +92,7 @@
 //	a guard on the owner alone, where locks break              4
 //	a guard of one lock of several, where they do              4
 //	commits that look at no session, while closing             4
+//	a damaged row that is read as an instant                   7, 11
 //	a grant that is resumed whatever it shows                  any
 //	a guard on the owner alone, among everything               4
 //	commits without a guard, in pauses                         4

@@ -51,6 +51,7 @@ const (
 	broke     fault = "lock broken by an operator"
 	deleted   fault = "record deleted by hand"
 	collected fault = "record deleted by TTL"
+	spoiled   fault = "row damaged by hand"
 )
 
 // injected is a fault of a run. Its id is the same in every run of a seed, and in

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -81,6 +82,54 @@ func (s *run) deleteNow(key string) {
 	if err != nil {
 		s.note("0: %v", err)
 	}
+}
+
+// Rows of locks and of shared leases are damaged by hand, so that nobody can read how
+// long their lease is, and mended seconds later. Nothing is given up: a row that cannot
+// be read is of nobody who is dead.
+func TestSimulationOfDamage(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
+
+func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }
+
+// unreadable is a lease that no layout reads.
+const unreadable = "soon"
+
+func damageRows(_ *testing.T, s *run, r *worker) {
+	for s.goesOn() {
+		time.Sleep(upTo(r, time.Second))
+		key, ofSession := keyNames[r.IntN(len(keyNames))], r.IntN(2) == 0
+		s.mu.Lock()
+		if shown := s.records[key]; ofSession && shown != nil && shown.session != "" {
+			key = "leasehold/session/" + shown.session
+		}
+		lease := s.w.Item(key)["leaseDuration"]
+		to := r.trouble()
+		hurt := lease != nil && s.happensTo(spoiled, to)
+		if hurt {
+			s.history.enter("%s is damaged by hand", key)
+			s.w.Update(key, map[string]types.AttributeValue{"leaseDuration": lab.Str(unreadable)})
+			s.spoils[key] = lease
+		}
+		s.mu.Unlock()
+		time.Sleep(upTo(r, 6*time.Second))
+		s.mu.Lock()
+		if lease := s.spoils[key]; hurt && lease != nil {
+			s.history.enter("%s is mended, unless somebody has", key)
+			delete(s.spoils, key)
+			if attributesOf(s.w.Item(key)).text("leaseDuration") == unreadable {
+				s.w.Update(key, map[string]types.AttributeValue{"leaseDuration": lease})
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// mended is a row as it would be if nobody had damaged it. c.mu is held.
+func (c *checker) mended(key string, item attributeMap) attributeMap {
+	if lease := c.spoils[key]; lease != nil && item.text("leaseDuration") == unreadable {
+		item["leaseDuration"] = attributesOf(map[string]types.AttributeValue{"is": lease})["is"]
+	}
+	return item
 }
 
 // goesOn reports whether the network still has faults.

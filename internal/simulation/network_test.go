@@ -84,9 +84,24 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 			res = withoutOld(res)
 		}
 		res = c.seenFromHere(res)
+		if c.plan.misread != nil {
+			res = changed(res, c.plan.misread)
+		}
 		c.received(sent, res)
 	}
 	return res, err
+}
+
+// changed is a reply with another body.
+func changed(res *http.Response, change func([]byte) []byte) *http.Response {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return res
+	}
+	body = change(body)
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	res.Header.Del("X-Amz-Crc32")
+	return res
 }
 
 // faultOf is what goes wrong with a request, before anybody asks whether it may.

@@ -28,6 +28,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"closing":         likewise(closing),
 		"breaking":        likewise(breaking),
 		"deletion":        likewise(deletion),
+		"damage":          likewise(damage),
 		"passing on":      likewise(passingOn),
 		"groups":          likewise(groups),
 		"outages":         likewise(outages),

@@ -37,6 +37,7 @@ var worlds = []struct {
 	{"TestSimulationOfClosing", 1, 1, likewise(closing)},
 	{"TestSimulationOfBreaking", 1, 1, likewise(breaking)},
 	{"TestSimulationOfDeletion", 1, 1, likewise(deletion)},
+	{"TestSimulationOfDamage", 1, 1, likewise(damage)},
 	{"TestSimulationOfPassingOn", 1, 1, likewise(passingOn)},
 	{"TestSimulationOfGroups", 1, 1, likewise(groups)},
 	{"TestSimulationOfOutages", 1, 1, likewise(outages)},

@@ -1,11 +1,9 @@
 package simulation
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -129,14 +127,7 @@ func (c *process) seenFromHere(res *http.Response) *http.Response {
 	if d == 0 {
 		return res
 	}
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return res
-	}
-	body = shifted(body, -d)
-	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	res.Header.Del("X-Amz-Crc32")
-	return res
+	return changed(res, func(body []byte) []byte { return shifted(body, -d) })
 }
 
 // sectionByTheClock holds a lock for a while, and renews it by hand now and then.

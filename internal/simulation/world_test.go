@@ -31,6 +31,7 @@ type world struct {
 	work     func(*process, *worker)               // of each goroutine; nil: section
 	beside   func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
 	tamper   func(*http.Request, []byte) []byte    // changes requests on their way
+	misread  func([]byte) []byte                   // changes replies on their way
 	report   func(problem string)                  // instead of failing the test
 	told     func(history []string)                // is given what happened
 	injected func([]injected)                      // is given the faults

@@ -96,6 +96,21 @@ func TestOfTwoThatMarkASessionDeadBothKnowThatItIs(t *testing.T) {
 	}
 }
 
+func TestWhoHasMarkedASessionDeadAsksNoMore(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	o := w.observer()
+	w.look(o, "s")
+	w.now += lease
+	if !w.markDead(o, "s") {
+		t.Fatal("not dead")
+	}
+	w.db.cut = true
+	if at := w.look(o, "s"); at != math.MinInt64 {
+		t.Errorf("dead in %v", at-w.now)
+	}
+}
+
 func TestASessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
@@ -202,6 +217,32 @@ func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
 	}
 	if last := o.SessionOf(under("999")); last != o.SessionOf(under("999")) || o.Sessions() > 250 {
 		t.Error("one that is asked for is forgotten")
+	}
+}
+
+func TestASessionThatIsAskedForIsRememberedAmongManyOthers(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o := w.observer()
+	first := o.SessionOf(under("asked for"))
+	for i := range 1000 {
+		o.SessionOf(under(fmt.Sprint(i)))
+		w.now += time.Minute
+		if o.SessionOf(under("asked for")) != first {
+			t.Fatalf("forgotten after %d others", i+1)
+		}
+	}
+}
+
+func TestWhenNobodyAsksForAnySessionAllAreForgotten(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	o := w.observer()
+	for i := range 200 {
+		o.SessionOf(under(fmt.Sprint(i)))
+	}
+	w.now += time.Hour
+	o.SessionOf(under("next"))
+	if n := o.Sessions(); n != 1 {
+		t.Errorf("%d are remembered", n)
 	}
 }
 

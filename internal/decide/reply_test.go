@@ -154,3 +154,27 @@ func TestAMomentWithoutCredentialsPassesForAClientThatHadSome(t *testing.T) {
 		}
 	}
 }
+
+func TestCredentialsThatAreNotConfiguredAreToldFromThoseThatCannotBeHad(t *testing.T) {
+	provider := func(err error) error {
+		return &smithy.OperationError{OperationName: "UpdateItem", Err: fmt.Errorf("get identity: %w", err)}
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"none", provider(errors.New("static credentials are empty")), true},
+		{"none, down to the machine's service, which did not answer", provider(fmt.Errorf("no EC2 IMDS role found: %w", context.DeadlineExceeded)), true},
+		{"a provider that refuses", provider(response(403, &smithy.GenericAPIError{Code: "AccessDenied"})), false},
+		{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), false},
+		{"a provider that hung", provider(context.DeadlineExceeded), false},
+		{"a caller who did not wait for the provider", provider(&aws.RequestCanceledError{Err: context.Canceled}), false},
+		{"credentials that cannot be used", &smithy.OperationError{Err: errors.New("sign request: no key")}, false},
+		{"a request that was sent", response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false},
+	} {
+		if NoCredentials(tc.err) != tc.want {
+			t.Errorf("%s: no credentials: %v", tc.name, !tc.want)
+		}
+	}
+}

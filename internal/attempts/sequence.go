@@ -240,7 +240,7 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
-		tooLate := r.Outcome == NotApplied && r.Cause == decide.None
+		tooLate := r.Cause == decide.None // nothing was sent
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
 		}

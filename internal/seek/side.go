@@ -20,7 +20,7 @@ type sideRecord struct {
 	absent   bool // there was no record
 	by       protocol.Blockers
 	all      []blocker                        // those of by that are not its own intents
-	spent    []protocol.Record                // own attempts to read that were applied, but with too little trust left
+	spent    []protocol.Record                // own attempts that were applied, but with too little trust left
 	intended []Attempt                        // intents posted, or unanswered; oldest first
 	intendAt time.Duration                    // monotonic: when the intent is posted or renewed
 	entries  observed.Watcher[liveness.Entry] // of all
@@ -161,10 +161,10 @@ func (t *sideRecord) shows(item protocol.Item, sent []Attempt) (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// rejected records own attempts to read that were applied with too little trust left.
+// rejected records own attempts that were applied with too little trust left.
 func (t *sideRecord) rejected(r attempts.Result[Attempt]) {
 	t.spent = nil
-	if r.Item == nil || t.want.Mode != protocol.ModeRead {
+	if r.Item == nil {
 		return
 	}
 	for _, a := range append(t.tried.Unanswered(), r.Attempt) {

@@ -480,6 +480,22 @@ func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
 	})
 }
 
+func TestAfterItsTurnHasComeAKeyOfSeveralIsAskedForWithoutALook(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("a")
+		c := w.client("me")
+		b := c.one("b")
+		time.AfterFunc(100*time.Millisecond+time.Nanosecond, b.release)
+		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil {
+			t.Fatal(err)
+		}
+		if sent := c.wire.requests(); slices.Contains(sent, "batch") || !slices.Contains(sent, "get") {
+			t.Errorf("sent %v", sent)
+		}
+		c.left()
+	})
+}
+
 func TestADamagedKeyAloneIsTheError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("job")

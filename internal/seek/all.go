@@ -17,8 +17,8 @@ import (
 // could overtake it for ever.
 const maxRefusals = 5
 
-// allWaiter acquires several keys for one AcquireAll call. Like a waiter it runs on
-// a goroutine of its own.
+// allWaiter acquires several keys for one AcquireAll call: two at least. Like a waiter
+// it runs on a goroutine of its own.
 type allWaiter struct {
 	c     *Client
 	parts []*waiter              // in order of their keys
@@ -63,9 +63,9 @@ func (w *allWaiter) run() {
 }
 
 // acquire asks for the keys until all are granted, one is refused, or nobody
-// waits. The caller gives back what it returns together with an error.
+// waits. With an error it returns none.
 func (w *allWaiter) acquire() ([]Holding, error) {
-	together := len(w.parts) > 1 && len(w.parts) <= attempts.MaxTransact
+	together := len(w.parts) <= attempts.MaxTransact
 	pauses := w.c.Pauses()
 	for refusals := 0; together && refusals < maxRefusals; {
 		if err := w.awaitFree(); err != nil {

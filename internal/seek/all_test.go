@@ -181,3 +181,73 @@ func TestATransactionThatIsDeliveredTwiceIsAGrant(t *testing.T) {
 		}
 	})
 }
+
+func TestOfATransactionDeliveredTwiceOneRecordThatCanBeReadShowsTheGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.wire.blind = true
+		reads := 0
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			switch name {
+			case "transact":
+				deliver()
+			case "get":
+				if reads++; reads == 1 { // of a
+					return errReset
+				}
+			}
+			deliver()
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if sent := c.wire.requests(); err != nil || len(found.Held) != 2 || !slices.Equal(sent, []string{"transact", "get", "get", "batch"}) {
+			t.Errorf("%v, sent %v", err, sent)
+		}
+		c.left()
+	})
+}
+
+func TestReadsThatFailAfterATransactionAreToldAndRepeated(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		reads := 0
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" {
+				if reads++; reads <= 2 {
+					return errReset
+				}
+			}
+			deliver()
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if sent := c.wire.requests(); err != nil || len(found.Held) != 2 || !slices.Equal(sent, []string{"transact", "batch", "batch", "batch"}) {
+			t.Errorf("%v, sent %v", err, sent)
+		}
+		if len(c.failing) != 1 || !errors.Is(c.failing[0], errReset) {
+			t.Errorf("told of %v", c.failing)
+		}
+		c.left()
+	})
+}
+
+func TestAllKeysGrantedToACallerWhoHasJustLeftAreGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		ctx, leave := context.WithCancel(t.Context())
+		wants := c.wants("a", "b")
+		hold := wants[1].Hold
+		wants[1].Hold = func(ctx context.Context, g seek.Grant) seek.Holding {
+			leave()
+			time.Sleep(time.Second) // by then the call has given up
+			return hold(ctx, g)
+		}
+		if _, err := c.All(ctx, wants); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if got := w.owners("a", "b"); len(c.grants) != 2 || !slices.Equal(got, []string{"", ""}) {
+			t.Errorf("of %d grants, held by %q", len(c.grants), got)
+		}
+	})
+}

@@ -85,6 +85,8 @@ type wire struct {
 	mu   sync.Mutex
 	sent []string
 	fate func(n int, name string, deliver func()) error // an error instead of the answer; n counts from 1
+
+	blind bool // why a transaction was cancelled shows no items
 }
 
 func (n *wire) do(name string, deliver func()) error {
@@ -119,6 +121,11 @@ func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 		in.ClientRequestToken = nil // a delivery so late that its token is forgotten
 		out, err = n.Client.TransactWriteItems(ctx, in, o...)
 	})
+	if cancelled := (*types.TransactionCanceledException)(nil); n.blind && errors.As(err, &cancelled) {
+		for i := range cancelled.CancellationReasons {
+			cancelled.CancellationReasons[i].Item = nil
+		}
+	}
 	return out, errors.Join(lost, err)
 }
 

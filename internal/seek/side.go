@@ -172,6 +172,9 @@ func (t *sideRecord) rejected(r attempts.Result[Attempt]) {
 			t.spent = append(t.spent, entry)
 		}
 	}
+	if t.want.Mode == protocol.ModeWrite && len(t.spent) > 0 { // a writer is alone in its row
+		t.view.Ours = true
+	}
 }
 
 // due is the time until the intent must be posted or renewed.

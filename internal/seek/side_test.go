@@ -149,6 +149,62 @@ func TestAReaderTakesOverOneOfAHundredDeadReadersAndTheNextRemovesSome(t *testin
 	})
 }
 
+func TestNobodyWaitsForAnAttemptOfItsOwnThatIsFoundWithLittleTrustLeft(t *testing.T) {
+	for _, mode := range []protocol.Mode{protocol.ModeRead, protocol.ModeWrite} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.client("other").one("job", w.as(protocol.ModeRead)).release() // there is a row
+			c := w.client("me")
+			late := timing.Trust()/2 + time.Second
+			c.wire.fate = func(n int, _ string, deliver func()) error {
+				deliver()
+				if n == 1 {
+					time.Sleep(late)
+					deliver()
+				}
+				return nil
+			}
+			began := time.Now()
+			h := c.one("job", w.as(mode))
+			if sent := c.wire.requests(); time.Since(began) > late+time.Second || len(sent) != 2 || h.grant.Dead != nil {
+				t.Errorf("as %s granted after %v, by %v; has taken over %+v", mode, time.Since(began), sent, h.grant.Dead)
+			}
+			c.left()
+			if got := w.entries("job"); len(got) != 1 || got[0].Grant != h.grant.Version {
+				t.Errorf("as %s the row has %+v", mode, got)
+			}
+		})
+	}
+}
+
+func TestAReaderWhoseOwnAttemptIsInTheRowWaitsForAWritersIntentAllTheSame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("job", w.as(protocol.ModeRead)) // for whom the writer waits
+		late := timing.Trust()/2 + time.Second
+		writer := w.client("writer")
+		ctx, cancel := context.WithTimeout(t.Context(), late+3*time.Second)
+		defer cancel()
+		c := w.client("reader")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			deliver()
+			switch n {
+			case 1:
+				writer.running.Go(func() { _, _ = writer.One(ctx, writer.want("job", w.as(protocol.ModeWrite))) })
+				time.Sleep(late)
+				deliver()
+			case 100:
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			return nil
+		}
+		c.one("job", w.as(protocol.ModeRead))
+		if sent := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" }); len(sent) != 2 {
+			t.Errorf("%d writes", len(sent))
+		}
+		c.left()
+		writer.left()
+	})
+}
+
 func TestAnAttemptToReadThatSomebodyElseHasRemovedIsNotNamedAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("job", w.as(protocol.ModeRead))

@@ -126,6 +126,30 @@ func TestReadersAreListedInTheOrderOfTheirGrants(t *testing.T) {
 	})
 }
 
+// Whoever waits goes by the lease that it reads.
+func TestARenewalOfAReadWriteLockWritesItsLease(t *testing.T) {
+	for _, mode := range []protocol.Mode{protocol.ModeRead, protocol.ModeWrite} {
+		t.Run(string(mode), func(t *testing.T) {
+			b, _ := newBench(t, layout.Native{})
+			rw := b.Protocol.(protocol.ReadWriting)
+			p := rw.ReadWrite(mode, false)
+			g := b.grant(g1)
+			g.Create = true
+			if !b.lands(p.Grant(g)) {
+				t.Fatal("not granted")
+			}
+			h := protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
+			if !b.lands(p.Of(g1).Renew(h, protocol.Renewal{Version: v2, Lease: 3 * lease, Now: granted})) {
+				t.Fatal("not renewed")
+			}
+			held, err := rw.Entries(b.item())
+			if err != nil || len(held) != 1 || held[0].Version != v2 || held[0].Lease != 3*lease {
+				t.Errorf("renewed for %v, it reads as %+v, %v", 3*lease, held, err)
+			}
+		})
+	}
+}
+
 // A holder whose lease reads as 0 would be dead as soon as it is seen.
 func TestADamagedHolderOfAReadWriteLockIsAnErrorThatNamesTheAttribute(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})

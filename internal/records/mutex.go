@@ -53,10 +53,8 @@ func (p mutex) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
 	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
-	var takeable, dead string
-	if len(g.Takeable) > 0 {
-		takeable = p.showsForAnyOwner(w, g.Takeable)
-	}
+	takeable := p.showsForAnyOwner(w, g.Takeable)
+	var dead string
 	if len(g.Dead) > 0 {
 		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
 	}
@@ -151,8 +149,8 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 }
 
 // showsForAnyOwner returns the condition that the record has one of the versions,
-// with any owner: a resumed grant keeps the owner that it was granted to. The
-// result needs parentheses before an AND.
+// with any owner: a resumed grant keeps the owner that it was granted to. It is
+// empty if there are none, and needs parentheses before an AND.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {

@@ -20,7 +20,7 @@ type Lease struct {
 	doubtful  bool        // the last attempt had no answer or was throttled
 	displaced bool        // its next renewal should come at a random time of the period
 	ready     time.Time   // when it was found to be due
-	sent      time.Time   // when the attempt in flight was sent
+	sent      time.Time   // when the last attempt was sent: not after due, once the next is scheduled
 	place     place       // of the attempt in flight
 	hang      *time.Timer // ends the place of an attempt that hangs
 }

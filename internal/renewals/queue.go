@@ -83,7 +83,7 @@ func (q *Queue) Remove(l *Lease) {
 // left.
 func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
-		l.displaced = l.displaced || l.state == sending && l.sent.Sub(l.due) > t.Every/late
+		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late
 		l.due = now.Add(decide.NextRenewal(t.Every, took, left, l.displaced, q.chance()))
 		l.displaced, l.doubtful, l.failures = false, false, 0
 	})

@@ -209,3 +209,60 @@ func TestARemovedLeaseIsNotSent(t *testing.T) {
 		}
 	})
 }
+
+func TestALeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
+		elapse(0)
+		if sent := b.allSent(); len(sent) != 1 || b.lastSent("lock") != 0 {
+			t.Errorf("sent %v, the last after %v", sent, b.lastSent("lock"))
+		}
+		remove(b.q, l)
+	})
+}
+
+func TestOnceATableHasThrottledOneTheOthersAreSentAtAPace(t *testing.T) {
+	inBubble(t, 100, func(t *testing.T, b *table) {
+		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // after 0.9 s
+		var others []*Lease
+		for range 40 {
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // after 3 s, 10/s
+		}
+		elapse(time.Second)
+		b.q.Remove(throttled)
+		before := len(b.allSent())
+		elapse(2 * time.Second)
+		elapse(time.Second)
+		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // a fifth less than usual, and a little more each second
+			t.Errorf("%d were sent in the second in which all were due", sent)
+		}
+		remove(b.q, others...)
+	})
+}
+
+// In a hot partition every attempt is throttled, and others are due all the time.
+func TestALeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
+	inBubble(t, 100, func(t *testing.T, b *table) {
+		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
+		var others []*Lease
+		for range 40 {
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // after 3 s
+		}
+		elapse(2999 * time.Millisecond)
+		before := len(b.allSent())
+		elapse(3 * time.Second)
+		var between []int // others sent before each
+		sent := 0
+		for _, name := range b.allSent()[before:] {
+			if name != "throttled" {
+				sent++
+				continue
+			}
+			between, sent = append(between, sent), 0
+		}
+		if want := []int{4, 4, 4}; !slices.Equal(between, want) {
+			t.Errorf("%v others were sent between, want %v", between, want)
+		}
+		remove(b.q, append(others, throttled)...)
+	})
+}

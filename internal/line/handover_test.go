@@ -118,6 +118,20 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 	}
 }
 
+// As with a lock that is released for deletion, or lost: nobody has asked for a successor.
+func TestATurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
+	l, held, _ := holding(t, 2, 300*time.Millisecond, 0)
+	for i, delay := range []time.Duration{0, 600 * time.Millisecond} {
+		next := l.enter("key", fmt.Sprint("next ", i), Wishes{OneOfSeveral: true})
+		l.Pass("key", held)
+		if given := hasTurn(t, next); given.Delay != delay {
+			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)
+		}
+		held = &grant{age: 100 * time.Millisecond}
+		l.Granted("key", held)
+	}
+}
+
 func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	if to := l.Successor("key", held); to != ws[0] {

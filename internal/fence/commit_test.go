@@ -257,6 +257,14 @@ func TestNothingIsBegunOnceTrustHasEnded(t *testing.T) {
 	}
 }
 
+func TestNothingIsSentOnceTheCallersContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tb := &table{held: true, open: true, turn: cancel} // while it waited for its turn
+	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
+		t.Errorf("step %v, %d requests, applied %d times", r.Step, r.Requests, tb.applied)
+	}
+}
+
 func TestACallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()

@@ -227,13 +227,10 @@ func (d *decoder) seconds(name string) time.Duration {
 		return 0
 	}
 	f, _ := s.Float64()
-	switch {
-	case f <= 0:
-		return 0
-	case f >= math.MaxInt64/float64(time.Second):
+	if f >= math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64
 	}
-	return time.Duration(math.Ceil(f * float64(time.Second)))
+	return time.Duration(math.Ceil(max(f, 0) * float64(time.Second)))
 }
 
 // heldLease checks the lease of a held record. A lease of leasehold must be above

@@ -136,6 +136,18 @@ func TestALeaseIsReadInEitherSpelling(t *testing.T) {
 	}
 }
 
+func TestALeaseInSecondsIsReadUpToTheLongestThereIs(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"20": 20 * time.Second, "0.5": 500 * time.Millisecond, "1e-10": 1, "0": 0, "-1": 0, "-1e30": 0,
+		"9223372036": 9223372036 * time.Second, "9223372036.854775807": math.MaxInt64, "1e30": math.MaxInt64,
+	} {
+		d := &decoder{item: protocol.Item{"lease": decimal(s)}}
+		if got := d.seconds("lease"); d.err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", s, got, d.err, want)
+		}
+	}
+}
+
 func TestALeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)

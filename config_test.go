@@ -35,6 +35,7 @@ func TestNewRefusesABadConfig(t *testing.T) {
 		{"renewals too rare", func(c *leasehold.Config) { c.RenewEvery = 6*time.Second + 1 }, "RenewEvery"},
 		{"a negative period", func(c *leasehold.Config) { c.RenewEvery = -1 }, "RenewEvery"},
 		{"a margin of the lease", func(c *leasehold.Config) { c.Margin = 20 * time.Second }, "Margin"},
+		{"a margin that leaves too little of the shortest lease", func(c *leasehold.Config) { c.Lease, c.Margin = time.Second, 501*time.Millisecond }, "Margin"},
 		{"a negative margin", func(c *leasehold.Config) { c.Margin = -1 }, "Margin"},
 		{"a negative poll", func(c *leasehold.Config) { c.PollMin = -1 }, "PollMin"},
 		{"polls the wrong way round", func(c *leasehold.Config) { c.PollMin, c.PollMax = time.Second, time.Millisecond }, "PollMax"},

@@ -144,3 +144,31 @@ func TestARecordTellsWhenItWasWrittenLast(t *testing.T) {
 		}
 	})
 }
+
+func TestARecordsJSONTellsForHowLongItHasBeenHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		held := func(what string, r leasehold.Record, want any) {
+			t.Helper()
+			var got map[string]any
+			if b, err := json.Marshal(r); err != nil || json.Unmarshal(b, &got) != nil || got["heldMs"] != want {
+				t.Errorf("%s: %s, %v; want heldMs %v", what, b, err, want)
+			}
+		}
+		get := func() leasehold.Record {
+			r, err := c.Get(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		lock := w.Acquire(c, "job")
+		lab.Elapse(time.Minute) // renewals do not count
+		r := get()
+		held("a minute later", r, 60_000.0)
+		r.GrantedAt = time.Now().Add(time.Hour)
+		held("by a clock that is ahead", r, nil)
+		w.Release(lock)
+		held("released", get(), nil)
+	})
+}

@@ -53,3 +53,35 @@ func TestANilValueInsideAnAttributeIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsTooLargeIsCountedWithEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		bytes := func(v types.AttributeValue) int {
+			return refusedBytes(t, c, "job", leasehold.WithData(make([]byte, 400<<10)),
+				leasehold.WithAttributes(map[string]types.AttributeValue{"note": v}))
+		}
+		list := &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("abc"), lab.Num("12")}}
+		without := bytes(lab.Str(""))
+		for name, tc := range map[string]struct {
+			v    types.AttributeValue
+			want int
+		}{
+			"a string":            {lab.Str("abc"), 3},
+			"a number":            {lab.Num("1234"), 4},
+			"bytes":               {&types.AttributeValueMemberB{Value: []byte("abcd")}, 4},
+			"true":                {&types.AttributeValueMemberBOOL{Value: true}, 1},
+			"null":                {&types.AttributeValueMemberNULL{Value: true}, 1},
+			"a set of strings":    {&types.AttributeValueMemberSS{Value: []string{"a", "bcd"}}, 3 + 1 + 3},
+			"a set of numbers":    {&types.AttributeValueMemberNS{Value: []string{"1", "1234"}}, 3 + 2 + 4},
+			"a set of bytes":      {&types.AttributeValueMemberBS{Value: [][]byte{[]byte("a"), []byte("bcd")}}, 3 + 1 + 3},
+			"a list":              {list, 3 + 1 + 3 + 1 + 3},
+			"a map":               {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"name": lab.Str("abc")}}, 3 + 1 + 4 + 3},
+			"a list inside a map": {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"name": list}}, 3 + 1 + 4 + 11},
+		} {
+			if got := bytes(tc.v) - without; got != tc.want {
+				t.Errorf("%s: %d bytes, want %d", name, got, tc.want)
+			}
+		}
+	})
+}

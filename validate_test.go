@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
@@ -113,22 +114,28 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 
 func TestWhatIsTooLargeIsCountedWithItsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		bytes := func(key, attribute string, data int) (n int) {
-			_, err := c.Acquire(t.Context(), key, leasehold.WithData(make([]byte, data)),
+		c, _ := w.Client(lab.ConfigOf("locks", layout.Native{SortKey: "shard"}))
+		bytes := func(key, sort, attribute string, data int) int {
+			return refusedBytes(t, c, key, leasehold.WithSortKey(sort), leasehold.WithData(make([]byte, data)),
 				leasehold.WithAttributes(map[string]types.AttributeValue{attribute: lab.Str("value")}))
-			_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
-			if _, err := fmt.Sscanf(after, "%d bytes", &n); err != nil {
-				t.Errorf("no size in: %v", err)
-			}
-			return n
 		}
-		n := bytes("k", "a", 400<<10)
+		n := bytes("k", "s", "a", 400<<10)
 		if n <= 400<<10 {
 			t.Errorf("%d bytes are too many, with %d of data", n, 400<<10)
 		}
-		if more := bytes("k/23", "a/3", 400<<10+5) - n; more != 3+2+5 {
-			t.Errorf("ten bytes more are counted as %d", more)
+		if more := bytes("k/23", "s/345", "a/3", 400<<10+5) - n; more != 3+4+2+5 {
+			t.Errorf("fourteen bytes more are counted as %d", more)
 		}
 	})
+}
+
+// refusedBytes is the size that the error of a record that is too large names.
+func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
+	t.Helper()
+	_, err := c.Acquire(t.Context(), key, opts...)
+	_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
+	if _, err := fmt.Sscanf(after, "%d bytes", &n); err != nil {
+		t.Errorf("no size in: %v", err)
+	}
+	return n
 }

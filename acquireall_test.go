@@ -344,6 +344,46 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 	})
 }
 
+func TestAGroupThatWasReleasedPutsNoKeyOutOfOrder(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
+		inner, err := c.Acquire(g.Context(), "e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		below, err := c.Acquire(inner.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(below)
+		w.Release(inner)
+	})
+}
+
+func TestASharedGrantThatEndsWhileOtherKeysAreSoughtLeavesNothingHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		outer := w.Acquire(c, "a")
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			res, err := r.Send()
+			w.Release(outer)
+			return res, err
+		}))
+		// A context that belongs to the lock, and does not end with it.
+		ctx := context.WithoutCancel(outer.Context())
+		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant()); !errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {
+			t.Errorf("left held: %v, %v", held, c.Held())
+		}
+	})
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestOptionsApplyToEveryKey(t *testing.T) {

@@ -338,6 +338,21 @@ func TestACommitThatReleasesIsNotCutShortByTheEndOfTheLock(t *testing.T) {
 	})
 }
 
+func TestACommitUnderTheContextOfItsLockMayReleaseIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Script(lab.LoseReply))
+		if err := lock.CommitAndRelease(lock.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
+			t.Errorf("error %v", err)
+		}
+		w.WantLog("1")
+		if !w.IsReleased("job") {
+			t.Error("the key is not free")
+		}
+	})
+}
+
 func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 	for name, bound := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
 		"cancelled outside": func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -345,6 +360,11 @@ func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 		},
 		"a deadline inside": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 3*time.Second)
+		},
+		"one of its own is cancelled": func(context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(3*time.Second, cancel)
+			return ctx, cancel
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -359,9 +379,9 @@ func TestACommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 					ctx, cancel := bound(ctx)
 					defer cancel()
 					err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
-					want := 5 * time.Second
-					if name == "a deadline inside" {
-						want = 3 * time.Second
+					want := 3 * time.Second
+					if name == "cancelled outside" {
+						want = 5 * time.Second
 					}
 					if took := time.Since(began); took != want {
 						t.Errorf("returned after %v, want %v", took, want)

@@ -120,3 +120,28 @@ func TestALookWhileALockIsBeingEndedIsToldSo(t *testing.T) {
 		})
 	}
 }
+
+func TestABoundContextEndsWhenItIsCancelled(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		bound, cancel := lock.Bind(t.Context())
+		derived, cancelDerived := context.WithCancel(bound)
+		defer cancelDerived()
+		cancel()
+		for name, ctx := range map[string]context.Context{"Bind": bound, "derived": derived} {
+			select {
+			case <-ctx.Done():
+			default:
+				t.Errorf("%s goes on", name)
+			}
+			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: cause %v", name, err)
+			}
+		}
+		if err := lock.Err(); err != nil {
+			t.Errorf("the lock: %v", err)
+		}
+		w.Release(lock)
+	})
+}

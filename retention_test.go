@@ -152,3 +152,31 @@ func TestARecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
 		}
 	})
 }
+
+func TestARecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		next, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(next, "job"); left <- err }()
+		synctest.Wait()
+		wire.Sent()
+		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("error %v", err)
+		}
+		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n < 2 {
+			t.Fatalf("not what this test is about: %d hand-overs", n)
+		}
+		leave()
+		<-left
+		wire.SetFault(nil)
+		w.Release(lock)
+		if item := w.Item("job"); item["expiresAt"] == nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}

@@ -97,7 +97,7 @@ type release struct {
 	// Of one that sends requests, from begin on:
 	limit context.Context    // of the call; it begins no request after that
 	ctx   context.Context    // of its requests
-	cut   context.CancelFunc // ends them, without an answer
+	cut   context.CancelFunc // ends them, without an answer; otherwise nobody has to call it
 	done  chan struct{}
 	err   error // once done is closed
 	freed bool  // once done is closed: the record does not show the grant any more
@@ -120,7 +120,6 @@ func (r *release) claim(limit context.Context) bool {
 	if r.h.endWith(ErrReleased, r) {
 		return true
 	}
-	r.cut()
 	r.done = nil
 	return false
 }
@@ -131,7 +130,6 @@ func (r *release) isClaimed() bool { return r.done != nil }
 // end says how the release ended. Only what showed the grant gone is final.
 func (r *release) end(err error) {
 	r.err, r.freed = err, err == nil || errors.Is(err, ErrLost)
-	r.cut()
 	close(r.done)
 }
 

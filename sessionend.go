@@ -36,8 +36,6 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		r.begin(limit)
 		if r.opts.policy == keepRecord && h.endWith(ErrReleased, r) {
 			freed = append(freed, r)
-		} else {
-			r.cut()
 		}
 	}
 	_, leave := takeTurns(limit, holdsOf(freed))

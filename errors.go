@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,6 +166,15 @@ func (e *LostError) Error() string {
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 func (e *LostError) Unwrap() error { return e.Err }
+
+// seen says what the record shows in place of the grants that were ours. A free record
+// may name none.
+func (e *LostError) seen(r Record, ours ...string) {
+	e.By = &r
+	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
+		e.Reason = LostReplaced
+	}
+}
 
 // seenGone reports whether the record was seen without the grant.
 func (e *LostError) seenGone() bool { return e.Reason == LostReplaced || e.Reason == LostBroken }

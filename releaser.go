@@ -252,9 +252,6 @@ func (f *releaser) lost(item protocol.Item) error {
 	if err != nil { // there is none, or a damaged one
 		return lost
 	}
-	lost.By = &r
-	if !r.Released || r.Grant != "" && !slices.Contains(f.named().Grants, r.Grant) { // as ownRow.gone has it
-		lost.Reason = LostReplaced
-	}
+	lost.seen(r, f.named().Grants...)
 	return lost
 }

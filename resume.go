@@ -225,9 +225,6 @@ func (c *Client) notResumed(g Grant, want *request, item protocol.Item) error {
 	if err != nil {
 		return errors.Join(lost, err)
 	}
-	lost.By = &r
-	if !r.Released || r.Grant != g.ID {
-		lost.Reason = LostReplaced
-	}
+	lost.seen(r, g.ID)
 	return lost
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestAResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
@@ -397,4 +398,49 @@ func TestThrottlingDoesNotSettleAnEarlierResume(t *testing.T) {
 			t.Errorf("then throttled: %v", err)
 		}
 	})
+}
+
+func TestAResumeThatIsRefusedSaysWhatBecameOfTheGrant(t *testing.T) {
+	for _, l := range []layout.Layout{
+		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
+	} {
+		for name, tc := range map[string]struct {
+			meanwhile func(w *lab.World, other *leasehold.Client, g leasehold.Grant)
+			want      leasehold.LostReason
+		}{
+			"resumed elsewhere": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
+				resume(w, other, g)
+			}, leasehold.LostReplaced},
+			"resumed and released elsewhere": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
+				w.Release(resume(w, other, g))
+			}, leasehold.LostBroken},
+			"granted anew": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
+				w.Release(resume(w, other, g))
+				w.Acquire(other, "deploy")
+			}, leasehold.LostReplaced},
+		} {
+			t.Run(l.Name()+", "+name, func(t *testing.T) {
+				lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+					c, _ := w.Client(cfg)
+					other, _ := w.Client(cfg)
+					g := w.Detach(w.Acquire(c, "deploy"))
+					tc.meanwhile(w, other, g)
+					_, err := c.Resume(t.Context(), g)
+					var lost *leasehold.LostError
+					if !errors.As(err, &lost) || lost.Reason != tc.want {
+						t.Errorf("error %v, want the reason %s", err, tc.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+func resume(w *lab.World, c *leasehold.Client, g leasehold.Grant) *leasehold.Lock {
+	w.T.Helper()
+	lock, err := c.Resume(w.T.Context(), g)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return lock
 }

@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,4 +126,44 @@ func TestAWatchOfAReadWriteLockIsAnErrorAndEnds(t *testing.T) {
 			t.Errorf("%+v, %v", seen, err)
 		}
 	})
+}
+
+func TestAWatchTellsOfEachReadThatIsThrottledAndOfNoOther(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault     lab.Fault
+		throttled int
+	}{
+		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3},
+		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				var events eventLog
+				cfg := lab.Config()
+				cfg.OnEvent = events.onEvent
+				c, wire := w.Client(cfg)
+				failed := 0
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if failed++; failed <= 3 {
+						return tc.fault(r)
+					}
+					return r.Send()
+				})
+				s := startWatch(w, c, "job")
+				lab.Elapse(time.Minute)
+				if seen, err := s.end(); len(seen) != 1 || err != nil {
+					t.Errorf("%+v, %v", seen, err)
+				}
+				told := events.of(leasehold.EventThrottled)
+				if len(told) != tc.throttled {
+					t.Errorf("told %d times, want %d", len(told), tc.throttled)
+				}
+				for _, e := range told {
+					if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
+						t.Errorf("told %+v", e)
+					}
+				}
+			})
+		})
+	}
 }

@@ -52,6 +52,8 @@ func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
 		}
 		if told := events.of(leasehold.EventWaitError); len(told) == 0 || told[0].Key.Partition != "jobs/1" {
 			t.Errorf("told %v", told)
+		} else if op := (*leasehold.OpError)(nil); !errors.Is(told[0].Err, leasehold.ErrBadRecord) || errors.As(told[0].Err, &op) {
+			t.Errorf("told that a request had failed: %v", told[0].Err)
 		}
 		if log := strings.Join(book.lines(), "\n"); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "jobs/1") {
 			t.Errorf("log %s", log)

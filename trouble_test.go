@@ -99,6 +99,8 @@ func TestAWaitOnADeadEndpointIsToldFirstAndThenOnceAMinute(t *testing.T) {
 				lab.Elapse(5 * time.Second)
 				if told := events.of(leasehold.EventWaitError); len(told) != 1 || !errors.Is(told[0].Err, lab.ErrReset) || told[0].Key.Partition != "job" {
 					t.Errorf("told after five seconds: %v", told)
+				} else if op := (*leasehold.OpError)(nil); !errors.As(told[0].Err, &op) || op.Op != "acquire" || op.Table != "locks" || op.Key.Partition != "job" {
+					t.Errorf("told without what was asked of which table: %v", told[0].Err)
 				}
 				err := <-over
 				if n := len(events.of(leasehold.EventWaitError)); n < 9 || n > 11 {

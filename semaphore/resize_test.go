@@ -56,6 +56,25 @@ func TestASemaphoreFollowsAResize(t *testing.T) {
 	})
 }
 
+func TestTheFirstAcquireFollowsAResizeOfItsOwnSemaphoreMeanwhile(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		s := newSemaphore(w, c, "gpu", 3)
+		wire.SetFault(lab.Once(touches, lab.Slow(2*time.Second)))
+		granted := make(chan error, 1)
+		go func() {
+			_, err := s.Acquire(t.Context())
+			granted <- err
+		}()
+		lab.Elapse(time.Second)
+		resizeTo(w, s, 5)
+		if err := <-granted; err != nil {
+			t.Errorf("of 3, and now 5: %v", err)
+		}
+		closed(t, c)
+	})
+}
+
 func TestAPermitThatAResizeHasTakenAwayIsGivenBack(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}} {
 		t.Run(name, func(t *testing.T) {

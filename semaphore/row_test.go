@@ -138,6 +138,31 @@ func TestAStoredNumberWhoseReplyIsLostIsOurs(t *testing.T) {
 	})
 }
 
+func TestAnAcquireThatMayHaveStoredTheNumberIsOfNoUnknownOutcome(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		var lost bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case r.Op != "UpdateItem":
+				return r.Send()
+			case !lost:
+				lost = true
+				return lab.LoseReply(r)
+			}
+			return lab.Refusal(400, "AccessDeniedException"), nil
+		})
+		_, err := newSemaphore(w, c, "gpu", 3).Acquire(t.Context())
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Op != "acquire" || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err) // no permit was asked for
+		}
+		if w.Item("gpu") == nil || w.Item("gpu/0") != nil {
+			t.Errorf("stored %v", w.Scan())
+		}
+		closed(t, c)
+	})
+}
+
 func TestARowThatWasDeletedIsStoredAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())

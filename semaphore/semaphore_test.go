@@ -183,6 +183,25 @@ func TestAPermitCostsAWriteAndAReadAndItsReleaseAWrite(t *testing.T) {
 	})
 }
 
+func TestEveryPermitIsTriedFirstEquallyOften(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		const permits, tries = 3, 600
+		c, _ := w.Client(lab.Config())
+		s := newSemaphore(w, c, "gpu", permits)
+		first := map[string]int{}
+		for range tries {
+			lock := takePermit(w, s)
+			first[lock.Key().Partition]++
+			w.Release(lock)
+		}
+		for i := range permits {
+			if n := first[fmt.Sprint("gpu/", i)]; n < tries/permits/2 || n > tries/permits*3/2 { // eight deviations
+				t.Errorf("permit %d first %d times of %d", i, n, tries)
+			}
+		}
+	})
+}
+
 func TestWhatASemaphoreCannotDo(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DyndbMutex{}, layout.DynamoDLM{NoSlots: true}} {

@@ -50,8 +50,8 @@ var worlds = []struct {
 // TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED
 // operations have met a fault, for as long as LEASEHOLD_FOR says, or until it is
 // interrupted. The seeds start at LEASEHOLD_FIRST, or where nobody has looked yet.
-// A seed has a thread to itself, so each processor has a process: a lane, which runs
-// every so manieth round.
+// A seed has a thread to itself, so each processor has a process, a lane. Lanes take
+// turns at rounds.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)

@@ -66,7 +66,8 @@ func (l seekListener) Throttled(ctx context.Context, key protocol.Key, requests 
 
 func (l seekListener) Failing(ctx context.Context, key protocol.Key, err error) {
 	l.c.waitFails.warn(ctx, l.c, Key(key), err)
-	if damaged := (*RecordError)(nil); !errors.As(err, &damaged) {
+	// One that watches has said so already.
+	if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(err, &op) && !errors.As(err, &damaged) {
 		err = opError("acquire", l.c.cfg.Table, Key(key), err)
 	}
 	l.c.emit(ctx, Event{Kind: EventWaitError, Key: Key(key), Err: err})

@@ -66,7 +66,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
 				return
 			case f != nil:
-				w.trouble.Report(ctx, c.seek, protocol.Key(k), f.Err)
+				w.trouble.Report(ctx, c.seek, protocol.Key(k), opError("watch", c.cfg.Table, k, f.Err))
 				if f.Cause == decide.Busy {
 					c.throttled(ctx, k, 0)(f.Err)
 				}

@@ -130,11 +130,11 @@ func TestAWatchOfAReadWriteLockIsAnErrorAndEnds(t *testing.T) {
 
 func TestAWatchTellsOfEachReadThatIsThrottledAndOfNoOther(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fault     lab.Fault
-		throttled int
+		fault              lab.Fault
+		throttled, failing int // times told
 	}{
-		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3},
-		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0},
+		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3, 0},
+		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -154,9 +154,15 @@ func TestAWatchTellsOfEachReadThatIsThrottledAndOfNoOther(t *testing.T) {
 				if seen, err := s.end(); len(seen) != 1 || err != nil {
 					t.Errorf("%+v, %v", seen, err)
 				}
+				failing := events.of(leasehold.EventWaitError)
+				for _, e := range failing {
+					if op := (*leasehold.OpError)(nil); !errors.As(e.Err, &op) || op.Op != "watch" {
+						t.Errorf("told of %v", e.Err)
+					}
+				}
 				told := events.of(leasehold.EventThrottled)
-				if len(told) != tc.throttled {
-					t.Errorf("told %d times, want %d", len(told), tc.throttled)
+				if len(told) != tc.throttled || len(failing) != tc.failing {
+					t.Errorf("told %d times of throttling, want %d, and %d times of failing, want %d", len(told), tc.throttled, len(failing), tc.failing)
 				}
 				for _, e := range told {
 					if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {

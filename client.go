@@ -130,6 +130,18 @@ func (c *Client) holdings() []*holding {
 	return all
 }
 
+// holds reports whether a lock of this client is that grant.
+func (c *Client) holds(key protocol.Key, grant string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.held {
+		if h.key == Key(key) && h.lease.Record().Grant == grant { // of one key there may be several readers
+			return true
+		}
+	}
+	return false
+}
+
 func (c *Client) keep(h *holding) {
 	c.mu.Lock()
 	if !h.lease.IsOver() {

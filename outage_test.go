@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/rwlock"
 )
 
 // out answers every request as DynamoDB does in an outage.
@@ -258,4 +260,100 @@ func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 		}
 		_ = lock.Release(t.Context())
 	})
+}
+
+// renewalsOut answers each renewal as DynamoDB does in an outage.
+func renewalsOut(r *lab.Request) (*http.Response, error) {
+	if r.Renews() {
+		return lab.Refusal(503, "ServiceUnavailable"), nil
+	}
+	return r.Send()
+}
+
+// Another client may be granted what is held through an outage that it does not have. A
+// client knows of its own locks.
+func TestNobodyTakesOverFromAClientsOwnLockThatItHoldsThroughAnOutage(t *testing.T) {
+	type wait = func(context.Context) (*leasehold.Lock, error)
+	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){
+		"a lock that was resumed": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
+			lock, err := c.Acquire(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := lock.Detach()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			type result struct {
+				lock *leasehold.Lock
+				err  error
+			}
+			ended := make(chan result, 1)
+			go func() {
+				lock, err := c.Acquire(ctx, "job")
+				ended <- result{lock, err}
+			}()
+			synctest.Wait() // it has the turn of the key
+			if lock, err = c.Resume(t.Context(), g); err != nil {
+				t.Fatal(err)
+			}
+			outage()
+			return lock, func(ctx context.Context) (*leasehold.Lock, error) {
+				defer context.AfterFunc(ctx, leave)()
+				r := <-ended
+				return r.lock, r.err
+			}
+		},
+		"a reader": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
+			rw, err := rwlock.New(c, "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock, err := rw.AcquireRead(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			outage()
+			return lock, func(ctx context.Context) (*leasehold.Lock, error) { return rw.AcquireWrite(ctx) }
+		},
+		"a reader whom another reader sees": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
+			rw, err := rwlock.New(c, "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock, err := rw.AcquireRead(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			outage()
+			for range 20 {
+				lab.Elapse(3 * time.Second)
+				if second, err := rw.AcquireRead(t.Context()); err != nil || second.Release(t.Context()) != nil {
+					t.Fatal(err)
+				}
+			}
+			return lock, func(ctx context.Context) (*leasehold.Lock, error) { return rw.AcquireWrite(ctx) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.HoldThroughOutage = true
+				c, wire := w.Client(cfg)
+				lock, next := hold(t, c, func() { wire.SetFault(renewalsOut) })
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				if second, err := next(ctx); err == nil {
+					t.Errorf("granted with token %d, and %d is trusted: %v", second.Token(), lock.Token(), lock.Err())
+				}
+				wire.SetFault(nil)
+				lab.Elapse(10 * time.Second)
+				if err := lock.Err(); err != nil {
+					t.Errorf("after the outage: %v", err)
+				}
+				w.Release(lock)
+			})
+		})
+	}
 }

@@ -18,7 +18,7 @@ func newSeek(c *Client) *seek.Client {
 		Now: func() decide.Instant { return c.now() }, Wall: c.wall, Chance: func() float64 { return c.chance() },
 		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
 		Expires: func() time.Time { return c.expires(true) }, Detach: c.detach, AwaitGrace: c.awaitGrace, GiveBack: c.giveBack,
-		Closing: c.closing, Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c},
+		Closing: c.closing, Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds,
 	}
 	if c.sharing != nil {
 		s.Sessions = c.sharing

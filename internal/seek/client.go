@@ -25,6 +25,10 @@ type Client struct {
 	Sessions Sessions // nil: grants are renewed one by one
 	Lines    *Lines
 
+	// Holds reports whether the client holds that grant of the key. Through an outage it
+	// may, though the record has not changed for a lease.
+	Holds func(key protocol.Key, grant string) bool
+
 	PollMin, PollMax time.Duration
 	Expires          func() time.Time // when TTL may delete a record that is freed now, and may contain data
 

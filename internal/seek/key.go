@@ -55,6 +55,7 @@ type wantedRecord interface {
 	refresh() error                                                // finds out what the record alone does not show
 	due() time.Duration                                            // until it must be refreshed although nothing else is to be done
 	observe(item protocol.Item) error                              // notes what a reply has shown
+	dead() time.Duration                                           // when who is in the way is; never, if it is a lock of this client
 	prepare(takeOver bool) error                                   // makes a grant possible, or a takeover
 	grant(takeOver bool) (Attempt, *protocol.Write)                // the next attempt; follows prepare
 	shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) // the attempt whose grant a record shows
@@ -84,8 +85,22 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	if wait := w.pausing(); wait > 0 {
 		return decide.Take, wait
 	}
-	return decide.Next(w.view, w.c.Now().Mono, u)
+	return w.move(u)
 }
+
+// move is decide.Next, but takes nothing over from the client's own locks.
+func (w *waiter) move(u float64) (decide.Move, time.Duration) {
+	view, now := w.view, w.c.Now().Mono
+	move, wait := decide.Next(view, now, u)
+	if move != decide.TakeOver {
+		return move, wait
+	}
+	view.Dead = w.record.dead()
+	return decide.Next(view, now, u)
+}
+
+// isOwnLock reports whether a holder that a record shows is a lock of this client.
+func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.Holds(w.want.Key, r.Grant) }
 
 // untilRefresh returns the time until refresh is due.
 func (w *waiter) untilRefresh() time.Duration {
@@ -102,7 +117,7 @@ func (w *waiter) pausing() time.Duration {
 
 // isDead reports whether the holder is dead, so that a grant takes the key over.
 func (w *waiter) isDead() bool {
-	move, _ := decide.Next(w.view, w.c.Now().Mono, 0)
+	move, _ := w.move(0)
 	return move == decide.TakeOver
 }
 

@@ -44,6 +44,13 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	return nil
 }
 
+func (t *plainRecord) dead() time.Duration {
+	if t.isOwnLock(*t.seen) {
+		return math.MaxInt64
+	}
+	return t.view.Dead
+}
+
 // sessionOf returns the session that the holder belongs to. Nil: the holder
 // has no session, or is an attempt of our own that no client treats as held.
 func (t *plainRecord) sessionOf() *liveness.Session {

@@ -115,9 +115,23 @@ func (t *sideRecord) lastToGo() (last, first *blocker) {
 	return last, first
 }
 
-// dead returns the blockers that no client treats as held any more.
-func (t *sideRecord) dead(now time.Duration) []blocker {
-	return slices.DeleteFunc(slices.Clone(t.all), func(b blocker) bool { return b.dead > now })
+// allDead returns the blockers that no client treats as held any more.
+func (t *sideRecord) allDead(now time.Duration) []blocker {
+	return slices.DeleteFunc(slices.Clone(t.all), func(b blocker) bool { return b.dead > now || t.isOwnLock(b.Record) })
+}
+
+func (t *sideRecord) dead() time.Duration {
+	var dead []time.Duration
+	for _, b := range t.all {
+		if t.isOwnLock(b.Record) {
+			b.dead = math.MaxInt64
+		}
+		dead = append(dead, b.dead)
+	}
+	if t.by.Any {
+		return slices.Min(dead)
+	}
+	return slices.Max(dead)
 }
 
 func (t *sideRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
@@ -126,7 +140,7 @@ func (t *sideRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	g.Create = t.absent && !t.want.IfExists
 	g.Takeable, g.Intents = t.tried.Versions(), attempts.Versions(t.intended)
 	if takeOver {
-		dead := t.dead(a.Sent.Mono)
+		dead := t.allDead(a.Sent.Mono)
 		if t.by.Any {
 			dead = dead[:min(len(dead), 1)] // a condition that names them all would be too long
 		}
@@ -192,7 +206,7 @@ func (t *sideRecord) nextIntent(a Attempt) *protocol.Write {
 	}
 	g := t.c.Grant(t.want, a)
 	g.Intents = attempts.Versions(t.intended)
-	for _, b := range t.dead(t.c.Now().Mono) {
+	for _, b := range t.allDead(t.c.Now().Mono) {
 		if b.Mode == protocol.ModeIntent {
 			g.Dead = append(g.Dead, b.Record)
 		}

@@ -234,3 +234,38 @@ func TestAnAttemptToReadThatSomebodyElseHasRemovedIsNotNamedAgain(t *testing.T) 
 		}
 	})
 }
+
+// A client may hold a lock through an outage, though its entry stands still.
+func TestAReaderOfOnesOwnIsNeverDead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode    protocol.Mode
+		readers int
+		granted bool // as others are dead
+	}{
+		"for a writer":                         {protocol.ModeWrite, 2, false},
+		"for a reader who needs one to be":     {protocol.ModeRead, 100, true},
+		"for a reader, of all that leave room": {protocol.ModeRead, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := w.client("me")
+				for range tc.readers {
+					w.client("other").one("job", w.as(protocol.ModeRead))
+				}
+				own := w.entries("job")[0].Grant // the first who would be taken over
+				c.Holds = func(_ protocol.Key, grant string) bool { return grant == own }
+				c.wire.limit(200)
+				ctx, cancel := context.WithTimeout(t.Context(), 4*timing.Lease)
+				defer cancel()
+				_, err := c.One(ctx, c.want("job", w.as(tc.mode)))
+				if held := (*heldError)(nil); tc.granted && err != nil || !tc.granted && !errors.As(err, &held) {
+					t.Errorf("%v", err)
+				}
+				c.left()
+				if !slices.ContainsFunc(w.entries("job"), func(r protocol.Record) bool { return r.Grant == own }) {
+					t.Error("it was taken over")
+				}
+			})
+		})
+	}
+}

@@ -23,7 +23,7 @@ func (c *Client) Sweep(ctx context.Context, want *Want, item protocol.Item) {
 	if by, err := want.Side.Blockers(item, c.Wall()); err != nil || len(by.By) > 0 && !by.Any {
 		return // a writer waits, and will take them over
 	}
-	dead := c.deadReaders(item)
+	dead := c.deadReaders(want.Key, item)
 	if len(dead) == 0 {
 		return
 	}
@@ -45,7 +45,7 @@ func (c *Client) Sweep(ctx context.Context, want *Want, item protocol.Item) {
 // ones, at random, so that clients which see the same row remove different ones. They
 // have been dead for another lease: by then whoever waits for one of them has taken it
 // over, and reported that.
-func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
+func (c *Client) deadReaders(key protocol.Key, item protocol.Item) []protocol.Record {
 	readers, err := c.Proto.(protocol.ReadWriting).Entries(item)
 	if err != nil {
 		return nil
@@ -57,7 +57,7 @@ func (c *Client) deadReaders(item protocol.Item) []protocol.Record {
 			continue
 		}
 		v := c.Observer.ObserveEntry(r, now)
-		if decide.DeadByVersion(v.Since.Mono, 2*r.Lease) <= now.Mono {
+		if decide.DeadByVersion(v.Since.Mono, 2*r.Lease) <= now.Mono && !c.Holds(key, r.Grant) {
 			dead = append(dead, r)
 		}
 	}

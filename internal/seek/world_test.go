@@ -163,6 +163,7 @@ func (w *world) client(owner string) *client {
 		},
 		Lines: seek.NewLines(16, 10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
 		Expires:    func() time.Time { return time.Time{} },
+		Holds:      func(protocol.Key, string) bool { return false },
 		Detach:     c.running.Go,
 		AwaitGrace: func(done <-chan struct{}) { <-done },
 		GiveBack: func(held []seek.Holding) {

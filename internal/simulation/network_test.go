@@ -38,8 +38,9 @@ type fate struct {
 	odd         int           // in 1000: of what only some networks do
 	late        time.Duration // what is late, by how much
 	there, back time.Duration
-	rng         *rand.Rand // of what else happens to it
-	to          string     // which request it is
+	rng         *rand.Rand    // of what else happens to it
+	to          string        // which request it is
+	heard       time.Duration // how long after it was given up that is heard of
 }
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
@@ -55,7 +56,7 @@ func (c *process) fateOf(ctx context.Context, sent *request) fate {
 	rng := drawn(c.seed, "fate", c.id, asks, n)
 	return fate{
 		rng.IntN(100), rng.IntN(1000), upTo(rng, 5*time.Second), upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond), rng,
-		fmt.Sprintf("of process %d, %s, number %d", c.id, asks, n+1),
+		fmt.Sprintf("of process %d, %s, number %d", c.id, asks, n+1), upTo(drawn(c.seed, "heard", c.id, asks, n), time.Microsecond),
 	}
 }
 
@@ -297,14 +298,17 @@ func withoutOld(res *http.Response) *http.Response {
 
 // hang never answers.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
-	<-ctx.Done()
-	f.tellsApart()
+	f.givenUp(ctx)
 	return nil, ctx.Err()
 }
 
-// tellsApart lets two requests that were given up at one instant be heard of at two:
-// timers that fire at the same instant do so in an order that no seed fixes.
-func (f fate) tellsApart() { time.Sleep(upTo(f.rng, time.Microsecond)) }
+// givenUp waits until a request is given up, and that is heard of. Two that are given up
+// at one instant are heard of at two: timers that fire at the same instant do so in an
+// order that no seed fixes.
+func (f fate) givenUp(ctx context.Context) {
+	<-ctx.Done()
+	time.Sleep(f.heard)
+}
 
 // pass delivers a request, and its reply if that is still waited for.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
@@ -323,8 +327,8 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	select {
 	case r = <-replied:
 	case <-ctx.Done():
+		f.givenUp(ctx)
 		r.err = ctx.Err()
-		f.tellsApart()
 	}
 	for d := c.isPaused(); d > 0; d = c.isPaused() { // and cannot hear of it
 		time.Sleep(d + back)

@@ -112,8 +112,8 @@ type Config struct {
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
 	// every request with a 5xx or throttling. The price: if only this process has
-	// the outage, another may be granted the lock while this one still works under
-	// it. Commit stays safe.
+	// the outage, another process may be granted the lock while this one still works
+	// under it. Commit stays safe.
 	HoldThroughOutage bool
 
 	// Logger gets lost locks and failing renewals as Warn (failing renewals summed

@@ -20,7 +20,9 @@
 //	request           sent when                          fails
 //	read              the holder may have changed        repeated after a pause that grows
 //	grant             the key is free, or nothing known  rejected: the reply shows the holder
-//	takeover          the holder is dead                 rejected: it was renewed, or another was first
+//	takeover          the holder is dead, and no lock    rejected: it was renewed, or another was first
+//	                  of this client, which may hold
+//	                  on to it through an outage
 //	read of a session the holder has one                 repeated: no holder is dead for want of an answer
 //	dead mark         before a takeover under a session  rejected: the session lives
 //	intent            a writer waits for readers         repeated: readers may be granted meanwhile

@@ -1,6 +1,7 @@
 package seek
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -79,15 +80,11 @@ func (t *sideRecord) observe(item protocol.Item) error {
 		t.all = append(t.all, b)
 	}
 	t.entries.Only(watched...)
-	last, first := t.lastToGo()
-	if last == nil {
+	if len(t.all) == 0 {
 		return nil
 	}
 	t.view.Free = false
-	decisive := last
-	if by.Any {
-		decisive = first
-	}
+	decisive := t.decisive(t.all)
 	t.view.Dead, t.view.Ours = decisive.dead, decisive.ours
 	seen := t.all[0].Record
 	if seen.Mode == protocol.ModeReadersFirst && len(t.all) > 1 {
@@ -101,18 +98,14 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	return nil
 }
 
-// lastToGo returns which blocker will be dead last, and which first.
-func (t *sideRecord) lastToGo() (last, first *blocker) {
-	for i := range t.all {
-		b := &t.all[i]
-		if last == nil || b.dead > last.dead {
-			last = b
-		}
-		if first == nil || b.dead < first.dead {
-			first = b
-		}
+// decisive returns who of all must go for a grant: the last to be dead or, where one is
+// enough, the first.
+func (t *sideRecord) decisive(all []blocker) blocker {
+	byDeath := func(a, b blocker) int { return cmp.Compare(a.dead, b.dead) }
+	if t.by.Any {
+		return slices.MinFunc(all, byDeath)
 	}
-	return last, first
+	return slices.MaxFunc(all, byDeath)
 }
 
 // allDead returns the blockers that no client treats as held any more.
@@ -121,17 +114,13 @@ func (t *sideRecord) allDead(now time.Duration) []blocker {
 }
 
 func (t *sideRecord) dead() time.Duration {
-	var dead []time.Duration
-	for _, b := range t.all {
+	all := slices.Clone(t.all)
+	for i, b := range all {
 		if t.isOwnLock(b.Record) {
-			b.dead = math.MaxInt64
+			all[i].dead = math.MaxInt64
 		}
-		dead = append(dead, b.dead)
 	}
-	if t.by.Any {
-		return slices.Min(dead)
-	}
-	return slices.Max(dead)
+	return t.decisive(all).dead
 }
 
 func (t *sideRecord) grant(takeOver bool) (Attempt, *protocol.Write) {

@@ -282,32 +282,27 @@ func withoutOld(res *http.Response) *http.Response {
 	if res.StatusCode == http.StatusOK {
 		return res
 	}
-	body, _ := io.ReadAll(res.Body)
-	var out map[string]any
-	if json.Unmarshal(body, &out) == nil {
+	return changed(res, func(body []byte) []byte {
+		var out map[string]any
+		if json.Unmarshal(body, &out) != nil {
+			return body
+		}
 		delete(out, "Item")
 		reasons, _ := out["CancellationReasons"].([]any)
 		for _, reason := range reasons {
 			delete(reason.(map[string]any), "Item")
 		}
 		body, _ = json.Marshal(out)
-	}
-	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return res
+		return body
+	})
 }
 
-// hang never answers.
+// hang never answers. Two requests that are given up at one instant are heard of at two:
+// timers that fire at the same instant do so in an order that no seed fixes.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
-	f.givenUp(ctx)
-	return nil, ctx.Err()
-}
-
-// givenUp waits until a request is given up, and that is heard of. Two that are given up
-// at one instant are heard of at two: timers that fire at the same instant do so in an
-// order that no seed fixes.
-func (f fate) givenUp(ctx context.Context) {
 	<-ctx.Done()
 	time.Sleep(f.heard)
+	return nil, ctx.Err()
 }
 
 // pass delivers a request, and its reply if that is still waited for.
@@ -327,8 +322,7 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	select {
 	case r = <-replied:
 	case <-ctx.Done():
-		f.givenUp(ctx)
-		r.err = ctx.Err()
+		r.res, r.err = f.hang(ctx)
 	}
 	for d := c.isPaused(); d > 0; d = c.isPaused() { // and cannot hear of it
 		time.Sleep(d + back)

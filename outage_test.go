@@ -274,6 +274,17 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 // client knows of its own locks.
 func TestNobodyTakesOverFromAClientsOwnLockThatItHoldsThroughAnOutage(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
+	reader := func(t *testing.T, c *leasehold.Client) (*rwlock.RWLock, *leasehold.Lock) {
+		rw, err := rwlock.New(c, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := rw.AcquireRead(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rw, lock
+	}
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){
 		"a lock that was resumed": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
 			lock, err := c.Acquire(t.Context(), "job")
@@ -306,26 +317,12 @@ func TestNobodyTakesOverFromAClientsOwnLockThatItHoldsThroughAnOutage(t *testing
 			}
 		},
 		"a reader": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
-			rw, err := rwlock.New(c, "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			lock, err := rw.AcquireRead(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			rw, lock := reader(t, c)
 			outage()
 			return lock, func(ctx context.Context) (*leasehold.Lock, error) { return rw.AcquireWrite(ctx) }
 		},
 		"a reader whom another reader sees": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
-			rw, err := rwlock.New(c, "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			lock, err := rw.AcquireRead(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			rw, lock := reader(t, c)
 			outage()
 			for range 20 {
 				lab.Elapse(3 * time.Second)

@@ -86,7 +86,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
 	c.observer = &liveness.Observer{
-		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() }, Wall: c.wall,
+		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() },
 		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: func() time.Time { return c.expires(false) },
 		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -20,14 +21,21 @@ type Observation struct {
 	Key     Key
 	Version string
 	Lease   time.Duration
-	Since   time.Time // wall clock
+	Since   time.Time // by the wall clock, as it was set when the Observation was made
 
 	boot      string        // names the clock; empty: unknown
 	sinceBoot time.Duration // by that clock
 }
 
-func newObservation(key Key, v observed.Version) Observation {
-	return Observation{Key: key, Version: v.ID, Lease: v.Lease, Since: v.Wall, boot: machine.ClockID(), sinceBoot: v.Since.Boot}
+// observation is v for other processes. The wall clock may have been set since v was
+// observed: its time is that of the wall clock now, less the age of v by a clock that
+// nobody sets.
+func (c *Client) observation(key Key, v observed.Version) Observation {
+	age := c.now().Mono - v.Since.Mono
+	return Observation{
+		Key: key, Version: v.ID, Lease: v.Lease, Since: c.wall().Round(0).Add(-age),
+		boot: machine.ClockID(), sinceBoot: v.Since.Boot,
+	}
 }
 
 // MarshalJSON writes the observation for another process.
@@ -70,7 +78,7 @@ const maxObservations = 10_000
 func (c *Client) Observations() []Observation {
 	var all []Observation
 	for key, v := range c.observer.Records.All() {
-		all = append(all, newObservation(Key(key), v))
+		all = append(all, c.observation(Key(key), v))
 	}
 	return all
 }
@@ -81,7 +89,7 @@ func (c *Client) Observations() []Observation {
 // An observation made on this machine since it booted counts from when it was made, by
 // the machine's clock; a container may have a clock of its own. Any other counts from
 // its wall-clock time plus maxSkew, the most by which the two machines' clocks may
-// differ. With a maxSkew of 0 it counts from now. Wall clocks are compared nowhere
+// differ: the one's when it told of the observation, the other's now. With a maxSkew of 0 it counts from now. Wall clocks are compared nowhere
 // else, except in layouts that store when a lease expires.
 func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) error {
 	if maxSkew < 0 {
@@ -101,13 +109,10 @@ func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) e
 		if o.Version == "" || o.Lease <= 0 {
 			return c.errorf("import observation of", key, "version or lease is missing")
 		}
-		now, wall := c.now(), c.wall().Round(0)
+		now := c.now()
 		first := observed.Time{Boot: o.boot, ByBoot: o.sinceBoot, Wall: o.Since}
-		age, known := first.Age(observed.Time{Boot: machine.ClockID(), ByBoot: now.Boot, Wall: wall}, maxSkew)
-		if !known { // but the version has been written by now
-			o.Since = wall
-		}
-		c.observer.Records.Import(protocol.Key(key), observed.Version{ID: o.Version, Lease: o.Lease, Since: now.Add(-age), Wall: o.Since})
+		age := first.Age(observed.Time{Boot: machine.ClockID(), ByBoot: now.Boot, Wall: c.wall().Round(0)}, maxSkew)
+		c.observer.Records.Import(protocol.Key(key), observed.Version{ID: o.Version, Lease: o.Lease, Since: now.Add(-age)})
 	}
 	return nil
 }
@@ -130,10 +135,10 @@ func (c *Client) observationOf(r Record) Observation {
 	}
 	v, ok := c.observer.Records.Of(protocol.Key(key))
 	if !ok && r.Key == key && r.Version != "" {
-		v, ok = c.observer.VersionOf(r.protocol(), c.now()), true
+		v, ok = liveness.VersionOf(r.protocol(), c.now()), true
 	}
 	if !ok {
 		return Observation{}
 	}
-	return newObservation(key, v)
+	return c.observation(key, v)
 }

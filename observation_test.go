@@ -224,6 +224,57 @@ func TestAnObservationOfAnotherHostIsMadeYoungerByTheSkew(t *testing.T) {
 	})
 }
 
+// A machine that starts with a wrong clock is set right a moment later. What it has
+// seen by then is not older for it, to machines whose clocks were right all along.
+func TestAnObservationIsAsOldAsItIsThoughSomebodyHasSetTheWallClock(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, set := range map[string]time.Duration{"forward": day, "back": -day} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, wire := w.Client(lab.Config())
+				holder := w.Acquire(a, "job", leasehold.WithoutRenewal())
+				k := &lab.Jumps{}
+				k.Wall.Store(int64(-set))
+				watcher, _ := w.Client(lab.Config(), k.Edit)
+				_, err := watcher.TryAcquire(t.Context(), "job")
+				var held *leasehold.HeldError
+				if !errors.As(err, &held) {
+					t.Fatal(err)
+				}
+				k.Wall.Store(0)
+				time.Sleep(10 * time.Second)
+				_, err = watcher.TryAcquire(t.Context(), "job")
+				if !errors.As(err, &held) {
+					t.Fatal(err)
+				}
+				for what, seen := range map[string]leasehold.Observation{"of a client": watcher.Observations()[0], "of an error": held.Observation} {
+					if age := time.Since(seen.Since); age != 10*time.Second {
+						t.Errorf("%s: made %v ago, want 10s", what, age)
+					}
+				}
+				wire.SetFault(lab.Cut)
+				b, _ := w.Client(lab.Config())
+				seen := held.Observation
+				elsewhere := leasehold.Observation{Key: seen.Key, Version: seen.Version, Lease: seen.Lease, Since: seen.Since}
+				if err := b.ImportObservations(time.Second, elsewhere); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second) // the lease is over; the observation is one second younger
+				if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+					t.Errorf("error %v", err)
+				}
+				time.Sleep(time.Second)
+				next, err := b.TryAcquire(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Release(next)
+				_ = holder.Release(t.Context())
+			})
+		})
+	}
+}
+
 func TestWhichObservationIsImported(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())

@@ -48,8 +48,7 @@ func (m *memory) age(version string) time.Duration {
 		}
 	}
 	// A version that is not there has no clock, so its age is not known.
-	age, _ := m.before[version].Age(observed.Time{Boot: machine.ClockID(), ByBoot: machine.Now().Boot}, 0)
-	return age
+	return m.before[version].Age(observed.Time{Boot: machine.ClockID(), ByBoot: machine.Now().Boot}, 0)
 }
 
 // note keeps that a version was seen first so long ago.

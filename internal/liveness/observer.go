@@ -17,7 +17,6 @@ type Observer struct {
 	Proto    protocol.Protocol
 	Caps     layout.Capabilities // of the layout
 	Now      func() decide.Instant
-	Wall     func() time.Time
 	Lease    time.Duration    // of this client: for a session whose row is gone
 	PollMax  time.Duration    // the mean pause between two looks of a waiter, at most
 	Expires  func() time.Time // when TTL may delete a row that is marked dead now
@@ -64,12 +63,12 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 		o.Records.Forget(key)
 		return nil, observed.Version{}, nil
 	}
-	return &r, o.Records.Note(key, o.VersionOf(r, now)), nil
+	return &r, o.Records.Note(key, VersionOf(r, now)), nil
 }
 
 // ObserveEntry is Observe for one entry of a read/write lock.
 func (o *Observer) ObserveEntry(r protocol.Record, now decide.Instant) observed.Version {
-	return o.Entries.Note(EntryOf(r), o.VersionOf(r, now))
+	return o.Entries.Note(EntryOf(r), VersionOf(r, now))
 }
 
 // DeadAt is when the holder of r is dead, if it does not renew. A reply has shown r at
@@ -82,8 +81,8 @@ func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Inst
 }
 
 // VersionOf is the version of a record that a reply has shown at now.
-func (o *Observer) VersionOf(r protocol.Record, now decide.Instant) observed.Version {
-	return observed.Version{ID: r.Version, Grant: grantOf(r), Lease: r.Lease, Since: now, Wall: o.Wall().Round(0)}
+func VersionOf(r protocol.Record, now decide.Instant) observed.Version {
+	return observed.Version{ID: r.Version, Grant: grantOf(r), Lease: r.Lease, Since: now}
 }
 
 // IsNewGrant reports whether r shows another grant than before; nil: there was none.

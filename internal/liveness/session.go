@@ -138,7 +138,7 @@ func (s *Session) observe(item protocol.Item) error {
 		s.setDead()
 		return nil
 	}
-	v := s.o.Records.Note(s.key, s.o.VersionOf(s.record, now))
+	v := s.o.Records.Note(s.key, VersionOf(s.record, now))
 	if watched && s.record.Version == before {
 		return nil // Records may have forgotten it to make room for other keys
 	}

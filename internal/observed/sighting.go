@@ -36,13 +36,14 @@ type Time struct {
 
 // Age is how old, at least, an observation is that another process made at t. If both
 // processes read the same boot clock, that clock tells. Otherwise the wall clocks are
-// compared, which differ by maxSkew at most. With a maxSkew of 0 the age is not known.
-func (t Time) Age(now Time, maxSkew time.Duration) (age time.Duration, known bool) {
+// compared, which differ by maxSkew at most. With a maxSkew of 0 the age is not known: 0,
+// as the version has been written by now.
+func (t Time) Age(now Time, maxSkew time.Duration) time.Duration {
 	switch {
 	case t.Boot != "" && t.Boot == now.Boot && t.ByBoot > 0:
-		return max(now.ByBoot-t.ByBoot, 0), true
+		return max(now.ByBoot-t.ByBoot, 0)
 	case maxSkew > 0:
-		return max(now.Wall.Sub(t.Wall)-maxSkew, 0), true
+		return max(now.Wall.Sub(t.Wall)-maxSkew, 0)
 	}
-	return 0, false
+	return 0
 }

@@ -19,7 +19,6 @@ type Version struct {
 	Lease   time.Duration
 	Since   decide.Instant // when it was observed first
 	Granted time.Duration  // when its grant was, monotonic
-	Wall    time.Time      // Since by the wall clock, for other processes
 }
 
 // Versions are what one client has observed: the last version of each key. They are
@@ -72,15 +71,15 @@ func (v *Versions[K]) Unwatch(key K) {
 	}
 }
 
-// Note records the version that a reply has shown at o.Since and o.Wall, and returns
-// it with the time when it was first observed.
+// Note records the version that a reply has shown at o.Since, and returns it with the
+// time when it was first observed.
 func (v *Versions[K]) Note(key K, o Version) Version {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if before := v.byKey[key]; before != nil {
 		if before.ID == o.ID {
-			o.Since, o.Wall = before.Since, before.Wall
+			o.Since = before.Since
 		}
 		if before.Grant == o.Grant || before.ID == o.ID {
 			o.Granted = before.Granted

@@ -8,14 +8,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// at is an instant on both clocks, with the wall clock to it.
-func at(d time.Duration) (decide.Instant, time.Time) {
-	return decide.Instant{Mono: d, Boot: d}, time.Unix(0, 0).Add(d)
-}
+// at is an instant on both clocks.
+func at(d time.Duration) decide.Instant { return decide.Instant{Mono: d, Boot: d} }
 
 func shown(id, grant string, d time.Duration) Version {
-	since, wall := at(d)
-	return Version{ID: id, Grant: grant, Lease: time.Second, Since: since, Wall: wall}
+	return Version{ID: id, Grant: grant, Lease: time.Second, Since: at(d)}
 }
 
 func keysOf(v *Versions[string]) (keys []string) {
@@ -42,7 +39,7 @@ func TestAVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 		{"4", "g", 99, 7, 6}, // and shown for long
 	} {
 		got := v.Note("a", shown(tc.id, tc.grant, tc.now))
-		if wall := time.Unix(0, 0).Add(tc.since); got.Since.Mono != tc.since || got.Since.Boot != tc.since || !got.Wall.Equal(wall) || got.Granted != tc.granted {
+		if got.Since != at(tc.since) || got.Granted != tc.granted {
 			t.Errorf("%+v: %+v", tc, got)
 		}
 		if known, ok := v.Of("a"); !ok || known != got {

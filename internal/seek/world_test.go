@@ -154,7 +154,7 @@ func (w *world) client(owner string) *client {
 	c.Client = &seek.Client{
 		Requests: requests, Proto: w.proto, Owner: protocol.NewOwner(owner), Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 },
 		Observer: &liveness.Observer{
-			Requests: requests, Proto: w.proto, Now: w.now, Wall: time.Now, Lease: timing.Lease, PollMax: time.Second,
+			Requests: requests, Proto: w.proto, Now: w.now, Lease: timing.Lease, PollMax: time.Second,
 			Expires: func() time.Time { return time.Time{} },
 			Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
 				return fmt.Errorf("damaged %s: %w", key.Partition, err)

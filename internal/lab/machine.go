@@ -21,6 +21,11 @@ func Clocks(now func() (mono, boot time.Duration)) Edit {
 	}
 }
 
+// Wall gives a client a wall clock of its own.
+func Wall(now func() time.Time) Edit {
+	return func(m *machine.Machine) { m.Wall = now }
+}
+
 // Chance has a client draw its numbers in [0, 1) from there.
 func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }

@@ -106,6 +106,16 @@ func TestTheSimulationCatchesWhatIsBrokenAmongEverything(t *testing.T) {
 func TestTheSimulationCatchesClocksThatDifferByMoreThanIsDeclared(t *testing.T) {
 	areFound(t, 500,
 		broken{"clocks that differ by more than is declared", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
+		broken{"observed by clocks that differ more than is declared", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {
+			return world{work: func(c *process, r *worker) {
+				if r.IntN(3) == 0 {
+					all := c.everybody()
+					c.learnFrom(all[r.IntN(len(all))], mostSkew)
+				} else {
+					c.sectionWithSetWall(r)
+				}
+			}}
+		})},
 	)
 }
 

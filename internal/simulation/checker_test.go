@@ -33,21 +33,20 @@ type checker struct {
 
 	longest time.Duration                   // lease of any client
 	holdsOn bool                            // belief goes on in an outage: nobody promises that it ends with the lease
-	told    map[string]bool                 // versions that a process has heard of from another
 	broken  map[string]bool                 // grants that were freed by hand: nobody promises anything of a belief in them
 	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
 	spoils  map[string]types.AttributeValue // of each row that is damaged by hand: the lease that it had
 
-	table    *lab.World                   // that the requests are applied to
-	records  map[string]*state            // by key, as the table has it
-	rows     map[string]*rowState         // of read/write locks
-	versions map[string]bool              // ever installed
-	pairs    map[[2]string]bool           // of grant id and token, ever installed
-	terms    map[[2]string]int            // by owner and token, ever installed: the process
-	trusts   map[string]time.Time         // by grant: the latest instant that any installed attempt supports
-	seen     map[int]map[string]time.Time // by process and version: the first reply that showed it
-	arrived  map[string]time.Time         // by record: the last write of a process of the run
-	sessions map[string]*sessionState     // by id
+	table    *lab.World               // that the requests are applied to
+	records  map[string]*state        // by key, as the table has it
+	rows     map[string]*rowState     // of read/write locks
+	versions map[string]bool          // ever installed
+	pairs    map[[2]string]bool       // of grant id and token, ever installed
+	terms    map[[2]string]int        // by owner and token, ever installed: the process
+	trusts   map[string]time.Time     // by grant: the latest instant that any installed attempt supports
+	seen     map[seenBy]sight         // the first reply that showed it
+	arrived  map[string]time.Time     // by record: the last write of a process of the run
+	sessions map[string]*sessionState // by id
 	beliefs  []*belief
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
 	commits  map[string]*commitCall // by value
@@ -69,8 +68,8 @@ func newChecker() *checker {
 	return &checker{
 		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
-		trusts: map[string]time.Time{}, seen: map[int]map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, told: map[string]bool{}, spoils: map[string]types.AttributeValue{},
+		trusts: map[string]time.Time{}, seen: map[seenBy]sight{}, over: map[[2]string]bool{},
+		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
@@ -235,19 +234,11 @@ func (c *checker) received(r *request, res *http.Response) {
 	for _, reason := range out.CancellationReasons {
 		shown = append(shown, reason.Item)
 	}
-	if c.seen[r.by.id] == nil {
-		c.seen[r.by.id] = map[string]time.Time{}
-	}
 	for _, item := range shown {
 		for _, version := range item.rowVersions() {
-			if _, ok := c.seen[r.by.id][version]; !ok {
-				c.seen[r.by.id][version] = time.Now()
-			}
+			c.sees(r.by, version)
 		}
-		version := item.text("recordVersionNumber")
-		if _, ok := c.seen[r.by.id][version]; !ok && version != "" {
-			c.seen[r.by.id][version] = time.Now()
-		}
+		c.sees(r.by, item.text("recordVersionNumber"))
 	}
 }
 

@@ -125,13 +125,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 		return // its session is dead, or was its own and is over
 	}
-	first, ok := c.seen[r.by.id][before.version]
-	// The observer's clock may run fast, within the margin.
-	rate := r.by.rate
-	if c.told[before.version] {
-		rate = max(rate, 1) // it was aged by the wall clock
-	}
-	if watched := time.Duration(float64(r.at.Sub(first)) * rate); !ok || watched < before.lease-time.Microsecond {
+	if watched, ok := c.watched(r, before.version); !ok || watched < before.lease-time.Microsecond {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
 	}
 }

@@ -133,8 +133,7 @@ func (c *checker) evicted(r *request, key, grant string, e rowEntry) {
 	if e.owner == r.by.owner {
 		return // an attempt of its own that nobody believed in
 	}
-	first, ok := c.seen[r.by.id][e.version]
-	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < e.lease-time.Microsecond {
+	if watched, ok := c.watched(r, e.version); !ok || watched < e.lease-time.Microsecond {
 		c.note("7: process %d evicted grant %s of %s having watched version %s for %v of %v", r.by.id, grant, key, e.version, watched, e.lease)
 	}
 }

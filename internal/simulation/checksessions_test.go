@@ -51,8 +51,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	if s.by == r.by {
 		return
 	}
-	first, ok := c.seen[r.by.id][before]
-	if watched := time.Duration(float64(r.at.Sub(first)) * r.by.rate); !ok || watched < now.lease-time.Microsecond {
+	if watched, ok := c.watched(r, before); !ok || watched < now.lease-time.Microsecond {
 		c.note("11: process %d marked session %s dead having watched it for %v of %v", r.by.id, id, watched, now.lease)
 	}
 }

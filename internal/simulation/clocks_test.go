@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// clocks are those of one process: they go at a rate of their own, and one
-// of them all but stands still while the machine is suspended. (All but: the
+// clocks are those of one process. Two go at a rate of their own, and one of these
+// all but stands still while the machine is suspended. (All but: the
 // timers of a bubble go on, and one that fires too early by that clock is set
-// again, for as long as is left.)
+// again, for as long as is left.) The wall clock is set by whoever likes.
 type clocks struct {
 	rate  float64
 	began time.Time
 
 	mu            sync.Mutex
 	ahead         time.Duration // the clock that runs on
+	wall          time.Duration // the wall clock is so much ahead
 	slept         time.Duration // before the last suspend
 	since, asleep time.Time     // of the last suspend, and its end
 }
@@ -33,6 +34,20 @@ func (k *clocks) stoodStill(now time.Time) time.Duration {
 		now = k.asleep
 	}
 	return k.slept + now.Sub(k.since)*19/20
+}
+
+func (k *clocks) readWall() time.Time { return time.Now().Add(k.wallAhead()) }
+
+func (k *clocks) wallAhead() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wall
+}
+
+func (k *clocks) setWall(ahead time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wall = ahead
 }
 
 // jump is a suspend that nobody else has noticed.

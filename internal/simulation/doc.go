@@ -47,7 +47,7 @@
 //	workloads  locks, groups, passing (on), hands (of an operator), closing, odd,
 //	           outages, wallclock, readwrite, semaphores, elections,
 //	           philosophers, load, everything
-//	checker    what was sent, applied and believed; checkgrants, checksessions,
+//	checker    what was sent, applied and believed; sights, checkgrants, checksessions,
 //	           checkcommits, checkrows (of read/write locks), checkpermits
 //	liveness   what is free is granted in time once faults have stopped
 //	history    what happened, spelled so that two runs of a seed can be compared
@@ -97,6 +97,7 @@
 //	a guard on the owner alone, among everything               4
 //	commits without a guard, in pauses                         4
 //	clocks that differ by more than is declared                1, 5
+//	observed by clocks that differ more than is declared       1, 7
 //	a writer that does not count the readers                   1, 7
 //	grants that look at no writer                              1, 7
 //	commits that are fenced by the owner alone                 4, in an election

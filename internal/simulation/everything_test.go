@@ -134,6 +134,8 @@ func (c *process) doEverything(r *worker) {
 			}
 		case p < 18:
 			c.closes(r)
+		case p < 21:
+			c.setWall(r)
 		default:
 			c.sectionOfEverything(r)
 		}

@@ -45,6 +45,7 @@ const (
 	crash     fault = "crash"
 	partition fault = "partition begins"
 	bootJumps fault = "suspend that nobody has noticed"
+	wallSet   fault = "wall clock set"
 	suspend   fault = "suspend"
 	pause     fault = "pause"
 	outage    fault = "outage begins"

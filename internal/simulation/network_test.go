@@ -69,7 +69,6 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	if c.plan.tamper != nil {
 		body = c.plan.tamper(r, body)
 	}
-	body = shifted(body, c.wallSkew())
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	sent := newRequest(c, lab.Call{Op: op, Body: body})
 	f := c.fateOf(r.Context(), sent)
@@ -84,7 +83,6 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 		if c.plan.net.noOld {
 			res = withoutOld(res)
 		}
-		res = c.seenFromHere(res)
 		if c.plan.misread != nil {
 			res = changed(res, c.plan.misread)
 		}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -84,59 +83,26 @@ func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	}
 }
 
-// learn imports what another process has observed, as one of another host. Its
-// clock differs by less than is declared.
+// learn imports what another process has observed, as one of another host. It declares
+// by how much their wall clocks differ.
 func (c *process) learn(r *worker) {
 	all := c.everybody()
 	from := all[r.IntN(len(all))]
+	c.learnFrom(from, max(mostSkew, (from.clocks.wallAhead()-c.clocks.wallAhead()).Abs()+time.Millisecond))
+}
+
+func (c *process) learnFrom(from *process, declared time.Duration) {
 	var told []leasehold.Observation
 	for _, o := range from.client.Observations() {
+		c.learns(c, from, o.Version)
 		told = append(told, ofAnotherHost(o))
 	}
-	for i := range told {
-		told[i].Since = told[i].Since.Add(from.wallAhead() - c.wallAhead())
-	}
-	c.checker.mu.Lock()
-	if c.seen[c.id] == nil {
-		c.seen[c.id] = map[string]time.Time{}
-	}
-	for _, o := range told {
-		first, ok := c.seen[from.id][o.Version]
-		if mine, knows := c.seen[c.id][o.Version]; ok && (!knows || first.Before(mine)) {
-			c.seen[c.id][o.Version] = first
-			c.told[o.Version] = true
-		}
-	}
-	c.checker.mu.Unlock()
-	if err := c.client.ImportObservations(mostSkew, told...); err != nil {
+	if err := c.client.ImportObservations(declared, told...); err != nil {
 		c.violated("0: process %d imports observations: %v", c.id, err)
 	}
 }
 
-// mostSkew is the most by which the wall clocks of two processes differ.
-const mostSkew = 100 * time.Millisecond
-
-// wallAhead is by how much the process's wall clock is ahead.
-func (c *process) wallAhead() time.Duration {
-	return upTo(drawn(c.seed, "wall", c.id), mostSkew*9/10).Truncate(time.Millisecond)
-}
-
+// ofAnotherHost is an observation by a boot clock that is not known here.
 func ofAnotherHost(o leasehold.Observation) leasehold.Observation {
-	var fields map[string]any
-	text, err := json.Marshal(o)
-	if err == nil {
-		err = json.Unmarshal(text, &fields)
-	}
-	delete(fields, "boot")
-	if err == nil {
-		text, err = json.Marshal(fields)
-	}
-	var out leasehold.Observation
-	if err == nil {
-		err = json.Unmarshal(text, &out)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return out
+	return leasehold.Observation{Key: o.Key, Version: o.Version, Lease: o.Lease, Since: o.Since}
 }

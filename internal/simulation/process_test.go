@@ -70,7 +70,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
-	on := []lab.Edit{lab.Clocks(c.clocks.read), lab.Chance(c.chance)}
+	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
+	on := []lab.Edit{lab.Clocks(c.clocks.read), lab.Wall(c.clocks.readWall), lab.Chance(c.chance)}
 	if s.plan.forgets {
 		on = append(on, lab.Memory(0))
 	}
@@ -105,7 +106,9 @@ func (c *process) work(r *worker, section func(*worker)) {
 			c.crash(r)
 		case p < 8:
 			c.jump(r, 6*time.Second)
-		case p < 12 && !c.clocked:
+		case p < 12 && c.clocked:
+			c.setWall(r)
+		case p < 12:
 			if _, err := c.client.TryAcquire(c.asks(context.Background(), "try"), "damaged"); err == nil {
 				c.violated("10: a damaged record was granted")
 			}

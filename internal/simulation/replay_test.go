@@ -35,6 +35,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"by the clock":    simulateByTheClock,
 		"everything":      simulateEverything,
 		"skewed clocks":   skewedBy(wallSkew * 9 / 10),
+		"set wall clocks": likewise(wallClocksAreSet),
 	} {
 		t.Run(name, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {

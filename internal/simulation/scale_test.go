@@ -44,6 +44,7 @@ var worlds = []struct {
 	{"TestSimulationOfEverything", 4, 1, simulateEverything},
 	{"TestSimulationOfLayoutsByTheClock", 1, 1, simulateByTheClock},
 	{"TestSimulationOfSkewedClocks", 1, 1, skewedBy(wallSkew * 9 / 10)},
+	{"TestSimulationOfWallClocksThatAreSet", 1, 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }
 

@@ -3,11 +3,8 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,7 +28,7 @@ func TestSimulationOfLayoutsByTheClock(t *testing.T) {
 func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	var by layout.Layout = layout.DyndbMutex{MaxSkew: wallSkew}
 	step := time.Millisecond
-	if seed%2 == 0 && plan.skew == 0 {
+	if seed%2 == 0 {
 		by, step = layout.DynamoDLM{NoSlots: seed%4 == 0, MaxSkew: wallSkew}, time.Second
 	}
 	plan.config = func(cfg *leasehold.Config, _ *rand.Rand) {
@@ -96,38 +93,54 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// wallSkew is by how much the process's wall clock is off.
-func (c *process) wallSkew() time.Duration {
-	if c.plan.skew == 0 || c.id == lastClient {
+// mostSkew is the most by which the wall clocks of two processes differ that are right,
+// where no world says otherwise.
+const mostSkew = 100 * time.Millisecond
+
+// rightWall is by how much a wall clock is ahead that is right.
+func (c *process) rightWall(rng *rand.Rand) time.Duration {
+	skew := c.plan.skew
+	if !c.clocked {
+		skew = mostSkew * 9 / 10
+	}
+	if skew == 0 || c.id == lastClient {
 		return 0
 	}
-	return upTo(drawn(c.seed, "skew", c.id), c.plan.skew).Truncate(time.Millisecond) - c.plan.skew/2
+	return upTo(rng, skew).Truncate(time.Millisecond) - skew/2
 }
 
-// wallTimes are the milliseconds of a run's wall clocks, wherever they are written.
-var wallTimes = regexp.MustCompile(`"N":"(9466[0-9]{8})"`)
-
-// shifted is what a process whose wall clock is off by d would have written. What it
-// has read is shifted back (seenFromHere), so that to itself its clock is right.
-func shifted(body []byte, d time.Duration) []byte {
-	if d == 0 {
-		return body
+// setWall has somebody set the wall clock of the process: right, or, where records do
+// not say when they expire, wrong by up to ten seconds or a day.
+func (c *process) setWall(r *worker) {
+	ahead := c.rightWall(r.Rand)
+	if !c.clocked && r.IntN(2) == 0 {
+		most := []time.Duration{10 * time.Second, 24 * time.Hour}[r.IntN(2)]
+		ahead = upTo(r, 2*most) - most
 	}
-	return wallTimes.ReplaceAllFunc(body, func(found []byte) []byte {
-		ms, err := strconv.ParseInt(string(wallTimes.FindSubmatch(found)[1]), 10, 64)
-		if err != nil {
-			return found
-		}
-		return fmt.Appendf(nil, `"N":"%d"`, ms+d.Milliseconds())
-	})
+	if ahead != c.clocks.wallAhead() && c.happens(wallSet, r.trouble()) {
+		c.clocks.setWall(ahead)
+	}
 }
 
-func (c *process) seenFromHere(res *http.Response) *http.Response {
-	d := c.wallSkew()
-	if d == 0 {
-		return res
+// Where records do not say when they expire, wall clocks are set while processes
+// run, and these tell each other what they have observed. Nothing is given up.
+func TestSimulationOfWallClocksThatAreSet(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
+}
+
+func wallClocksAreSet(_ uint64) world {
+	return world{work: (*process).sectionWithSetWall}
+}
+
+func (c *process) sectionWithSetWall(r *worker) {
+	switch r.IntN(6) {
+	case 0, 1:
+		c.setWall(r)
+	case 2:
+		c.learn(r)
+	default:
+		c.section(r)
 	}
-	return changed(res, func(body []byte) []byte { return shifted(body, -d) })
 }
 
 // sectionByTheClock holds a lock for a while, and renews it by hand now and then.

@@ -89,8 +89,9 @@ func (c *Client) Observations() []Observation {
 // An observation made on this machine since it booted counts from when it was made, by
 // the machine's clock; a container may have a clock of its own. Any other counts from
 // its wall-clock time plus maxSkew, the most by which the two machines' clocks may
-// differ: the one's when it told of the observation, the other's now. With a maxSkew of 0 it counts from now. Wall clocks are compared nowhere
-// else, except in layouts that store when a lease expires.
+// differ: the one's when it told of the observation, the other's now. With a maxSkew of 0
+// it counts from now. By a wall clock nobody is called dead elsewhere, except in layouts
+// that store when a lease expires.
 func (c *Client) ImportObservations(maxSkew time.Duration, obs ...Observation) error {
 	if maxSkew < 0 {
 		return fmt.Errorf("leasehold: import observations into table %s: maxSkew is %v: negative", c.cfg.Table, maxSkew)

@@ -108,21 +108,21 @@ func (r *permitRow) create(ctx context.Context, n int, manual bool) (p protocol.
 	})
 }
 
-// resize stores n, whatever was stored before. ErrUnknownOutcome if ctx ended without
-// an answer.
-func (r *permitRow) resize(ctx context.Context, n int) (protocol.Permits, error) {
+// resize stores n, whatever was stored before. wrote: n was not stored already when it
+// looked. ErrUnknownOutcome if ctx ended without an answer.
+func (r *permitRow) resize(ctx context.Context, n int) (p protocol.Permits, wrote bool, err error) {
 	w := &permitWrite{permitRow: r, op: "resize", n: n,
 		done:  func(now protocol.Permits) bool { return now.N == n },
 		wrote: func(a permitAttempt, now protocol.Permits) bool { return a.ID() == now.Version },
 	}
-	p, _, err := w.finish(ctx, false, func(ctx context.Context) (protocol.Permits, bool, error) {
+	return w.finish(ctx, false, func(ctx context.Context) (protocol.Permits, bool, error) {
 		now, err := r.readUntil(ctx, w.op)
 		if err != nil || w.done(now) {
 			return now, false, err
 		}
-		return w.store(ctx, now)
+		now, _, err = w.store(ctx, now)
+		return now, true, err
 	})
-	return p, err
 }
 
 // permitWrite stores n in a row.

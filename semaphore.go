@@ -24,7 +24,7 @@ type Semaphore struct {
 	mu      sync.Mutex // guards what follows; never held across I/O
 	n       int
 	agreed  bool           // n was read from the row
-	asOf    decide.Instant // when the request that read n began
+	asOf    decide.Instant // when the request that read n began, or the write of n was answered
 	changed chan struct{}  // closed when n changes
 }
 
@@ -167,12 +167,15 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	if s.row == nil {
 		return s.c.unsupported("Resize")
 	}
-	began := s.c.now()
-	p, err := s.row.resize(ctx, n)
+	asOf := s.c.now()
+	p, wrote, err := s.row.resize(ctx, n)
 	if err != nil {
 		return s.notOurs(err)
 	}
-	s.follow(p.N, began)
+	if wrote {
+		asOf = s.c.now() // a read that began before this may have seen the row as it was
+	}
+	s.follow(p.N, asOf)
 	return nil
 }
 
@@ -204,15 +207,15 @@ func (s *Semaphore) number() (int, <-chan struct{}) {
 	return s.n, s.changed
 }
 
-// follow records the number that a request has read. began is when it began: if a later
-// request has been recorded, nothing changes.
-func (s *Semaphore) follow(n int, began decide.Instant) {
+// follow records the number that there is as of an instant. If that of a later one has
+// been recorded, nothing changes.
+func (s *Semaphore) follow(n int, asOf decide.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.agreed && began.Mono < s.asOf.Mono {
+	if s.agreed && asOf.Mono < s.asOf.Mono {
 		return
 	}
-	s.agreed, s.asOf = true, began
+	s.agreed, s.asOf = true, asOf
 	if n != s.n {
 		s.n = n
 		close(s.changed)

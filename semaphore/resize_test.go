@@ -199,6 +199,31 @@ func TestALateReplyDoesNotUndoAResize(t *testing.T) {
 	})
 }
 
+// A grant that looks at the row while the resize is under way still finds the old number.
+func TestWhoHasResizedKnowsTheNewNumber(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		s := newSemaphore(w, c, "gpu", 1)
+		w.Release(takePermit(w, s))
+		wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" && touches(c) }, func(r *lab.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return r.Send()
+		}))
+		resized := make(chan error, 1)
+		go func() { resized <- s.Resize(t.Context(), 3) }()
+		lab.Elapse(500 * time.Millisecond)
+		takePermit(w, s)
+		if err := <-resized; err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.Keys()); n != 3 {
+			t.Errorf("%d permits after a resize to 3", n)
+		}
+		takePermit(w, s, leasehold.NoWait())
+		closed(t, c)
+	})
+}
+
 func TestAWaiterReadsTheNumberOfPermitsOnceInTenPolls(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())

@@ -83,8 +83,8 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire a permit of %v in table %s: %w", s.key, s.c.cfg.Table, context.Cause(ctx))
+	if err := s.ended(ctx); err != nil {
+		return nil, err
 	}
 	if want.reentrant {
 		if lock, err := s.share(ctx, opts); lock != nil || err != nil {
@@ -104,8 +104,11 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 	}
 	for {
 		lock, err := s.seek(ctx, opts)
-		if errors.Is(err, errResized) && ctx.Err() == nil {
-			continue
+		if errors.Is(err, errResized) {
+			if err = s.ended(ctx); err == nil {
+				continue
+			}
+			s.c.emitGaveUp(ctx, s.key, began, 0, err)
 		}
 		if err != nil {
 			return nil, err
@@ -122,6 +125,14 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 			return nil, err
 		}
 	}
+}
+
+// ended returns the error of a call whose context has ended, nil before that.
+func (s *Semaphore) ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("leasehold: acquire a permit of %v in table %s: %w", s.key, s.c.cfg.Table, context.Cause(ctx))
 }
 
 // TryAcquire is Acquire with NoWait.

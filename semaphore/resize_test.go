@@ -1,10 +1,12 @@
 package semaphore_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +223,47 @@ func TestWhoHasResizedKnowsTheNewNumber(t *testing.T) {
 		}
 		takePermit(w, s, leasehold.NoWait())
 		closed(t, c)
+	})
+}
+
+// What ended the wait is said also if a resize had ended it a moment before: with
+// WithoutRenewal a wait that has ended lasts until its last request is answered.
+func TestAWaitThatEndsWithAResizeSaysWhyItEnded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		var gaveUp atomic.Int32
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventGaveUp {
+				gaveUp.Add(1)
+			}
+		}
+		b, wire := w.Client(cfg)
+		holder, waiter := newSemaphore(w, a, "gpu", 2), newSemaphore(w, b, "gpu", 2)
+		takePermits(w, holder, 2)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := waiter.Acquire(ctx, leasehold.WithoutRenewal())
+			ended <- err
+		}()
+		lab.Elapse(9 * time.Second)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "BatchGetItem" {
+				time.Sleep(1500 * time.Millisecond)
+			}
+			return r.Send()
+		})
+		lab.Elapse(900 * time.Millisecond)
+		resizeTo(w, waiter, 1)
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if got := gaveUp.Load(); got != 1 {
+			t.Errorf("%d events of a wait that was given up", got)
+		}
+		closed(t, a, b)
 	})
 }
 

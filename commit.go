@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -142,41 +143,37 @@ func (c *Client) commitAndRelease(ctx context.Context, rs []*release, writes []t
 	if lost != nil {
 		return withReleases(lost, c.freeClaimed(limit, rs))
 	}
-	done := make(chan struct{})
+	committed := make(chan struct{})
 	var err error
+	var now atomic.Pointer[transaction]
 	c.detach(func() {
-		defer close(done)
-		err = c.commitAndFree(ctx, limit, rs, writes)
+		late, leave := takeTurns(limit, holdsOf(rs))
+		defer leave()
+		if late != nil { // another commit has had all the time there was
+			err = notSent(late, context.Cause(limit))
+		} else {
+			err = c.commitWithReleases(ctx, rs, writes, &now)
+		}
+		close(committed)
+		free(slices.DeleteFunc(slices.Clone(rs), (*release).ended))
 	})
-	if !endsWithin(limit, done) {
-		return c.unknownOutcome("commit", rs[0].h.key, context.Cause(limit))
+	if !endsWithin(limit, committed) {
+		if t := now.Load(); t != nil && t.Leave(committed) {
+			return c.unknownOutcome("commit", rs[0].h.key, context.Cause(limit))
+		}
+		<-committed // which is about to be closed: no other request of the commit is begun
 	}
-	return err
-}
-
-// commitAndFree runs writes together with the releases, and then whatever
-// releases that has not settled.
-func (c *Client) commitAndFree(ctx, limit context.Context, rs []*release, writes []types.TransactWriteItem) error {
-	late, leave := takeTurns(limit, holdsOf(rs))
-	defer leave()
-	var err error
-	if late != nil { // another commit has had all the time there was
-		err = notSent(late, context.Cause(limit))
-	} else {
-		err = c.commitWithReleases(ctx, rs, writes)
-	}
-	free(slices.DeleteFunc(slices.Clone(rs), (*release).ended))
 	released := make([]error, len(rs))
 	for i, r := range rs {
-		released[i] = r.err
+		released[i] = r.wait(limit)
 	}
 	return withReleases(err, released)
 }
 
 // commitWithReleases sends one transaction of writes and releases. It settles
 // the releases of all if it was committed, and those of locks that turn out to be
-// lost. Releases that follow expect what it may have written.
-func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
+// lost. Releases that follow expect what it may have written. now holds the transaction.
+func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *atomic.Pointer[transaction]) error {
 	fs := make([]*releaser, len(rs))
 	sent := make([]attempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
@@ -188,6 +185,7 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 	}
 	t := newTransaction(ctx, holdsOf(rs), writes, ends)
 	t.ended = (*holding).outlived
+	now.Store(t)
 	result, err := t.run()
 	t.report(result, err)
 	for i, f := range fs {

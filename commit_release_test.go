@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -421,4 +422,49 @@ func TestACommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
 			t.Error("the key is not free")
 		}
 	})
+}
+
+func TestACommitThatIsKnownToHaveFailedIsNotCalledUnknownForItsReleasesSake(t *testing.T) {
+	var failed *leasehold.CommitError
+	for name, tc := range map[string]struct {
+		commits lab.Fault // what becomes of them; no release is ever answered
+		first   time.Duration
+		said    func(error) bool
+	}{
+		"a write failed": {(*lab.Request).Send, 0, func(err error) bool { return errors.As(err, &failed) }},
+		"refused": {lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }), 0,
+			func(err error) bool { return strings.Contains(err.Error(), "commit job in table locks: access denied") }},
+		"throttled until the end": {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 0,
+			func(err error) bool { return strings.Contains(err.Error(), "not committed") }},
+		"behind another commit": {lab.Cut, time.Nanosecond, func(err error) bool { return strings.Contains(err.Error(), "nothing was sent") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Commits() {
+						return tc.commits(r)
+					}
+					return lab.Cut(r)
+				})
+				if tc.first > 0 {
+					go func() { _ = lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+					lab.Elapse(tc.first)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				err := lock.CommitAndRelease(ctx, lab.Writes(lab.NoteIf("a", "late")))
+				if took := time.Since(began); took != 2500*time.Millisecond {
+					t.Errorf("returned after %v", took)
+				}
+				if !tc.said(err) || strings.Contains(err.Error(), "commit job in table locks: no answer") {
+					t.Errorf("error %v", err)
+				}
+				wire.SetFault(nil)
+				lab.Elapse(time.Minute)
+			})
+		})
+	}
 }

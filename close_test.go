@@ -288,3 +288,33 @@ func TestCloseWaitsForWhatIsBeingUndone(t *testing.T) {
 		}
 	})
 }
+
+func TestAClientThatClosesSharesNoGrantAnyMore(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		closed := make(chan error, 1)
+		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
+			go func() { closed <- c.Close(context.Background()) }()
+			synctest.Wait()
+			values := context.WithoutCancel(ctx)
+			_, one := c.Acquire(values, "job", leasehold.Reentrant())
+			_, all := c.AcquireAll(values, leasehold.Keys("job"), leasehold.Reentrant())
+			_, anyOf := c.AcquireAny(values, leasehold.Keys("job", "other"), leasehold.Reentrant())
+			for call, err := range map[string]error{"Acquire": one, "AcquireAll": all, "AcquireAny": anyOf} {
+				if !errors.Is(err, leasehold.ErrClosed) {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+			if held := c.Held(); len(held) != 1 || held[0] != lock {
+				t.Errorf("held: %v", held)
+			}
+			return nil
+		})
+		if err := errors.Join(err, <-closed); err != nil {
+			t.Error(err)
+		}
+		if !w.IsReleased("job") {
+			t.Error("the key is not free")
+		}
+	})
+}

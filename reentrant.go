@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // refuses says why a grant is not shared with a request that belongs to it.
@@ -56,12 +57,16 @@ func (ch changes) alreadyIn(r Record) bool {
 func (h *holding) share(ctx context.Context, want *request) (*Lock, error) {
 	l := h.newHandle(ctx)
 	err := h.ended()
+	if err == nil && h.c.isClosing() { // Close may not have seen the handle
+		err = ErrClosed
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
 		err = h.lease.Cause()
 	}
 	if err != nil {
+		h.handles = slices.DeleteFunc(h.handles, func(o *Lock) bool { return o == l })
 		l.cancel(err)
 		return nil, err
 	}

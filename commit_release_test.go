@@ -468,3 +468,34 @@ func TestACommitThatIsKnownToHaveFailedIsNotCalledUnknownForItsReleasesSake(t *t
 		})
 	}
 }
+
+func TestACommitThatReleasesEndsWithAnotherLockThatItsContextIsBoundTo(t *testing.T) {
+	for _, nested := range []bool{false, true} {
+		t.Run(fmt.Sprintf("bound to its own lock too: %v", nested), func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				outer, lock := w.Acquire(c, "outer"), w.Acquire(c, "job")
+				ctx, cancel := outer.Bind(t.Context())
+				defer cancel()
+				if nested {
+					ctx, cancel = lock.Bind(ctx)
+					defer cancel()
+				}
+				wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
+				time.AfterFunc(5*time.Second, func() { w.Release(outer) })
+				began := time.Now()
+				if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))); err == nil || errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(began); took != 5*time.Second {
+					t.Errorf("returned after %v", took)
+				}
+				lab.Elapse(time.Second)
+				if !w.IsReleased("job") {
+					t.Error("the key is not free")
+				}
+				w.WantLog()
+			})
+		})
+	}
+}

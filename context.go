@@ -40,6 +40,16 @@ func (h *heldKeys) find(c *Client, key Key) *holding {
 	return nil
 }
 
+// has reports whether the context belongs to one of holds.
+func (h *heldKeys) has(holds []*holding) bool {
+	for ; h != nil; h = h.outer {
+		if slices.Contains(holds, h.by) {
+			return true
+		}
+	}
+	return false
+}
+
 // newLockContext returns a context with the values of parent but not its end.
 func newLockContext(parent context.Context, h *holding) (*lockContext, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(parent))
@@ -113,8 +123,9 @@ func besides(ctx context.Context, holds ...*holding) (context.Context, context.C
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
+		bound := heldKeysOf(ctx).has(holds) // else it is another lock whose release ends ctx
 		stop := context.AfterFunc(ctx, func() {
-			if cause := context.Cause(ctx); !errors.Is(cause, ErrReleased) {
+			if cause := context.Cause(ctx); !bound || !errors.Is(cause, ErrReleased) {
 				cancel(cause)
 			}
 		})

@@ -141,9 +141,11 @@ func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Loc
 }
 
 // Holders returns the records of the permits that are held, in order of the permits.
-// It includes dead holders until their lease has run out and, after a Resize, permits
-// above n. For a record that cannot be read there is a *RecordError, beside the other
-// records.
+// After a Resize it includes permits above n. It reads each record once, which cannot
+// tell whether a holder lives: a dead one is included until somebody else is granted
+// its permit. Above n nobody is: Client.Break frees such a permit. Where records say
+// when they expire, those that have expired are left out. For a record that cannot be
+// read there is a *RecordError, beside the other records.
 func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
 	n, _ := s.number()
 	if s.row != nil {

@@ -312,6 +312,39 @@ func TestThePermitsOfDynamoDLMAreItsSlots(t *testing.T) {
 	})
 }
 
+func TestADeadHolderIsShownUntilItsPermitIsGrantedOrBroken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		dead, _ := w.Client(lab.Config())
+		c, _ := w.Client(lab.Config())
+		for range 3 {
+			takePermit(w, newSemaphore(w, dead, "gpu", 3), leasehold.WithoutRenewal())
+		}
+		s := newSemaphore(w, c, "gpu", 3)
+		resizeTo(w, s, 1)
+		lab.Elapse(time.Hour)
+		shown := func(want int) []leasehold.Record {
+			t.Helper()
+			holders, err := s.Holders(t.Context())
+			if err != nil || len(holders) != want {
+				t.Fatalf("%d holders, want %d: %v", len(holders), want, err)
+			}
+			return holders
+		}
+		shown(3)
+		lock := takePermit(w, s)
+		for _, r := range shown(3) {
+			if r.Grant == lock.Record().Grant {
+				continue
+			}
+			if err := c.Break(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		}
+		shown(1)
+		closed(t, c, dead)
+	})
+}
+
 func TestHoldersLeavesOutWhatASharedLeaseHasFreed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.SharedConfig())

@@ -125,6 +125,58 @@ func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 	})
 }
 
+func TestAHandleThatIsReleasedBeforeTheLastSaysThatItHasStoredNothing(t *testing.T) {
+	attributes := func(name, value string) leasehold.ReleaseOption {
+		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
+	}
+	for name, tc := range map[string]struct {
+		opt    leasehold.ReleaseOption
+		stored bool // already, or nothing is to be stored
+	}{
+		"nothing":             {leasehold.KeepOnRelease(), true},
+		"the data it has":     {leasehold.WithData([]byte("data")), true},
+		"an attribute it has": {attributes("color", "red"), true},
+		"other data":          {leasehold.WithData([]byte("other")), false},
+		"no data":             {leasehold.WithData(nil), false},
+		"another attribute":   {attributes("size", "10"), false},
+	} {
+		for how, release := range map[string]func(context.Context, *leasehold.Lock) error{
+			"release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx, tc.opt) },
+			"commit and release": func(ctx context.Context, l *leasehold.Lock) error {
+				return l.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")), tc.opt)
+			},
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					w.Work()
+					c, _ := w.Client(lab.Config())
+					outer := w.Acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(map[string]types.AttributeValue{"color": lab.Str("red")}))
+					inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant())
+					if err != nil {
+						t.Fatal(err)
+					}
+					switch err := release(t.Context(), inner); {
+					case tc.stored && err != nil:
+						t.Error(err)
+					case !tc.stored && (err == nil || !strings.Contains(err.Error(), "store them with Renew")):
+						t.Errorf("error %v", err)
+					}
+					if err := inner.Err(); !errors.Is(err, leasehold.ErrReleased) {
+						t.Errorf("the handle: %v", err)
+					}
+					if err := inner.Release(t.Context(), tc.opt); err != nil {
+						t.Errorf("again: %v", err)
+					}
+					w.Release(outer)
+					if !w.IsReleased("job") {
+						t.Error("not free after its last handle")
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestASharedPermitHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

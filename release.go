@@ -15,6 +15,10 @@ import (
 // after any other it is not. Call Release again, or let the lease run out. A ctx that
 // has ended shortens Release to Config.ReleaseGrace, but does not prevent it.
 //
+// If other handles share the grant (Reentrant), it ends this handle alone, and sends
+// nothing. Data and attributes that it was to store are an error then, unless the
+// record has them.
+//
 // With Config.SharedLease the lease goes on being renewed. There the client repeats a
 // release that failed until the key is free.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
@@ -52,32 +56,43 @@ func (g *Group) newReleases(opts []ReleaseOption) ([]*release, error) {
 // release frees the keys, except those whose grants other handles share: there
 // it ends this handle alone.
 func (g *Group) release(ctx context.Context, rs []*release) []error {
+	errs := make([]error, len(rs))
 	last := make([]*release, 0, len(rs))
+	var at []int // of last
 	for i, l := range g.locks {
-		if !l.endIfShared() {
-			last = append(last, rs[i])
+		shared, err := l.endIfShared(rs[i].opts.changes)
+		if errs[i] = err; !shared {
+			last, at = append(last, rs[i]), append(at, i)
 		}
 	}
-	return g.c.release(ctx, last)
+	for i, err := range g.c.release(ctx, last) {
+		errs[at[i]] = err
+	}
+	return errs
 }
 
-// endIfShared ends this handle, if others share its grant or it has ended before.
-func (l *Lock) endIfShared() bool {
+// endIfShared ends this handle, if others share its grant or it has ended before. It
+// sends nothing: the error says that the changes which a release would make are not made.
+func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
+	made := ch.alreadyIn(l.h.currentRecord())
 	l.h.mu.Lock()
 	if l.closed {
 		l.h.mu.Unlock()
-		return true
+		return true, nil
 	}
 	if l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
 		l.h.mu.Unlock()
-		return false
+		return false, nil
 	}
 	l.closed = true
 	l.dropWarnings()
 	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Lock) bool { return o == l })
 	l.h.mu.Unlock()
 	l.cancel(ErrReleased)
-	return true
+	if !made {
+		return true, l.h.c.errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
+	}
+	return true, nil
 }
 
 // isShared reports whether other handles share the grant.

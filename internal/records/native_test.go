@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,20 @@ func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awsl
 	}
 	if p.Reserved("reason") {
 		t.Error("a caller's attribute is reserved")
+	}
+}
+
+func TestThePageNamesEveryAttributeThatIsOursInEveryLayout(t *testing.T) {
+	page, err := os.ReadFile("../../docs/migrating/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "**Attributes of your own.**")
+	list, _, _ = strings.Cut(list, "are leasehold's in every layout")
+	for _, name := range ours {
+		if !strings.Contains(list, "`"+name+"`") {
+			t.Errorf("%s is not named", name)
+		}
 	}
 }
 

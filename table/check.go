@@ -150,7 +150,7 @@ func checkTTL(ttl *types.TimeToLiveDescription, want protocol.Schema) []Problem 
 		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: a record that has this attribute may be deleted while it is held: turn TTL off, or never write this attribute",
 			aws.ToString(ttl.AttributeName))}}
 	case on && aws.ToString(ttl.AttributeName) != want.TTL:
-		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them: name it in the layout",
+		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them, and a record that has the table's may be deleted while it is held: name that one in the layout",
 			aws.ToString(ttl.AttributeName), want.TTL)}}
 	}
 	return nil

@@ -176,6 +176,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 			spoil: func(d *describing) { d.table.TableStatus = types.TableStatusDeleting }},
 		{name: "no TTL", about: "ttl", want: "TTL is off", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled }},
 		{name: "TTL elsewhere", about: "ttl", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
+		{name: "TTL of another layout", about: "ttl", want: `may be deleted while it is held: name that one in the layout`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
 		{name: "TTL unasked", about: "ttl", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
 		{name: "a global table", about: "replicas", want: "1 replicas with eventual consistency",
 			spoil: func(d *describing) {

@@ -30,6 +30,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -90,6 +91,12 @@ func Main(env Env) int {
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		err = out.err
+	}
+	// If nobody reads standard error any more, the exit code must still say what
+	// happened.
+	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
+		signal.Notify(broken, syscall.SIGPIPE)
+		defer signal.Stop(broken)
 	}
 	a.say.clear()
 	code := a.exitCode(cmd, err)

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -94,4 +95,29 @@ func TestTableHelpThatCannotBeWrittenIsAnError(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", args, code, said)
 		}
 	}
+}
+
+func TestTableTheExitCodeIsTheSameIfNobodyReadsStandardError(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	unheard := func(args ...string) *process {
+		p := processOf(t, dir, env, "leasehold", args...)
+		p.cmd.Stderr = w
+		p.start()
+		return p
+	}
+	p := unheard("run", "-l", "2", "k", "--", "sh", "-c", works)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	unheard("run", "-n", "k", "--", "true").ends(124)
+	unheard("run", "k2", "--", "./nothing").ends(127)
+	unheard("get", "k2").ends(1)
+	unheard("get").ends(2)
+	start(t, dir, env, "break", "k", "--token", tokenOf(t, env, "k"), "--yes").ends(0)
+	p.ends(123)
 }

@@ -74,6 +74,10 @@ followed. If the grant cannot be written, KEY is released again.`,
 }
 
 func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags, to *grantFile) error {
+	var err error
+	if f.record, err = f.data.option(a.Stdin); err != nil { // while a signal still ends the wait for it
+		return err
+	}
 	signals := catchSignals()
 	defer signals.release()
 	wait := s.wait

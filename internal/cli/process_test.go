@@ -193,6 +193,31 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 	}
 }
 
+func TestTableASignalEndsTheWaitForWhatDataReads(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			fifo := filepath.Join(dir, "data")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, dir, env, args...)
+			writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns once it is open for reading
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			p.signal(syscall.SIGINT)
+			p.wait()
+			if by := p.cmd.ProcessState.Sys().(syscall.WaitStatus); by.Signal() != syscall.SIGINT {
+				t.Errorf("it ended by %v", p.cmd.ProcessState)
+			}
+		})
+	}
+}
+
 func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -32,6 +32,7 @@ type acquireFlags struct {
 	lease    time.Duration
 	sortKey  string
 	data     dataFlag
+	record   leasehold.RecordOption // that data stands for; nil: none
 	owner    string
 	permits  int  // how many owners may hold KEY at a time; 0 or 1: a lock
 	counted  bool // -p was given: with 1, KEY may be a semaphore all the same
@@ -177,6 +178,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error
 		return err
 	}
 
+	if f.record, err = f.data.option(a.Stdin); err != nil { // while a signal still ends the wait for it
+		return err
+	}
 	signals := catchSignals()
 	defer signals.release()
 	renewals := a.newRenewals(s)
@@ -363,12 +367,8 @@ func (a *app) acquireFor(ctx context.Context, s *store, names []string, f *acqui
 	if f.sortKey != "" {
 		opts = append(opts, leasehold.WithSortKey(f.sortKey))
 	}
-	data, err := f.data.option(a.Stdin)
-	if err != nil {
-		return granted{}, err
-	}
-	if data != nil {
-		opts = append(opts, data)
+	if f.record != nil {
+		opts = append(opts, f.record)
 	}
 
 	wait := s.wait             // late events still belong to this wait

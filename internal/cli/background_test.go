@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A CMD that ends with 3 and leaves a process behind, in a session of its own,
@@ -148,6 +149,79 @@ func TestTableKillingLeaseholdEndsWhatCMDStartedInASessionOfItsOwn(t *testing.T)
 	p, left := startLeaving(t, dir, env)
 	p.signal(syscall.SIGKILL)
 	eventually(t, "it is dead", func() bool { return isDead(left) })
+}
+
+// withoutFirstThread is a variable that makes a process end its first thread and go on
+// with others. It names the file for its process id.
+const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
+
+func init() { // which runs on the first thread
+	path := os.Getenv(withoutFirstThread)
+	if path == "" {
+		return
+	}
+	pid := os.Getpid()
+	go func() {
+		for !isDead(pid) { // as proc(5) says of the first thread
+			time.Sleep(time.Millisecond)
+		}
+		_ = os.WriteFile(path, fmt.Appendln(nil, pid), 0o600)
+		time.Sleep(2 * patience)
+		os.Exit(0)
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
+// hasThreads reports whether a process has threads that run besides its first.
+func hasThreads(pid int) bool {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return err == nil && len(threads) > 1
+}
+
+func TestTableAProcessWhoseFirstThreadHasEndedStillRuns(t *testing.T) {
+	t.Parallel()
+	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
+	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
+		dir, env = tableEnv(t)
+		p = processOf(t, dir, env, "leasehold", "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", leaves+after)
+		said, err := os.Create(filepath.Join(dir, "said"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer said.Close()
+		p.cmd.Stderr = said // which what is left behind keeps open
+		p.start()
+		fileNumber(t, filepath.Join(dir, "token"))
+		left = fileNumber(t, filepath.Join(dir, "left"))
+		t.Cleanup(func() {
+			if hasThreads(left) {
+				_ = syscall.Kill(left, syscall.SIGKILL)
+			}
+		})
+		return dir, env, p, left
+	}
+	t.Run("the lock is held until it ends", func(t *testing.T) {
+		t.Parallel()
+		dir, _, p, left := begin(t, "; exit 3")
+		says(t, dir, fmt.Sprintf("CMD has ended, but k stays held: 1 process that it started still runs: leasehold (pid %d)", left))
+		_ = syscall.Kill(left, syscall.SIGKILL)
+		p.ends(3)
+	})
+	t.Run("it is killed when the lock is lost", func(t *testing.T) {
+		t.Parallel()
+		dir, env, p, left := begin(t, "; wait")
+		start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(fileNumber(t, filepath.Join(dir, "token")))).ends(0)
+		p.ends(123)
+		if hasThreads(left) {
+			t.Error("it lives")
+		}
+	})
+	t.Run("it is killed when leasehold is", func(t *testing.T) {
+		t.Parallel()
+		_, _, p, left := begin(t, "; wait")
+		p.signal(syscall.SIGKILL)
+		eventually(t, "it is dead", func() bool { return !hasThreads(left) })
+	})
 }
 
 // Each orphan is reaped while CMD runs, though its parent never waited for it.

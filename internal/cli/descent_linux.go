@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +97,8 @@ func childrenOf(pid int) ([]int, error) {
 	return children, err
 }
 
-// readProcess reads what proc(5) calls stat: PID (NAME) STATE PARENT GROUP ...
+// readProcess reads what proc(5) calls stat: PID (NAME) STATE PARENT
+// GROUP, and the number of threads further on
 func readProcess(pid int) (process, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -107,11 +110,13 @@ func readProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	fields := strings.Fields(rest[i+1:])
-	if len(fields) < 3 {
+	if len(fields) < 18 {
 		return process{}, false
 	}
 	group, err := strconv.Atoi(fields[2])
-	return process{PID: pid, Name: rest[:i], group: group, dead: fields[0] == "Z" || fields[0] == "X"}, err == nil
+	ended := fields[0] == "Z" || fields[0] == "X" // its first thread
+	threads, failed := strconv.Atoi(fields[17])
+	return process{PID: pid, Name: rest[:i], group: group, dead: ended && threads <= 1}, err == nil && failed == nil
 }
 
 // withEnvironment returns the processes that were started with a variable that
@@ -128,8 +133,15 @@ func withEnvironment(begins string) []process {
 			continue
 		}
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
 			continue
+		}
+		if len(env) == 0 { // its first thread may have ended: ask the others
+			others, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/environ", pid)) // the pattern is good
+			for _, path := range others {
+				of, _ := os.ReadFile(path) // the thread may have ended
+				env = append(env, of...)
+			}
 		}
 		has := func(kv []byte) bool { return bytes.HasPrefix(kv, []byte(begins)) }
 		if p, ok := readProcess(pid); ok && slices.ContainsFunc(bytes.Split(env, []byte{0}), has) {

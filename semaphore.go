@@ -103,11 +103,15 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 		return nil, err
 	}
 	for {
+		n, _ := s.number()
 		lock, err := s.seek(ctx, opts)
-		if errors.Is(err, errResized) {
-			if err = s.ended(ctx); err == nil {
-				continue
-			}
+		switch {
+		case errors.Is(err, errResized) && ctx.Err() == nil,
+			errors.Is(err, ErrDeadlock) && s.hasGrown(asking, n, 0),
+			errors.Is(err, ErrHeld) && want.NoWait && s.hasGrown(asking, n, s.every()):
+			continue
+		case errors.Is(err, errResized):
+			err = s.ended(ctx)
 			s.c.emitGaveUp(ctx, s.key, began, 0, err)
 		}
 		if err != nil {
@@ -171,7 +175,8 @@ func (s *Semaphore) Keys() []Key {
 
 // Resize stores a new n for all processes. Holders of permits above n keep them. Once
 // it has returned nil, nobody is granted another permit above n. Other processes learn
-// of it with their next grant; those that wait, within 20 times Config.PollMax.
+// of it with their next grant; those that wait, within 20 times Config.PollMax; those
+// that only try, with the first try after 10 times Config.PollMax.
 // ErrUnknownOutcome if ctx ended without an answer.
 func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	if err := s.checkNumber(n); err != nil {
@@ -317,6 +322,9 @@ func (s *Semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, erro
 	return lock, err
 }
 
+// every is about how often the row is read while all permits are held.
+func (s *Semaphore) every() time.Duration { return 10 * s.c.cfg.PollMax }
+
 // watch ends a wait with errResized once n has changed. It reads the row now and then,
 // for all who wait. A waiter that starts again loses its place in the local lines, so it
 // does so only after a change.
@@ -324,9 +332,13 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 	if s.row == nil {
 		return
 	}
-	every := 10 * s.c.cfg.PollMax
+	s.mu.Lock()
+	age := s.c.now().Mono - s.asOf.Mono // short waits, one after the other, learn of a change as well
+	s.mu.Unlock()
 	for {
-		t := time.NewTimer(time.Duration((0.5 + s.c.chance()) * float64(every)))
+		wait := time.Duration((0.5 + s.c.chance()) * float64(s.every()))
+		t := time.NewTimer(max(wait-age, s.c.cfg.PollMin))
+		age = 0
 		select {
 		case <-changed:
 			t.Stop()
@@ -337,17 +349,30 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 			return
 		case <-t.C:
 		}
-		began := s.c.now()
-		s.mu.Lock()
-		known := began.Mono-s.asOf.Mono < every/2
-		s.mu.Unlock()
-		if known {
-			continue
-		}
-		if p, err := s.row.read(ctx, "acquire"); err == nil && p.Version != "" {
-			s.follow(p.N, began)
-		}
+		s.reread(ctx, s.every()/2)
 	}
+}
+
+// reread reads the row, unless that was done within the last while.
+func (s *Semaphore) reread(ctx context.Context, while time.Duration) {
+	began := s.c.now()
+	s.mu.Lock()
+	known := began.Mono-s.asOf.Mono < while
+	s.mu.Unlock()
+	if known || s.row == nil {
+		return
+	}
+	if p, err := s.row.read(ctx, "acquire"); err == nil && p.Version != "" {
+		s.follow(p.N, began)
+	}
+}
+
+// hasGrown reports whether there are more permits than the n that a call has met, none
+// of which it may have. Such a call does not wait, so watch tells it nothing.
+func (s *Semaphore) hasGrown(ctx context.Context, n int, while time.Duration) bool {
+	s.reread(ctx, while)
+	now, _ := s.number()
+	return now > n
 }
 
 // confirm reads how many permits there are after one was granted. If a Resize has

@@ -181,6 +181,60 @@ func TestAWaiterLearnsOfMorePermits(t *testing.T) {
 	}
 }
 
+func TestWhoNeverWaitsForLongLearnsOfMorePermits(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *semaphore.Semaphore) (*leasehold.Lock, error){
+		"trying": func(ctx context.Context, s *semaphore.Semaphore) (*leasehold.Lock, error) { return s.TryAcquire(ctx) },
+		"waiting a second": func(ctx context.Context, s *semaphore.Semaphore) (*leasehold.Lock, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			return s.Acquire(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, _ := w.Client(lab.Config())
+				b, _ := w.Client(lab.Config())
+				holder, trying := newSemaphore(w, a, "gpu", 1), newSemaphore(w, b, "gpu", 1)
+				w.Release(takePermit(w, trying))
+				takePermit(w, holder)
+				if _, err := call(t.Context(), trying); err == nil {
+					t.Fatal("granted a second of one")
+				}
+				resizeTo(w, holder, 2)
+				began := time.Now()
+				for {
+					lock, err := call(t.Context(), trying)
+					if err == nil {
+						w.Release(lock)
+						break
+					}
+					if time.Since(began) > 20*500*time.Millisecond {
+						t.Errorf("after %v: %v", time.Since(began), err)
+						break
+					}
+					lab.Elapse(time.Second)
+				}
+				closed(t, a, b)
+			})
+		})
+	}
+}
+
+func TestAContextThatHoldsAllPermitsLearnsOfMore(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		ours, theirs := newSemaphore(w, a, "gpu", 1), newSemaphore(w, b, "gpu", 1)
+		one := takePermit(w, ours)
+		resizeTo(w, theirs, 2)
+		lab.Elapse(time.Minute)
+		if _, err := ours.Acquire(one.Context()); err != nil {
+			t.Errorf("one of two is held: %v", err)
+		}
+		closed(t, a, b)
+	})
+}
+
 func TestALateReplyDoesNotUndoAResize(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

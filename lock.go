@@ -66,7 +66,11 @@ func (l *Lock) TookOver() (Record, bool) {
 // TrustedUntil returns when trust ends if no renewal succeeds, by the wall clock.
 // After the lock has ended it is in the past.
 func (l *Lock) TrustedUntil() time.Time {
-	return l.h.c.wall().Add(l.h.lease.Remaining()).Round(0)
+	left := l.h.lease.Remaining()
+	if l.Err() != nil { // however long the lease would have lasted
+		left = min(left, 0)
+	}
+	return l.h.c.wall().Add(left).Round(0)
 }
 
 // Do calls fn with Bind(ctx), and releases when fn returns, panics or exits. A

@@ -96,3 +96,44 @@ func TestAnEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 		}
 	})
 }
+
+func TestTrustThatHasEndedIsNotDatedInTheFuture(t *testing.T) {
+	for name, end := range map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
+		"released": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
+		"detached": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
+		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
+			if err := c.Close(w.T.Context()); err != nil {
+				w.T.Error(err)
+			}
+		},
+		"granted to another": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) {
+			w.Steal("job")
+			if err := lock.Commit(w.T.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+				w.T.Error(err)
+			}
+		},
+		"another handle is left": func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+			other, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			w.Release(lock)
+			if left := time.Until(other.TrustedUntil()); left != 17*time.Second {
+				w.T.Errorf("the other handle is trusted for %v", left)
+			}
+			w.Release(other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				lab.Elapse(time.Second)
+				end(w, c, lock)
+				if left := time.Until(lock.TrustedUntil()); lock.Err() == nil || left > 0 {
+					t.Errorf("%v, and trusted for %v", lock.Err(), left)
+				}
+			})
+		})
+	}
+}

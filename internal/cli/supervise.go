@@ -32,6 +32,7 @@ type supervision struct {
 	cmd      *exec.Cmd
 
 	watchdog *watchdogHandle
+	until    time.Duration // of trust, as the watchdog was told last
 	gate     *gate
 
 	descent    descent
@@ -181,10 +182,15 @@ func (s *supervision) supervise(c *child) {
 
 // sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
 // read first, so that a delay between the two readings makes that time earlier,
-// never later.
+// never later. After a loss CMD keeps the time that it had: others of several locks
+// are still renewed.
 func (s *supervision) sendTrust() {
 	now := bootClock()
-	s.watchdog.order(orderTrust, int64(now+time.Until(s.hold.trustedUntil())))
+	until := now + time.Until(s.hold.trustedUntil())
+	if s.until == 0 || s.hold.lost() == nil {
+		s.until = until
+	}
+	s.watchdog.order(orderTrust, int64(s.until))
 }
 
 func (s *supervision) sayStopping() {

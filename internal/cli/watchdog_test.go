@@ -1,13 +1,20 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 // recordedWatchdog is a watchdog on a bubble's clock, and a record of its actions and their
@@ -139,3 +146,38 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 		})
 	}
 }
+
+func TestARenewalOfOneOfSeveralLocksCutsNoGraceShortAfterAnotherIsLost(t *testing.T) {
+	db := localdynamo.New()
+	defer db.Close()
+	if err := table.Create(t.Context(), db.Client(), table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := leasehold.New(db.Client(), leasehold.Config{Table: "locks", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Release(t.Context()) }()
+	var sent strings.Builder
+	s := &supervision{hold: hold{locks: g.Locks(), group: g}, watchdog: &watchdogHandle{orders: textOf{&sent}}}
+	s.sendTrust()
+	if err := c.Break(t.Context(), g.Locks()[0].Record()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Locks()[0].Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+		t.Fatalf("not lost: %v", err)
+	}
+	s.sendTrust()
+	if orders := strings.Fields(sent.String()); len(orders) != 4 || orders[1] != orders[3] {
+		t.Errorf("orders %v", orders)
+	}
+}
+
+// textOf takes orders, and keeps them as text.
+type textOf struct{ io.Writer }
+
+func (textOf) Close() error { return nil }

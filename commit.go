@@ -91,7 +91,9 @@ func (g *Group) commit(t *transaction) error {
 // that follows. The context ends before anything is sent. A ctx that has ended
 // shortens the release to Config.ReleaseGrace; it does not skip it.
 //
-// If other handles share the grant (Reentrant), it releases only this handle.
+// If other handles share the grant (Reentrant), it releases only this handle. That
+// stores no data and no attributes: if opts have others than the record, nothing is
+// committed.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -110,7 +112,9 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	case ctx.Err() != nil:
 		err = notSent(g.inOrder()[0], context.Cause(ctx))
 	case slices.ContainsFunc(g.locks, (*Lock).isShared):
-		err = g.Commit(ctx, writes)
+		if err = g.checkStored(rs); err == nil {
+			err = g.Commit(ctx, writes)
+		}
 	default:
 		return g.c.commitAndRelease(ctx, rs, writes)
 	}

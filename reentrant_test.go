@@ -164,6 +164,9 @@ func TestAHandleThatIsReleasedBeforeTheLastSaysThatItHasStoredNothing(t *testing
 					if err := inner.Err(); !errors.Is(err, leasehold.ErrReleased) {
 						t.Errorf("the handle: %v", err)
 					}
+					if landed := w.WorkItem("a") != nil; landed != (tc.stored && how == "commit and release") {
+						t.Errorf("committed: %t", landed)
+					}
 					if err := inner.Release(t.Context(), tc.opt); err != nil {
 						t.Errorf("again: %v", err)
 					}

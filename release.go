@@ -95,6 +95,17 @@ func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
 	return true, nil
 }
 
+// checkStored returns an error if handles that share their grants with others have
+// changes to store with their release, which then is none.
+func (g *Group) checkStored(rs []*release) error {
+	for i, l := range g.locks {
+		if l.isShared() && !rs[i].opts.changes.alreadyIn(l.h.currentRecord()) {
+			return g.c.errorf("commit", l.h.key, "nothing was sent: others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first")
+		}
+	}
+	return nil
+}
+
 // isShared reports whether other handles share the grant.
 func (l *Lock) isShared() bool {
 	l.h.mu.Lock()

@@ -231,8 +231,15 @@ func (s *session) end(cause error) bool {
 	return true
 }
 
-// loseOne ends a lock of a session that has ended.
-func (s *session) loseOne(h *holding) { h.loseWith(s.lossOf(h)) }
+// loseOne ends a lock of a session that has ended. If this client has given the session
+// up, as when it closes, the lock was given up with it: its grant was still on its way.
+func (s *session) loseOne(h *holding) {
+	if cause := s.ended(); errors.Is(cause, ErrLost) {
+		h.loseWith(s.lossOf(h))
+	} else if h.end(cause) {
+		h.passTurn()
+	}
+}
 
 // lossOf says how a lock is lost whose session has ended.
 func (s *session) lossOf(h *holding) *LostError {

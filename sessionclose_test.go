@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -178,6 +179,46 @@ func TestCloseSaysNothingOfASessionThatWasLostBefore(t *testing.T) {
 				}
 				if err := c.Close(t.Context()); err != nil {
 					t.Errorf("close: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAGrantThatIsAnsweredAfterItsClientHasClosedIsNoLoss(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared lease: %v", shared), func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.SharedLease = shared
+				var mu sync.Mutex
+				var told []leasehold.EventKind
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Key.Partition == "job" {
+						told = append(told, e.Kind)
+					}
+				}
+				c, wire := w.Client(cfg)
+				w.Release(w.Acquire(c, "other"))
+				wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(100*time.Millisecond)))
+				ended := make(chan error)
+				go func() { _, err := c.Acquire(t.Context(), "job"); ended <- err }()
+				synctest.Wait()
+				if err := c.Close(t.Context()); err != nil {
+					t.Errorf("close: %v", err)
+				}
+				if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+					t.Errorf("acquire: %v", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if len(told) != 2 || told[0] != leasehold.EventGaveUp || told[1] != leasehold.EventReleased {
+					t.Errorf("events %v", told)
+				}
+				if !w.IsReleased("job") {
+					t.Error("the key is not free")
 				}
 			})
 		})

@@ -46,7 +46,8 @@
 //     attribute is missing or not a number is never deleted.
 //   - A Scan returns items in an arbitrary order, but a different one from the
 //     service's.
-//   - An idempotency token is kept for exactly ten minutes.
+//   - An idempotency token is kept for exactly ten minutes of the wall clock. If that
+//     is set forward by more, between two sends of a transaction, both are executed.
 //   - The size of a string is in UTF-16 units, as in DynamoDB Local. AWS does not
 //     document the unit.
 //   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that

@@ -214,7 +214,7 @@ func (s *session) loseWith(cause *LostError) {
 	}
 	var losses []loss
 	for _, h := range s.members() {
-		if lost := s.lossOf(h); h.end(lost) {
+		if lost := h.lossWith(cause); h.end(lost) {
 			losses = append(losses, newLoss(h, lost))
 		}
 	}
@@ -231,24 +231,29 @@ func (s *session) end(cause error) bool {
 	return true
 }
 
-// loseOne ends a lock of a session that has ended. If this client has given the session
-// up, as when it closes, the lock was given up with it: its grant was still on its way.
+// loseOne ends a lock of a session that has ended.
 func (s *session) loseOne(h *holding) {
-	if cause := s.ended(); errors.Is(cause, ErrLost) {
-		h.loseWith(s.lossOf(h))
-	} else if h.end(cause) {
+	err := s.endOf(h)
+	if lost, ok := err.(*LostError); ok { // never wrapped
+		h.loseWith(lost)
+	} else if h.end(err) {
 		h.passTurn()
 	}
 }
 
-// lossOf says how a lock is lost whose session has ended.
-func (s *session) lossOf(h *holding) *LostError {
+// endOf says how a lock has ended whose session has. If this client has given the
+// session up, which it does when it closes, it has given up the lock too.
+func (s *session) endOf(h *holding) error {
 	cause := s.ended()
-	reason, err := LostBroken, cause
 	if lost, ok := cause.(*LostError); ok { // set by loseWith, never wrapped
-		reason, err = lost.Reason, lost.Err
+		return h.lossWith(lost)
 	}
-	return h.lostError(reason, nil, err)
+	return cause
+}
+
+// lossWith is the loss of a lock whose session was lost.
+func (h *holding) lossWith(session *LostError) *LostError {
+	return h.lostError(session.Reason, nil, session.Err)
 }
 
 // Extended makes the locks' warnings ready again: the session is trusted for longer.

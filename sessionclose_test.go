@@ -224,3 +224,35 @@ func TestAGrantThatIsAnsweredAfterItsClientHasClosedIsNoLoss(t *testing.T) {
 		})
 	}
 }
+
+func TestACommitThatReleasesIsNotCalledLostWhenItsClientCloses(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared lease: %v", shared), func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.SharedLease = shared
+				c, wire := w.Work().Client(cfg)
+				lock := w.Acquire(c, "job")
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Commits() {
+						return lab.Conflict(r.Call), nil
+					}
+					return r.Send()
+				})
+				ended := make(chan error)
+				go func() { ended <- lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+				lab.Elapse(time.Second)
+				if err := c.Close(t.Context()); err != nil {
+					t.Errorf("close: %v", err)
+				}
+				if err := <-ended; !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("commit: %v", err)
+				}
+				if !w.IsReleased("job") {
+					t.Error("the key is not free")
+				}
+				w.WantLog()
+			})
+		})
+	}
+}

@@ -63,7 +63,7 @@ func (s *session) close(ctx context.Context) error {
 	limit, cancel := atLeast(ctx, s.c.cfg.ReleaseGrace)
 	defer cancel()
 	s.lease.Look()
-	s.end(ErrReleased)
+	s.end(ErrClosed)
 	lost, _ := s.lease.Cause().(*LostError) // set by loseWith, never wrapped
 	if lost != nil && lost.seenGone() {
 		return lost // the row does not show this session any more

@@ -108,6 +108,10 @@ type Config struct {
 	// gave up may block a key until this client has released it: for seconds, or for
 	// two minutes if the request was late by minutes. WithLease, WithoutRenewal and
 	// Detach cannot be used with it.
+	//
+	// Close frees all locks by one write to that record, which TTL may delete after
+	// Retention. The locks' own records stay as they are, until the next grant, and
+	// TTL does not delete them.
 	SharedLease bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers

@@ -180,3 +180,20 @@ func TestARecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) 
 		}
 	})
 }
+
+func TestCloseLeavesTTLTheRowOfItsSessionAndNoneOfItsLocks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if item := w.Item("job"); item == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+		sessions := w.Sessions()
+		if len(sessions) != 1 || w.Item(sessions[0])["expiresAt"] == nil {
+			t.Errorf("sessions %v", sessions)
+		}
+	})
+}

@@ -140,6 +140,41 @@ func TestTheShellLinesOfTheGuidesRun(t *testing.T) {
 	}
 }
 
+// blockOf is the shell block of the page for operators that has a text.
+func blockOf(t *testing.T, text string) string {
+	t.Helper()
+	for _, f := range fences(documents(t, "docs/operating.md")) {
+		if f.language == "sh" && strings.Contains(f.text, text) {
+			return f.text
+		}
+	}
+	t.Fatalf("no block has %q", text)
+	return ""
+}
+
+func TestTheLinesForAStuckHolderBreakAKeyThatWasBrokenBefore(t *testing.T) {
+	t.Parallel()
+	lines := blockOf(t, "leasehold break import/7 --yes")
+	reads(t, lines+lines, true)
+}
+
+func TestTheLineThatAsksWhetherAKeyIsHeldDoesNotCallItFreeInTrouble(t *testing.T) {
+	t.Parallel()
+	line := blockOf(t, "--held")
+	dir, env := aReader(t)
+	env = append(env, "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"))
+	for _, c := range []struct {
+		before string
+		free   bool
+	}{{"", false}, {"leasehold run import/7 -- true", true}, {"leasehold acquire import/7 -f /dev/null", false}} {
+		cmd := exec.Command("sh", "-c", c.before+"\n"+line)
+		cmd.Dir, cmd.Env = dir, env
+		if out, _ := cmd.Output(); strings.Contains(string(out), "free") != c.free {
+			t.Errorf("after %q it prints %q", c.before, out)
+		}
+	}
+}
+
 var crontabTime = regexp.MustCompile(`^(?:\S+ ){5}`)
 
 func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {

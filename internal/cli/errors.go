@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
@@ -253,7 +254,31 @@ func shellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
 		return s
 	}
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return dollarQuoted(s)
+	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// dollarQuoted is $'...', in which what would disturb a terminal or a line stands as
+// octal numbers (POSIX.1-2024, XCU 2.2.4; bash, zsh and BusyBox have it).
+func dollarQuoted(s string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for _, r := range s {
+		switch {
+		case r == '\'', r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			for _, octet := range []byte(string(r)) {
+				fmt.Fprintf(&b, `\%03o`, octet)
+			}
+		}
+	}
+	return b.String() + "'"
 }
 
 // reason says why a request failed, after what to do about it.

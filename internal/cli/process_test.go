@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -190,6 +191,28 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 	p.ends(128 + int(syscall.SIGTERM))
 	if !isDead(child) {
 		t.Error("the signal did not reach CMD's group")
+	}
+}
+
+func TestTableTheCommandToTypeNamesTheKeyWithoutWhatATerminalObeys(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skipf("not every sh reads $'...' yet: %v", err)
+	}
+	dir, env := tableEnv(t)
+	for _, key := range []string{"a\nb", "red\x1b[31m", "\u202etxt", "it's\t\\1\x07" + "2", "\u0085é 本"} {
+		start(t, dir, env, "acquire", key, "-f", "/dev/null").ends(0)
+		p := start(t, dir, env, "break", key)
+		p.ends(2)
+		said := strings.TrimSuffix(p.stderr.String(), "\n")
+		if strings.ContainsFunc(said, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("a terminal would obey %q", said)
+		}
+		_, typed, _ := strings.Cut(said, "to break this grant type ")
+		bash := processOf(t, dir, env, "bash", "-c", typed)
+		bash.cmd.Stdout, bash.cmd.Stderr = &bash.stdout, &bash.stderr
+		bash.start()
+		bash.ends(0)
 	}
 }
 

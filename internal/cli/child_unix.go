@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,18 +34,27 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
+const (
+	lockPatience = 3 * time.Second
+	lockPause    = time.Millisecond
+)
+
 // lockFile locks a file (flock(2)) and waits for that if need be: other
-// processes hold it for microseconds.
+// processes hold it for microseconds, unless one was stopped just then. No CMD waits
+// for that one, and no key stays held.
 func lockFile(path string) (unlock func(), err error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	for {
-		err = unix.Flock(fd, unix.LOCK_EX)
-		if err != unix.EINTR {
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EINTR && err != unix.EWOULDBLOCK || time.Now().After(deadline) {
 			break
 		}
+	}
+	if err == unix.EWOULDBLOCK {
+		err = errors.New("another process keeps it locked")
 	}
 	if err != nil {
 		_ = unix.Close(fd)

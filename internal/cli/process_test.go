@@ -194,6 +194,34 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 	}
 }
 
+func TestTableAFileThatSomebodyKeepsLockedHoldsUpNoRun(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	state := filepath.Join(dir, "state", "leasehold")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(state, "seen.json.lock"), filepath.Join(dir, "m.prom.lock")} {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env = append(env, "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	start(t, dir, env, "acquire", "k", "-f", "/dev/null").ends(0)
+	p := start(t, dir, env, "run", "-n", "--metrics", "m.prom", "k", "--", "true")
+	p.ends(124)
+	for _, want := range []string{"observations could not be saved, so a dead holder may block k for longer: ", "the metrics could not be written to m.prom: "} {
+		if !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("it does not say %q: %s", want, &p.stderr)
+		}
+	}
+}
+
 func TestTableTheCommandToTypeNamesTheKeyWithoutWhatATerminalObeys(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {

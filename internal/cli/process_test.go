@@ -685,3 +685,16 @@ func TestTableADamagedFileOfObservationsIsNoObstacle(t *testing.T) {
 		t.Errorf("seen.json: %s, %v", b, err)
 	}
 }
+
+// Else the lines of LEASEHOLD_KEYS would not be those of LEASEHOLD_TOKENS.
+func TestTableAKeyWithALineBreakIsNotOneOfSeveral(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")
+	p.ends(125)
+	if want := `KEY "b\nc" has a line break`; !strings.Contains(p.stderr.String(), want) {
+		t.Errorf("%q is not in %s", want, &p.stderr)
+	}
+	start(t, dir, env, "run", "b\nc", "--", "true").ends(0)
+	start(t, dir, env, "run", "--any", "-k", "a", "-k", "b\nc", "--", "true").ends(0)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,9 +41,12 @@ func (f *severalFlags) named(args []string) []string {
 // check refuses flags that do not go together. keys are those named.
 func (f *severalFlags) check(cmd *cobra.Command, a *app, keys []string) error {
 	counted := cmd.Flags().Changed("permits")
+	broken := slices.IndexFunc(keys, func(key string) bool { return strings.Contains(key, "\n") })
 	switch {
 	case slices.Contains(keys, ""):
 		return usageOf(cmd, "KEY is empty")
+	case broken >= 0 && len(keys) > 1 && !f.any:
+		return usageOf(cmd, "KEY %s has a line break, and CMD is told of several keys one a line: hold it alone", printable(keys[broken]))
 	case counted && f.any:
 		return usageOf(cmd, "-p and --any: use one of them")
 	case counted && len(keys) > 1:

@@ -49,11 +49,12 @@ func lockFile(path string) (unlock func(), err error) {
 	}
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR && err != unix.EWOULDBLOCK || time.Now().After(deadline) {
+		again := errors.Is(err, unix.EINTR) || errors.Is(err, unix.EWOULDBLOCK)
+		if !again || time.Now().After(deadline) {
 			break
 		}
 	}
-	if err == unix.EWOULDBLOCK {
+	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = errors.New("another process keeps it locked")
 	}
 	if err != nil {

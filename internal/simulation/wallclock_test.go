@@ -166,9 +166,15 @@ func (c *process) sectionByTheClock(r *worker) {
 		_ = lock.Renew(c.asks(ctx, "renew"), leasehold.WithLease(2*time.Second+upTo(r, 3*time.Second).Truncate(time.Millisecond)))
 		c.rest(r, 3000)
 	}
-	if err := lock.Release(c.asks(ctx, "release")); err == nil {
+	_, began := c.clocks.read()
+	err = lock.Release(c.asks(ctx, "release"))
+	_, ended := c.clocks.read()
+	switch {
+	case err == nil:
 		c.releasedForGood(lock)
-	} else if !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, leasehold.ErrUnknownOutcome) && ctx.Err() == nil {
+	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
+	case ended-began >= lock.Record().Lease: // it is not repeated after that: the machine may have been suspended
+	default:
 		c.violated("0: release: %v", err)
 	}
 }

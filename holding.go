@@ -71,6 +71,11 @@ func (h *holding) newHandle(ctx context.Context) *Lock {
 	return l
 }
 
+// dropHandle forgets a handle that has ended. h.mu is held.
+func (h *holding) dropHandle(l *Lock) {
+	h.handles = slices.DeleteFunc(h.handles, func(o *Lock) bool { return o == l })
+}
+
 // end ends the trust for good, once, and reports whether this call did.
 func (h *holding) end(cause error) bool { return h.endWith(cause, nil) }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 )
 
 // refuses says why a grant is not shared with a request that belongs to it.
@@ -66,7 +65,7 @@ func (h *holding) share(ctx context.Context, want *request) (*Lock, error) {
 		err = h.lease.Cause()
 	}
 	if err != nil {
-		h.handles = slices.DeleteFunc(h.handles, func(o *Lock) bool { return o == l })
+		h.dropHandle(l)
 		l.cancel(err)
 		return nil, err
 	}

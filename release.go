@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/places"
 )
@@ -74,7 +73,6 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 // endIfShared ends this handle, if others share its grant or it has ended before. It
 // sends nothing: the error says that the changes which a release would make are not made.
 func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
-	made := ch.alreadyIn(l.h.currentRecord())
 	l.h.mu.Lock()
 	if l.closed {
 		l.h.mu.Unlock()
@@ -86,10 +84,10 @@ func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
 	}
 	l.closed = true
 	l.dropWarnings()
-	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Lock) bool { return o == l })
+	l.h.dropHandle(l)
 	l.h.mu.Unlock()
 	l.cancel(ErrReleased)
-	if !made {
+	if !ch.alreadyIn(l.h.currentRecord()) {
 		return true, l.h.c.errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
 	}
 	return true, nil
@@ -100,7 +98,7 @@ func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
 func (g *Group) checkStored(rs []*release) error {
 	for i, l := range g.locks {
 		if l.isShared() && !rs[i].opts.changes.alreadyIn(l.h.currentRecord()) {
-			return g.c.errorf("commit", l.h.key, "nothing was sent: others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first")
+			return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func (s *Semaphore) ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return fmt.Errorf("leasehold: acquire a permit of %v in table %s: %w", s.key, s.c.cfg.Table, context.Cause(ctx))
+	return s.c.errorf("acquire a permit of", s.key, "%w", context.Cause(ctx))
 }
 
 // TryAcquire is Acquire with NoWait.
@@ -332,9 +332,7 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 	if s.row == nil {
 		return
 	}
-	s.mu.Lock()
-	age := s.c.now().Mono - s.asOf.Mono // short waits, one after the other, learn of a change as well
-	s.mu.Unlock()
+	age := s.age() // short waits, one after the other, learn of a change as well
 	for {
 		wait := time.Duration((0.5 + s.c.chance()) * float64(s.every()))
 		t := time.NewTimer(max(wait-age, s.c.cfg.PollMin))
@@ -353,15 +351,19 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 	}
 }
 
+// age is how long ago n was what the row says.
+func (s *Semaphore) age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c.now().Mono - s.asOf.Mono
+}
+
 // reread reads the row, unless that was done within the last while.
 func (s *Semaphore) reread(ctx context.Context, while time.Duration) {
-	began := s.c.now()
-	s.mu.Lock()
-	known := began.Mono-s.asOf.Mono < while
-	s.mu.Unlock()
-	if known || s.row == nil {
+	if s.row == nil || s.age() < while {
 		return
 	}
+	began := s.c.now()
 	if p, err := s.row.read(ctx, "acquire"); err == nil && p.Version != "" {
 		s.follow(p.N, began)
 	}

@@ -97,8 +97,8 @@ func childrenOf(pid int) ([]int, error) {
 	return children, err
 }
 
-// readProcess reads what proc(5) calls stat: PID (NAME) STATE PARENT
-// GROUP, and the number of threads further on
+// readProcess reads what proc(5) calls stat: PID (NAME) STATE PARENT GROUP ..., and
+// further on the number of threads.
 func readProcess(pid int) (process, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -109,8 +109,7 @@ func TestTheSimulationCatchesClocksThatDifferByMoreThanIsDeclared(t *testing.T) 
 		broken{"observed by clocks that differ more than is declared", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {
 			return world{work: func(c *process, r *worker) {
 				if r.IntN(3) == 0 {
-					all := c.everybody()
-					c.learnFrom(all[r.IntN(len(all))], mostSkew)
+					c.learnFrom(c.anybody(r), mostSkew)
 				} else {
 					c.sectionWithSetWall(r)
 				}

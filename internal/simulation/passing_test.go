@@ -64,6 +64,11 @@ func (s *run) everybody() []*process {
 	return slices.Clone(s.clients)
 }
 
+func (s *run) anybody(r *worker) *process {
+	all := s.everybody()
+	return all[r.IntN(len(all))]
+}
+
 // takeUp resumes a grant, works under it and releases it.
 func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	c.rest(r, 200)
@@ -86,8 +91,7 @@ func (c *process) takeUp(r *worker, g leasehold.Grant) {
 // learn imports what another process has observed, as one of another host. It declares
 // by how much their wall clocks differ.
 func (c *process) learn(r *worker) {
-	all := c.everybody()
-	from := all[r.IntN(len(all))]
+	from := c.anybody(r)
 	c.learnFrom(from, max(mostSkew, (from.clocks.wallAhead()-c.clocks.wallAhead()).Abs()+time.Millisecond))
 }
 

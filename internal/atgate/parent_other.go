@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package atgate
+
+func dieWithParent() {}

@@ -1,0 +1,74 @@
+//go:build unix
+
+package plainfile
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NOCTTY
+
+func ownerOf(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
+}
+
+func ownerName(info fs.FileInfo) string { return fmt.Sprintf("user %d", ownerOf(info)) }
+
+// Another returns the name of the user, neither root nor the caller, to whom the nearest
+// directory that exists at or above dir belongs; empty: there is none.
+func Another(dir string) string {
+	for {
+		info, err := os.Stat(dir)
+		if err == nil {
+			if slices.Contains([]int{0, os.Geteuid()}, ownerOf(info)) {
+				return ""
+			}
+			return ownerName(info)
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return ""
+		}
+		dir = above
+	}
+}
+
+// names returns how many names a file has.
+func names(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink) //nolint:unconvert // it is narrower on other systems
+	}
+	return 1
+}
+
+// closed reports whether nobody but root and the caller can make a file in a directory.
+func closed(dir fs.FileInfo) bool {
+	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
+}
+
+// mayLead reports whether a link in dir is followed. Another user can give one of root's
+// a second name.
+func mayLead(link, dir fs.FileInfo) bool {
+	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
+}
+
+// mayOwn reports whether a file in dir may be used.
+func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
+	mode := dir.Mode().Perm()
+	return closed(dir) || owner == Anybody || owner == Members && mode&0o022 == 0o020 ||
+		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
+}
+
+// mayPass reports whether the way leads through a directory that stands in another. Root
+// alone is held to it: others may share a directory that one of them has made in /tmp.
+func mayPass(next, dir fs.FileInfo) bool {
+	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
+}

@@ -1,0 +1,90 @@
+// Package visible shows what others wrote, such as an owner's name or a server's
+// message: what would act on a terminal, or would not be seen there, is escaped.
+package visible
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Rune reports whether r shows as itself: the letters, marks, digits, signs and symbols
+// of every script, and the space. Others act on a terminal (control characters, those of
+// C1 too), turn the direction of what follows, end a line, or are not seen at all (of no
+// width, tags, variations, other spaces, and what Unicode has not assigned).
+func Rune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return ' ' <= r && r <= '~'
+	}
+	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// Name is s as it stands in a sentence or a cell: in quotes if it is empty, or if not
+// all of it shows.
+func Name(s string) string {
+	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !Rune(r) }) {
+		return Quote(s)
+	}
+	return s
+}
+
+// Quote is s in quotes, as a string of Go.
+func Quote(s string) string { return Text(strconv.Quote(s)) }
+
+// Text is s with what does not show escaped as JSON does it, \u001b, and a byte that is
+// not UTF-8 as \xff; the ends of lines and tabs stay. JSON stays the same value: such
+// characters are only in its strings, and it has no other bytes.
+func Text(s string) string { return escaped(s, "\n\t") }
+
+// Line is Text of what is to be on one line and in one column: the ends of lines and
+// tabs are escaped too.
+func Line(s string) string { return escaped(s, "") }
+
+func escaped(s, but string) string {
+	var b strings.Builder
+	copied := 0
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		invalid := r == utf8.RuneError && n == 1
+		if !invalid && (Rune(r) || strings.ContainsRune(but, r)) {
+			i += n
+			continue
+		}
+		b.WriteString(s[copied:i])
+		switch high, low := utf16.EncodeRune(r); {
+		case invalid:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case high != unicode.ReplacementChar:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		i += n
+		copied = i
+	}
+	if copied == 0 {
+		return s
+	}
+	b.WriteString(s[copied:])
+	return b.String()
+}
+
+// Error is err with a text of one line in which everything shows; nil is nil.
+func Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &shown{err}
+}
+
+type shown struct{ error }
+
+func (e *shown) Error() string { return Line(strings.ReplaceAll(e.error.Error(), "\n", "; ")) }
+func (e *shown) Unwrap() error { return e.error }

@@ -1,0 +1,90 @@
+package visible_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+func TestOrdinaryNamesStayAsTheyAre(t *testing.T) {
+	for _, name := range []string{"web-7/812/4k2a", "Jörg Müller", "山田太郎", "Ωμέγα", "мир", "שלום", "नमस्ते", "e\u0301", "🚀", "👍🏽", "a\"b\\c'd`$(e)"} {
+		for _, got := range []string{visible.Name(name), visible.Text(name), visible.Line(name)} {
+			if got != name {
+				t.Errorf("%q is shown as %s", name, got)
+			}
+		}
+	}
+}
+
+func TestWhatActsOrIsNotSeenIsEscaped(t *testing.T) {
+	for r, want := range map[rune]string{
+		0: `\u0000`, '\a': `\u0007`, '\b': `\u0008`, '\r': `\u000d`, 0x1b: `\u001b`, 0x7f: `\u007f`,
+		0x85: `\u0085`, 0x9b: `\u009b`, 0x9d: `\u009d`, 0xa0: `\u00a0`, 0xad: `\u00ad`,
+		0x61c: `\u061c`, 0x200b: `\u200b`, 0x200d: `\u200d`, 0x200e: `\u200e`, 0x200f: `\u200f`, 0x2028: `\u2028`, 0x2029: `\u2029`,
+		0x202a: `\u202a`, 0x202e: `\u202e`, 0x2060: `\u2060`, 0x2066: `\u2066`, 0x2069: `\u2069`, 0xfeff: `\ufeff`,
+		0x34f: `\u034f`, 0x3164: `\u3164`, 0xfe0f: `\ufe0f`, 0xe000: `\ue000`, 0xfff9: `\ufff9`, 0xffff: `\uffff`,
+		0xe0041: `\udb40\udc41`, 0xe0100: `\udb40\udd00`, 0x1d173: `\ud834\udd73`, 0x10ffff: `\udbff\udfff`,
+	} {
+		if got := visible.Text("a" + string(r) + "b"); got != "a"+want+"b" {
+			t.Errorf("%U is shown as %q", r, got)
+		}
+	}
+	for in, want := range map[string]string{
+		"":                   `""`,
+		"a\x1b]0;x\ab":       `"a\x1b]0;x\ab"`,
+		"a\u202eb\u3164":     `"a\u202eb\u3164"`,
+		"a\xc2":              `"a\xc2"`,
+		"two\nlines":         `"two\nlines"`,
+		"two\tcells\u2028\"": `"two\tcells\u2028\""`,
+	} {
+		if got := visible.Name(in); got != want {
+			t.Errorf("%q is named %s, want %s", in, got, want)
+		}
+	}
+	if got := visible.Text("two\nlines\tof\xff"); got != "two\nlines\tof"+`\xff` {
+		t.Errorf("%q", got)
+	}
+	if got := visible.Line("two\nlines\tof"); got != `two\nlines\tof` {
+		t.Errorf("%q", got)
+	}
+}
+
+// FuzzVisible looks for text of which something does not show, and for JSON and names that
+// are another's afterwards.
+func FuzzVisible(f *testing.F) {
+	for _, seed := range []string{"", "web/812", "\x1b[2J", "a\u009b2Jb", "\u202e\u2066", "\xff\xc2\x9b", "\u2028\ufeff\U000e0041", "\u3164\ufe0f", "\n\t\\\"", "\ufffd"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		hidden := func(r rune) bool { return !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) }
+		for _, got := range []string{visible.Name(s), visible.Line(s), strings.NewReplacer("\n", "", "\t", "").Replace(visible.Text(s))} {
+			if !utf8.ValidString(got) || strings.ContainsFunc(got, hidden) {
+				t.Errorf("%q is shown as %q", s, got)
+			}
+			if again := visible.Line(got); again != got {
+				t.Errorf("%q is shown as %q, and that as %q", s, got, again)
+			}
+		}
+		if name := visible.Name(s); name != s {
+			if was, err := strconv.Unquote(name); err != nil || was != s {
+				t.Errorf("%q is named %s, which is %q, %v", s, name, was, err)
+			}
+		}
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got string
+		if err := json.Unmarshal(b, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(visible.Text(string(b))), &got); err != nil || got != want {
+			t.Errorf("%s is %q, and shown as %s it is %q, %v", b, want, visible.Text(string(b)), got, err)
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package watchdog
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// SeesDescent says that processes outside CMD's group are seen too, and that a
+// signal tells when one of them ends.
+const SeesDescent = true
+
+// kill kills the process, and none that has got its number since: the handle is of
+// whoever had the number at that time (pidfd_open(2)), and who that was is read after it.
+func (p Process) kill() {
+	handle, err := os.FindProcess(p.PID)
+	if err != nil {
+		return // it has ended
+	}
+	defer func() { _ = handle.Release() }()
+	if now, ok := readProcess(p.PID); ok && now.began == p.began {
+		_ = handle.Kill() // fails if it has ended
+	}
+}
+
+// Began says when a process began, in the kernel's units; 0: there is none. Of two
+// processes that have had the same number it differs.
+func Began(pid int) int64 {
+	p, _ := readProcess(pid)
+	return p.began
+}
+
+// supervisorLives reports whether the supervisor's number is still its own. For the
+// watchdog, its child, another process becomes the parent when it dies.
+func (d Descent) supervisorLives() bool {
+	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
+}
+
+// All returns the processes that descend from CMD, zombies and CMD included. A
+// child of the supervisor in the supervisor's own group is none of them: the SDK
+// has started it to get credentials.
+func (d Descent) All(int) ([]Process, error) {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return nil, errors.New("/proc does not show this process")
+	}
+	own, err := syscall.Getpgid(d.Supervisor)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it has died: nobody descends from it
+	}
+	direct, err := childrenOf(d.Supervisor)
+	if err != nil {
+		return nil, err
+	}
+	if !d.supervisorLives() { // after they were read: they are another's
+		return nil, nil
+	}
+	var found []Process
+	for _, pid := range direct {
+		if p, ok := readProcess(pid); ok && pid != d.Watchdog && p.group != own {
+			p.Direct = true
+			found = append(found, p)
+		}
+	}
+	for i := 0; i < len(found); i++ { // found grows
+		below, err := childrenOf(found[i].PID)
+		if err != nil {
+			continue // it has ended
+		}
+		for _, pid := range below {
+			if p, ok := readProcess(pid); ok {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, nil
+}
+
+func procDir(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
+
+// childrenOf reads the children of all threads of a process.
+func childrenOf(pid int) ([]int, error) {
+	dir := procDir(pid) + "task/"
+	threads, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var children []int
+	seen := false
+	for _, thread := range threads {
+		b, readErr := os.ReadFile(dir + thread.Name() + "/children")
+		if readErr != nil {
+			err = readErr // the thread has ended, or the kernel has no such file
+			continue
+		}
+		seen = true
+		for _, field := range strings.Fields(string(b)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	if seen {
+		err = nil
+	}
+	return children, err
+}
+
+// readProcess reads what proc(5) calls stat: PID (NAME) STATE PARENT GROUP ..., and
+// further on the number of threads and the time when it began.
+func readProcess(pid int) (Process, bool) {
+	b, err := os.ReadFile(procDir(pid) + "stat")
+	if err != nil {
+		return Process{}, false
+	}
+	_, rest, _ := strings.Cut(string(b), "(")
+	i := strings.LastIndexByte(rest, ')') // the name may have any character
+	if i < 0 {
+		return Process{}, false
+	}
+	fields := strings.Fields(rest[i+1:])
+	if len(fields) < 20 {
+		return Process{}, false
+	}
+	group, err := strconv.Atoi(fields[2])
+	ended := fields[0] == "Z" || fields[0] == "X" // its first thread
+	threads, failed := strconv.Atoi(fields[17])
+	began, never := strconv.ParseInt(fields[19], 10, 64)
+	return Process{
+		PID: pid, Name: rest[:i], group: group, began: began, Dead: ended && threads <= 1, headless: ended && threads > 1,
+	}, err == nil && failed == nil && never == nil
+}
+
+// withEnvironment returns the processes that were started with a variable that
+// begins so, as far as this user may see that.
+func withEnvironment(begins string) []Process {
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var found []Process
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(dir.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		p, ok := readProcess(pid) // before its environment, so that kill does not take another for it
+		if !ok {
+			continue
+		}
+		env, _ := os.ReadFile(procDir(pid) + "environ") // empty: asked below
+		// Where its first thread has ended, a process shows nothing to root, and to
+		// other users not even that: its other threads do.
+		if len(env) == 0 && p.headless {
+			threads, _ := os.ReadDir(procDir(pid) + "task") // the process may have ended
+			for _, thread := range threads {
+				of, _ := os.ReadFile(procDir(pid) + "task/" + thread.Name() + "/environ") // and so may the thread
+				env = append(env, of...)
+			}
+		}
+		has := func(kv []byte) bool { return bytes.HasPrefix(kv, []byte(begins)) }
+		if slices.ContainsFunc(bytes.Split(env, []byte{0}), has) {
+			found = append(found, p)
+		}
+	}
+	return found
+}

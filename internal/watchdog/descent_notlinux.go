@@ -1,0 +1,22 @@
+//go:build !linux
+
+package watchdog
+
+// SeesDescent: orphans are init's, and only those in CMD's group are seen.
+const SeesDescent = false
+
+func (Process) kill() {}
+
+// Began is not known here.
+func Began(int) int64 { return 0 }
+
+// All returns CMD's group as one process, if any of it runs. CMD itself was
+// reaped when it ended.
+func (d Descent) All(group int) ([]Process, error) {
+	if !groupRuns(group) {
+		return nil, nil
+	}
+	return []Process{{PID: group, group: group, Whole: true}}, nil
+}
+
+func withEnvironment(string) []Process { return nil }

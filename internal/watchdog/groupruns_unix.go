@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package watchdog
+
+import "syscall"
+
+// groupRuns reports whether there is a process of a group.
+func groupRuns(group int) bool {
+	err := syscall.Kill(-group, 0)
+	return err == nil || err == syscall.EPERM
+}

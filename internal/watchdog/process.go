@@ -1,0 +1,37 @@
+package watchdog
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	_ "github.com/leasehold-go/leasehold/internal/ownrights" // before anything here looks at arguments
+)
+
+// Args are the arguments of a process that is a watchdog. It reads orders from its
+// standard input, and writes reports to its standard output.
+func Args(sig syscall.Signal, grace time.Duration, d Descent) []string {
+	return []string{
+		"leasehold", "watchdog", "--", strconv.Itoa(int(sig)), strconv.FormatInt(int64(grace), 10),
+		strconv.Itoa(d.Supervisor), strconv.FormatBool(d.GroupOnly),
+	}
+}
+
+func init() {
+	if len(os.Args) != len(Args(0, 0, Descent{})) || os.Args[0] != "leasehold" || os.Args[1] != "watchdog" || os.Args[2] != "--" {
+		return
+	}
+	sig, err := strconv.Atoi(os.Args[3])
+	grace, noGrace := strconv.ParseInt(os.Args[4], 10, 64)
+	supervisor, nobody := strconv.Atoi(os.Args[5])
+	groupOnly, neither := strconv.ParseBool(os.Args[6])
+	if err != nil || noGrace != nil || nobody != nil || neither != nil {
+		return // the command that somebody typed, and that there is not
+	}
+	ignoreSignals()
+	Run(os.Stdin, os.Stdout, syscall.Signal(sig), time.Duration(grace), Descent{
+		Supervisor: supervisor, Watchdog: os.Getpid(), GroupOnly: groupOnly,
+	})
+	os.Exit(0)
+}

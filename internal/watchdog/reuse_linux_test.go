@@ -1,0 +1,99 @@
+package watchdog
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// echo is a process that leads a group, and says what it is told.
+type echo struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startEcho(t *testing.T, command ...string) *echo {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e := &echo{cmd, in, bufio.NewReader(out)}
+	t.Cleanup(func() {
+		_ = in.Close() // it ends
+		_ = cmd.Wait()
+	})
+	return e
+}
+
+// lives reports whether the process answers. SIGKILL that was sent before is first.
+func (e *echo) lives() bool {
+	_, _ = io.WriteString(e.in, "x\n") // fails if it has ended
+	line, _ := e.out.ReadString('\n')
+	return line == "x\n"
+}
+
+func TestAGroupThatHasTheNumberOfCMDAfterItIsNotSignalled(t *testing.T) {
+	another := startEcho(t, "cat")
+	pid := another.cmd.Process.Pid
+	began := Began(pid)
+	if began == 0 {
+		t.Fatal("it has no beginning")
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		for _, groupOnly := range []bool{false, true} {
+			Descent{Supervisor: pid, Began: began - 1, GroupOnly: groupOnly}.Signal(pid, sig)
+		}
+	}
+	if !another.lives() {
+		t.Error("another process was signalled")
+	}
+	Descent{Supervisor: pid, Began: began, GroupOnly: true}.Signal(pid, syscall.SIGKILL)
+	if another.lives() {
+		t.Error("CMD itself was not")
+	}
+}
+
+func TestAProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
+	another := startEcho(t, "cat")
+	found, ok := readProcess(another.cmd.Process.Pid)
+	if !ok {
+		t.Fatal("there is none")
+	}
+	before := found
+	before.began--
+	before.kill()
+	if !another.lives() {
+		t.Error("another process was killed")
+	}
+	found.kill()
+	if another.lives() {
+		t.Error("the process itself was not")
+	}
+}
+
+func TestTheChildrenOfWhoHasTheSupervisorsNumberAfterItAreNotCMDs(t *testing.T) {
+	another := startEcho(t, "sh", "-c", "setsid cat; :") // it is neither this process nor the parent of it
+	if !another.lives() {                                // and has a child in another group by now
+		t.Fatal("it does not answer")
+	}
+	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)
+	if err != nil || len(all) > 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if left, err := childrenOf(another.cmd.Process.Pid); err != nil || len(left) == 0 {
+		t.Errorf("it has no children: %v, %v", left, err)
+	}
+}

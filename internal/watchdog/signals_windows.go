@@ -1,0 +1,26 @@
+package watchdog
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// KillGroup kills CMD itself: Windows has no process groups that can be signalled,
+// and no other signal.
+func KillGroup(group int, sig syscall.Signal) error {
+	if sig != syscall.SIGKILL {
+		return errors.ErrUnsupported
+	}
+	p, err := os.FindProcess(group)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Release() }()
+	return p.Kill()
+}
+
+func ignoreSignals() {}
+
+// groupRuns: Windows has no groups, so what CMD leaves running is not seen.
+func groupRuns(int) bool { return false }

@@ -1,0 +1,169 @@
+// Package watchdog is the process beside leasehold run that stops CMD before trust in
+// the lock ends (see package process), and what it stops: CMD and its descent. It runs while
+// the program's packages are initialized, as that of package atgate does, and imports
+// next to nothing: what the SDK and others prepare then costs several times as much.
+package watchdog
+
+import (
+	"bufio"
+	"io"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A watchdog stops CMD's process group before trust in the lock ends. Only the
+// watchdog does that, so that it happens even if the supervisor is stopped, killed or
+// stuck.
+//
+// The supervisor writes orders to it, one per line, and reads its reports:
+//
+//	group PGID     the process group to stop
+//	began N        when CMD began, in the kernel's units
+//	held TEXT      how a variable begins that only the environment of CMD has
+//	trust NS       trust ends at NS on Clock
+//	lost           the lock is lost: stop the group now
+//	done           CMD has ended: exit
+//	end of input   the supervisor has died: kill the group and exit
+//
+// It sends the stop signal at (end of trust − grace), and SIGKILL at the end of
+// trust. A group that got the stop signal is killed even if the lock is renewed
+// in between, because CMD has been told to stop.
+type watchdog struct {
+	signal syscall.Signal
+	grace  time.Duration
+	clock  func() time.Duration
+	kill   func(d Descent, group int, sig syscall.Signal)
+	report func(string)
+
+	descent   Descent
+	group     int
+	until     time.Duration // end of trust, by clock; 0: not yet known
+	signalled bool
+	killAt    time.Duration
+	killed    bool
+}
+
+// The orders and reports.
+const (
+	OrderGroup = "group"
+	OrderBegan = "began"
+	OrderHeld  = "held"
+	OrderTrust = "trust"
+	OrderLost  = "lost"
+	OrderDone  = "done"
+
+	ReportSignalled = "signalled"
+	ReportKilled    = "killed"
+)
+
+// longestSleep bounds a timer. Timers stop while the machine is suspended, but
+// Clock goes on: it must be read often.
+const longestSleep = 250 * time.Millisecond
+
+// longestOrder is more than an environment variable can have.
+const longestOrder = 1 << 20
+
+// Run is a watchdog: it follows orders until one says done, or until their end, when
+// it kills CMD. sig is the stop signal, and grace the time between it and SIGKILL.
+func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
+	w := &watchdog{
+		signal: sig, grace: grace, clock: Clock, kill: Descent.Signal, descent: d,
+		report: func(what string) { _, _ = io.WriteString(reports, what+"\n") }, // fails if the supervisor has died
+	}
+	w.run(orders)
+}
+
+// run follows orders until one says done, or until the input ends.
+func (w *watchdog) run(orders io.Reader) {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		in := bufio.NewScanner(orders)
+		in.Buffer(nil, longestOrder)
+		for in.Scan() {
+			lines <- in.Text()
+		}
+	}()
+	sleep := time.NewTimer(longestSleep)
+	defer sleep.Stop()
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				w.killNow()
+				return
+			}
+			if line == OrderDone {
+				for range lines {
+				}
+				return
+			}
+			w.obey(line)
+		case <-sleep.C:
+		}
+		w.act()
+		sleep.Reset(w.sleep())
+	}
+}
+
+func (w *watchdog) obey(line string) {
+	order, value, _ := strings.Cut(line, " ")
+	n, _ := strconv.ParseInt(value, 10, 64)
+	switch order {
+	case OrderGroup:
+		w.group = int(n)
+	case OrderBegan:
+		w.descent.Began = n
+	case OrderHeld:
+		w.descent.Held = value
+	case OrderTrust:
+		w.until = time.Duration(n)
+	case OrderLost:
+		w.stop(min(w.clock()+w.grace, w.until))
+	}
+}
+
+// act stops or kills the group if it is time to.
+func (w *watchdog) act() {
+	now := w.clock()
+	switch {
+	case w.until == 0 || w.group == 0:
+	case now >= w.until, w.signalled && now >= w.killAt:
+		w.killNow()
+	case !w.signalled && now >= w.until-w.grace:
+		w.stop(w.until)
+	}
+}
+
+// stop sends the group the stop signal. It will be killed at killAt.
+func (w *watchdog) stop(killAt time.Duration) {
+	if w.signalled {
+		return
+	}
+	w.signalled, w.killAt = true, killAt
+	w.kill(w.descent, w.group, w.signal)
+	w.report(ReportSignalled)
+}
+
+func (w *watchdog) killNow() {
+	if w.killed || w.group == 0 {
+		return
+	}
+	w.killed = true
+	w.kill(w.descent, w.group, syscall.SIGKILL)
+	w.report(ReportKilled)
+}
+
+// sleep returns how long to wait before act is called again.
+func (w *watchdog) sleep() time.Duration {
+	next := w.until - w.grace
+	if w.signalled {
+		next = w.killAt
+	}
+	if w.until == 0 || w.group == 0 || w.killed {
+		return longestSleep
+	}
+	return min(max(next-w.clock(), 0), longestSleep)
+}

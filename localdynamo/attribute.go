@@ -22,7 +22,9 @@ func (r *reader) item(depth int) item {
 		if name == "" {
 			r.refuse(invalid("Empty attribute name"))
 		}
-		it = append(it, attribute{name, r.value(depth)})
+		if v := r.value(depth); v.kind != kindNone { // else refused
+			it = append(it, attribute{name, v})
+		}
 	})
 	if sorted {
 		return it
@@ -78,7 +80,11 @@ func (r *reader) typed(name string, depth int) value {
 		return r.set(name)
 	case "L":
 		v := value{kind: kindL}
-		r.array(func() { v.list = append(v.list, r.value(depth+1)) })
+		r.array(func() {
+			if element := r.value(depth + 1); element.kind != kindNone { // else refused
+				v.list = append(v.list, element)
+			}
+		})
 		return v
 	case "M":
 		return value{kind: kindM, item: r.item(depth + 1)}

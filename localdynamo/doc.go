@@ -28,8 +28,8 @@
 //
 // Secondary indexes, streams, backups, PartiQL and the parameters that expressions
 // have replaced (Expected, AttributeUpdates and the like) are refused with an error
-// that says so. The engine checks no credentials and never throttles: serve it on
-// loopback only.
+// that says so. There is no IAM: the engine checks no credentials, or one access key
+// ([WithAccessKey]). Serve it on loopback only.
 //
 // It is not a DynamoDB for production. Only one process writes at a time, a file
 // serves one machine, and nothing is replicated.

@@ -30,10 +30,12 @@ const maxBody = 16 << 20
 // for concurrent use.
 type Engine struct {
 	store       Store
+	key         *accessKey // nil: ServeHTTP answers everybody
 	tables      *cache[*table]
 	conditions  *cache[expr.Condition]
 	updates     *cache[*expr.Update]
 	projections *cache[[]expr.Path]
+	bodies      *bodies
 	requests    atomic.Uint64
 	panics      sync.Map // targets of requests that have panicked
 	closed      atomic.Bool
@@ -52,6 +54,7 @@ func New(opts ...Option) *Engine {
 		conditions:  newCache(expr.ParseCondition),
 		updates:     newCache(expr.ParseUpdate),
 		projections: newCache(expr.ParseProjection),
+		bodies:      newBodies(maxLarge),
 	}
 	for _, opt := range opts {
 		opt(e)
@@ -121,10 +124,11 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP answers one DynamoDB request. It checks no credentials: serve it on
-// loopback only. It refuses pages of browsers, which would otherwise reach loopback
+// ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey
+// is given: serve it on loopback only. It refuses pages of browsers, which would otherwise reach loopback
 // from anywhere. Set the time-outs of the http.Server: it waits for a body as long as
-// that does.
+// that does. Of bodies of more than 64 KB at most 64 MB are under way at once: the
+// others wait, for up to 30 seconds, and smaller ones for nobody.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
@@ -149,9 +153,24 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 		// whose name its own DNS points at this machine is kept out by it too.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
-	body, err := readBody(r)
-	if err != nil {
+	var signed *signature
+	if e.key != nil {
+		var why *apiError
+		if signed, why = e.key.claimed(r); why != nil {
+			return refuse(why)
+		}
+	}
+	body, done, err := e.bodies.read(r)
+	defer done()
+	var why *apiError
+	switch {
+	case errors.As(err, &why):
+		return refuse(why)
+	case err != nil:
 		return refuse(malformed("the body could not be read: " + err.Error()))
+	}
+	if signed != nil && !signed.isOf(r, body, e.key) {
+		return refuse(newError(typeSignature, "The request signature we calculated does not match the signature you provided"+which))
 	}
 	return e.answer(r.Context(), r.Header.Get("X-Amz-Target"), body)
 }
@@ -222,7 +241,7 @@ func (e *Engine) panicked(target string, p any) *apiError {
 // call finds the operation and runs it.
 func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) {
 	if len(body) > maxBody {
-		return nil, &apiError{status: http.StatusRequestEntityTooLarge, kind: typeSerialization, message: "the request is larger than 16 MB"}
+		return nil, errTooLarge
 	}
 	name, ok := strings.CutPrefix(target, "DynamoDB_20120810.")
 	if !ok {

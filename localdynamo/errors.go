@@ -12,6 +12,10 @@ const (
 	typeUnknown        = "com.amazon.coral.service#UnknownOperationException"
 	typeDenied         = "com.amazon.coral.service#AccessDeniedException"
 	typeInternal       = "com.amazon.coral.service#InternalServerError"
+	typeUnrecognized   = "com.amazon.coral.service#UnrecognizedClientException"
+	typeNoToken        = "com.amazon.coral.service#MissingAuthenticationTokenException"
+	typeIncomplete     = "com.amazon.coral.service#IncompleteSignatureException"
+	typeSignature      = "com.amazon.coral.service#InvalidSignatureException"
 	typeConditionFails = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"
 	typeNotFound       = "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"
 	typeInUse          = "com.amazonaws.dynamodb.v20120810#ResourceInUseException"
@@ -56,6 +60,11 @@ func malformed(message string) *apiError { return newError(typeSerialization, me
 func internalError(message string) *apiError {
 	return &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: message}
 }
+
+var (
+	errTooLarge = &apiError{status: http.StatusRequestEntityTooLarge, kind: typeSerialization, message: "the request is larger than 16 MB"}
+	errNoRoom   = internalError("too many large requests are under way: try again") // every SDK does
+)
 
 // conditionFailed is the error of a failed condition, with the old item if the
 // request asked for it.

@@ -60,10 +60,33 @@ type action struct {
 // readRequest reads the body of a call on items.
 func readRequest(body string) (*request, error) {
 	req := &request{}
-	if err := readJSON(body, func(r *reader) { r.object(func(name string) { req.member(r, name) }) }); err != nil {
+	if err := readJSON(body, func(r *reader) { r.object(func(name string) { req.part(r, name) }) }); err != nil {
 		return nil, err
 	}
 	return req, nil
+}
+
+// maxParts is more actions and tables than a request may have. What is beyond them is
+// read and forgotten, as each takes hundreds of bytes.
+const maxParts = 101
+
+// part reads a member of the whole request. Those that have requests in them are in no
+// such request again, so that no body is read deeper than the stack.
+func (req *request) part(r *reader, name string) {
+	switch name {
+	case "TransactItems":
+		req.actions = r.actions()
+	case "RequestItems":
+		r.object(func(table string) {
+			if len(req.tables) == maxParts {
+				r.skip(0)
+				return
+			}
+			req.tables = append(req.tables, r.tableRequest(table))
+		})
+	default:
+		req.member(r, name)
+	}
 }
 
 func (req *request) member(r *reader, name string) {
@@ -112,10 +135,6 @@ func (req *request) member(r *reader, name string) {
 		req.capacity = r.string()
 	case "ClientRequestToken":
 		req.token = r.string()
-	case "TransactItems":
-		r.array(func() { req.actions = append(req.actions, r.action()) })
-	case "RequestItems":
-		r.object(func(table string) { req.tables = append(req.tables, r.tableRequest(table)) })
 	case "Keys":
 		r.array(func() { req.keys = append(req.keys, r.item(1)) })
 	case "Expected", "AttributeUpdates", "AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter", "ConditionalOperator":
@@ -164,12 +183,26 @@ func (r *reader) bindings() []valueBinding {
 		if !expr.IsPlaceholder(placeholder, ':') {
 			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
 		}
-		values = append(values, valueBinding{placeholder: placeholder, value: v})
+		if v.kind != kindNone { // else refused
+			values = append(values, valueBinding{placeholder: placeholder, value: v})
+		}
 	})
 	return values
 }
 
-// action reads one element of TransactItems.
+// actions reads TransactItems, or the writes of a batch to one table.
+func (r *reader) actions() []action {
+	var all []action
+	r.array(func() {
+		if len(all) == maxParts {
+			r.skip(0)
+			return
+		}
+		all = append(all, r.action())
+	})
+	return all
+}
+
 func (r *reader) action() action {
 	var a action
 	r.object(func(kind string) {
@@ -184,7 +217,7 @@ func (r *reader) action() action {
 func (r *reader) tableRequest(table string) tableRequest {
 	t := tableRequest{table: tableName(table)}
 	if r.peek() == '[' {
-		r.array(func() { t.request.actions = append(t.request.actions, r.action()) })
+		t.request.actions = r.actions()
 	} else {
 		r.object(func(name string) { t.request.member(r, name) })
 	}

@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -52,24 +53,40 @@ var errClosed = errors.New("boltstore: the store is closed")
 //
 // A new file gets mode 0600, and a directory created for it 0700. A transaction
 // that finds the file locked waits for up to 30 seconds, or until the context of
-// its request ends. Errors name the path. Open refuses a file that is not a store.
-func Open(path string) (localdynamo.Store, error) {
+// its request ends. Errors name the path. Open refuses a file that is not a store, an
+// empty one too (ErrEmpty), and one that another user may have planted: a symbolic link,
+// a file with two names, and, where others may write to its directory, a file that is
+// neither the caller's, nor root's, nor that of the directory's owner, nor of a group
+// that alone may write there.
+func Open(path string, options ...Option) (localdynamo.Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("boltstore: make the directory of %s: %w", path, err)
 	}
-	s := &store{file: &file{path: path, turn: make(chan struct{}, 1)}, ctx: context.Background()}
-	// The first transaction creates the file, and shows whether it can be used.
-	if err := s.Update(func(localdynamo.Tx) error { return nil }); err != nil {
+	s := &store{file: &file{path: path, turn: make(chan struct{}, 1), owner: plainfile.Members}, ctx: context.Background()}
+	for _, set := range options {
+		set(s.file)
+	}
+	// The first transaction makes the file, and shows whether it can be used.
+	if err := s.View(func(localdynamo.Tx) error { return nil }); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+// Option changes what Open does.
+type Option func(*file)
+
+// OfAnyUser lets the file belong to whoever may write to its directory: those users trust
+// each other with every lock in it.
+func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
 // file is shared by all stores that WithContext returns.
 type file struct {
 	path   string
 	turn   chan struct{} // full while a goroutine of this process has its turn
 	closed atomic.Bool
+	owner  plainfile.Owner
+	looked atomic.Bool // the structure was checked
 }
 
 // store is a localdynamo.Store. Its transactions stop waiting when ctx ends.
@@ -93,53 +110,39 @@ func (s *store) Close() error {
 // View calls fn with the state after the last Update.
 func (s *store) View(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
-		return db.View(func(tx *bbolt.Tx) error {
-			b := tx.Bucket(bucket)
-			if b == nil {
-				if err := s.checkFormat(tx); err != nil {
-					return err
-				}
-				return fmt.Errorf("boltstore: %s is not the file that was opened: it was deleted or replaced", s.path)
-			}
-			return calling(b)
-		})
+		return db.View(func(tx *bbolt.Tx) error { return s.in(tx, calling) })
 	})
 }
 
 // Update calls fn, and commits its changes unless it fails.
 func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
-		return db.Update(func(tx *bbolt.Tx) error {
-			b := tx.Bucket(bucket)
-			if b == nil {
-				err := s.checkFormat(tx)
-				if err == nil {
-					b, err = tx.CreateBucket(bucket)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return calling(b)
-		})
+		return db.Update(func(tx *bbolt.Tx) error { return s.in(tx, calling) })
 	})
 }
 
-// checkFormat refuses a file without our bucket that is not empty: it would look like
-// a store in which nothing is held.
-func (s *store) checkFormat(tx *bbolt.Tx) error {
+// in calls fn with our bucket. A file without it, which Make does not leave behind, would
+// look like a store in which nothing is held.
+func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
+	if b := tx.Bucket(bucket); b != nil {
+		return fn(b)
+	}
 	if name, _ := tx.Cursor().First(); name != nil {
 		return fmt.Errorf("boltstore: %s has the format %q, and this version reads %q: use the version of leasehold that has written it, or another file", s.path, name, bucket)
 	}
-	return nil
+	return s.damaged("its records are gone")
+}
+
+func (s *store) damaged(why any) error {
+	return fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why)
 }
 
 // use waits for this goroutine's turn and opens the file. Then in begins a transaction,
 // which calls fn.
 //
-// bbolt trusts its pages: in a file that was cut off, or whose bytes have changed, it
-// panics or reads beyond the end of its mapping. Either becomes an error. What fn
-// itself panics with is left to the caller.
+// What checkStructure does not see, or changes after it has, makes bbolt panic or read
+// beyond the end of its mapping. Either becomes an error. What fn itself panics with is
+// left to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, maxWait, fmt.Errorf(
 		"boltstore: %s was busy for %v: another process keeps it open; end it, or use another file", s.path, maxWait))
@@ -170,7 +173,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 		// Its mapping stays, and would keep the file locked.
 		unlock(open)
 		_ = open.Close()
-		err = fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, p)
+		err = s.damaged(p)
 	}()
 	db, err = s.open(ctx, &open)
 	if err != nil {
@@ -199,16 +202,24 @@ func (s *store) waited(ctx context.Context) error {
 func (s *store) open(ctx context.Context, file **os.File) (*bbolt.DB, error) {
 	options := *bbolt.DefaultOptions
 	options.Timeout = time.Nanosecond
-	options.OpenFile = func(path string, flag int, mode fs.FileMode) (*os.File, error) {
-		f, err := openThenCreate(path, flag, mode)
+	options.OpenFile = func(path string, flag int, _ fs.FileMode) (*os.File, error) {
+		f, err := openOrMake(path, flag, s.owner)
+		if err != nil {
+			return nil, err
+		}
 		*file = f
-		return f, err
+		if err := s.look(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		db, err := bbolt.Open(s.path, 0o600, &options)
 		switch {
 		case err == nil:
 			return db, nil
+		case errors.As(err, new(damageError)):
+			return nil, s.damaged(err)
 		case errors.Is(err, fs.ErrPermission):
 			return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)
 		case !errors.Is(err, bolterrors.ErrTimeout):
@@ -220,17 +231,6 @@ func (s *store) open(ctx context.Context, file **os.File) (*bbolt.DB, error) {
 			return nil, s.waited(ctx)
 		}
 	}
-}
-
-// openThenCreate creates the file only if opening it fails. In a directory that
-// everybody may write to, Linux refuses O_CREAT for an existing file of another
-// user (protected_regular in proc_sys_fs(5)).
-func openThenCreate(path string, flag int, mode fs.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
-	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
-		return os.OpenFile(path, flag, mode)
-	}
-	return f, err
 }
 
 // transaction implements localdynamo.Tx on the file's bucket. inStore is true while

@@ -72,7 +72,7 @@ func isRefused(t *testing.T, what, path string, err error) {
 func TestAFileThatWasCutOffIsRefusedOrWholeAndNeverEmpty(t *testing.T) {
 	whole := filled(t)
 	refused := 0
-	for size := len(whole) - 1; size > 0; size -= 1 + len(whole)/47 {
+	for size := len(whole) - 1; size >= 0; size = min(size-1, max(size-1-len(whole)/47, 0)) {
 		path := filepath.Join(t.TempDir(), "locks.db")
 		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
 			t.Fatal(err)

@@ -99,16 +99,20 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 			t.Errorf("half of a transaction: %d and %d", a, b)
 		}
 	case "table":
-		out, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		if err != nil {
-			t.Fatal(err)
+		var names []string // a page has a hundred
+		for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
+			out, err := pages.NextPage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, out.TableNames...)
 		}
-		for i, name := range out.TableNames[1:] { // after "locks"
+		for i, name := range names[1:] { // after "locks"
 			if name != fmt.Sprintf("more-%03d", i+1) {
 				t.Errorf("table %d is %s", i, name)
 			}
 		}
-		return len(out.TableNames) - 1
+		return len(names) - 1
 	case "delete":
 		n := 0
 		for stored(t, client, fmt.Sprint("a", n+1)) == 0 {

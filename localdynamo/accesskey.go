@@ -1,0 +1,100 @@
+package localdynamo
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// WithAccessKey makes ServeHTTP answer only requests that are signed with this access
+// key, by Signature Version 4, as every SDK signs: so another user of the machine gets
+// nothing. The other requests get DynamoDB's errors for unknown credentials. Clients of
+// this process, RoundTrip and Client, need no key.
+//
+// The time in a signature is not checked, so that programs whose clock is not the
+// machine's work too: whoever has recorded a request can send that one again.
+func WithAccessKey(id, secret string) Option {
+	return func(e *Engine) { e.key = &accessKey{id, secret} }
+}
+
+// accessKey is the one that requests must be signed with.
+type accessKey struct{ id, secret string }
+
+const algorithm = "AWS4-HMAC-SHA256"
+
+// which ends the message of a request that is refused.
+const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: those it was started with, or else those it has made"
+
+// signature is what a request's header Authorization says.
+type signature struct {
+	scope   []string // date, Region, service, "aws4_request"
+	headers []string // the names of those that are signed
+	mac     string
+}
+
+// claimed returns the signature of a request that says it was made with the key. It
+// reads no body, so that who does not know the key cannot even send one.
+func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
+	given := r.Header.Get("Authorization")
+	if given == "" {
+		return nil, newError(typeNoToken, "Request is missing Authentication Token"+which)
+	}
+	fields, ok := strings.CutPrefix(given, algorithm+" ")
+	parts := map[string]string{}
+	for field := range strings.SplitSeq(fields, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
+		parts[name] = value
+	}
+	credential := strings.Split(parts["Credential"], "/")
+	s := &signature{scope: credential[1:], headers: strings.Split(parts["SignedHeaders"], ";"), mac: parts["Signature"]}
+	if !ok || len(s.scope) != 4 || s.scope[3] != "aws4_request" || !slices.Contains(s.headers, "host") || !slices.Contains(s.headers, "x-amz-target") {
+		return nil, newError(typeIncomplete, "The header Authorization is not a signature of version 4 that has the headers Host and X-Amz-Target in it"+which)
+	}
+	if !hmac.Equal([]byte(credential[0]), []byte(k.id)) {
+		return nil, newError(typeUnrecognized, "The security token included in the request is invalid"+which)
+	}
+	return s, nil
+}
+
+// isOf reports whether the signature is that of the request, made with the key.
+func (s *signature) isOf(r *http.Request, body string, k *accessKey) bool {
+	canonical := []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery}
+	for _, name := range s.headers {
+		canonical = append(canonical, name+":"+signedValue(r, name))
+	}
+	canonical = append(canonical, "", strings.Join(s.headers, ";"), hexSum(body))
+	date := r.Header.Get("X-Amz-Date")
+	text := strings.Join([]string{algorithm, date, strings.Join(s.scope, "/"), hexSum(strings.Join(canonical, "\n"))}, "\n")
+	key := []byte("AWS4" + k.secret)
+	for _, part := range append(slices.Clone(s.scope), text) {
+		mac := hmac.New(sha256.New, key)
+		_, _ = mac.Write([]byte(part)) // never fails
+		key = mac.Sum(nil)
+	}
+	return hmac.Equal([]byte(hex.EncodeToString(key)), []byte(s.mac))
+}
+
+// signedValue is the value of a header as it is signed. Go's server keeps two of them
+// elsewhere.
+func signedValue(r *http.Request, name string) string {
+	values := slices.Clone(r.Header.Values(name))
+	switch name {
+	case "host":
+		values = []string{r.Host}
+	case "content-length":
+		values = []string{strconv.FormatInt(r.ContentLength, 10)}
+	}
+	for i, v := range values {
+		values[i] = strings.Join(strings.Fields(v), " ")
+	}
+	return strings.Join(values, ",")
+}
+
+func hexSum(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}

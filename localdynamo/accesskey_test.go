@@ -1,0 +1,154 @@
+package localdynamo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+)
+
+const theID, theSecret = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+
+// guarded serves an engine with an access key.
+func guarded(t *testing.T) string {
+	t.Helper()
+	e := New(WithAccessKey(theID, theSecret))
+	server := httptest.NewServer(e)
+	t.Cleanup(func() {
+		server.Close()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.URL
+}
+
+func TestAServerWithAnAccessKeyAnswersNobodyElse(t *testing.T) {
+	url := guarded(t)
+	for name, tc := range map[string]struct {
+		credentials aws.CredentialsProvider
+		want        string // code; empty: answered
+	}{
+		"the key":             {credentials.NewStaticCredentialsProvider(theID, theSecret, ""), ""},
+		"with a session":      {credentials.NewStaticCredentialsProvider(theID, theSecret, "session"), ""},
+		"another id":          {credentials.NewStaticCredentialsProvider("local", theSecret, ""), "UnrecognizedClientException"},
+		"the beginning of it": {credentials.NewStaticCredentialsProvider(theID[:5], theSecret, ""), "UnrecognizedClientException"},
+		"another secret":      {credentials.NewStaticCredentialsProvider(theID, "local", ""), "InvalidSignatureException"},
+		"no secret":           {aws.AnonymousCredentials{}, "MissingAuthenticationTokenException"},
+	} {
+		client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String(url), Region: "eu-west-1", Credentials: tc.credentials})
+		_, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		var api smithy.APIError
+		switch {
+		case tc.want == "":
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case !errors.As(err, &api) || api.ErrorCode() != tc.want || !strings.Contains(api.ErrorMessage(), "AWS_ACCESS_KEY_ID"):
+			t.Errorf("%s: %v, want %s that says what to do", name, err, tc.want)
+		}
+	}
+}
+
+// signedAs signs a request with the SDK, and returns it for a change.
+func signedAs(t *testing.T, e *Engine, change func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	client := dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String("http://127.0.0.1:8000"), Region: "eu-west-1",
+		Credentials: credentials.NewStaticCredentialsProvider(theID, theSecret, ""), Retryer: aws.NopRetryer{},
+		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+			if r.Host == "" {
+				r.Host = r.URL.Host
+			}
+			change(r)
+			e.ServeHTTP(w, r)
+			return nil, errors.New("that is all")
+		}),
+	})
+	_, _ = client.ListTables(context.Background(), &dynamodb.ListTablesInput{Limit: aws.Int32(7)})
+	return w
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
+func TestASignatureIsWorthNothingForAnotherRequest(t *testing.T) {
+	e := New(WithAccessKey(theID, theSecret))
+	defer e.Close()
+	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {
+		t.Fatalf("as it was signed: %d %s", w.Code, w.Body)
+	}
+	for name, change := range map[string]func(*http.Request){
+		"body":      func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
+		"operation": func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
+		"host":      func(r *http.Request) { r.Host = "127.0.0.1:9000" },
+		"time":      func(r *http.Request) { r.Header.Set("X-Amz-Date", "20200101T000000Z") },
+		"path":      func(r *http.Request) { r.URL.Path = "/x" },
+		"headers that count": func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), ";x-amz-target", "", 1))
+		},
+		"region": func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "eu-west-1", "eu-west-2", 1))
+		},
+		"kind": func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "HMAC", "ECDSA-P256", 1))
+		},
+		"signature, which is gone": func(r *http.Request) {
+			given, _, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+			r.Header.Set("Authorization", given+"Signature=")
+		},
+		"scope, which is gone": func(r *http.Request) { r.Header.Set("Authorization", algorithm+" Credential="+theID) },
+	} {
+		if w := signedAs(t, e, change); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "Signature") && !strings.Contains(w.Body.String(), "Authorization") {
+			t.Errorf("with another %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// Amazon's published example (aws-sig-v4-test-suite): post-vanilla.
+func TestSignaturesAreThoseOfTheirPublishedExample(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.Host = "example.amazonaws.com"
+	r.Header.Set("X-Amz-Date", "20150830T123600Z")
+	s := signature{
+		scope: []string{"20150830", "us-east-1", "service", "aws4_request"}, headers: []string{"host", "x-amz-date"},
+		mac: "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
+	}
+	if key := (&accessKey{theID, theSecret}); !s.isOf(r, "", key) || s.isOf(r, "x", key) {
+		t.Error("it is refused, or another body is not")
+	}
+}
+
+// noBody fails the test if it is read.
+type noBody struct{ t *testing.T }
+
+func (b noBody) Read([]byte) (int, error) {
+	b.t.Error("the body was read")
+	return 0, errors.New("not for you")
+}
+
+func (noBody) Close() error { return nil }
+
+func TestWhoDoesNotKnowTheKeySendsNoBody(t *testing.T) {
+	e := New(WithAccessKey(theID, theSecret))
+	defer e.Close()
+	r := httptest.NewRequest(http.MethodPost, "/", noBody{t})
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+	for _, authorization := range []string{"", "Basic eA==", algorithm + " Credential=local/20200101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-target, Signature=00"} {
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
+		}
+	}
+}

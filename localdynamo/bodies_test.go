@@ -1,0 +1,205 @@
+package localdynamo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// underWay counts the bytes of bodies that have been handed out, and whose requests
+// have not been answered.
+type underWay struct{ now, most atomic.Int64 }
+
+func (u *underWay) add(n int) {
+	now := u.now.Add(int64(n))
+	most := u.most.Load()
+	for now > most && !u.most.CompareAndSwap(most, now) {
+		most = u.most.Load()
+	}
+}
+
+// slow is a body of spaces that takes a tenth of a second for each part, and ends as JSON.
+type slow struct {
+	*underWay
+	rest  string
+	given int
+	half  int           // of it
+	err   error         // after half of it, unless nil
+	held  chan struct{} // no more than half of it comes before this is closed, unless nil
+}
+
+const slowPart = 32 << 10
+
+func newSlow(u *underWay, size int) *slow {
+	return &slow{underWay: u, rest: strings.Repeat(" ", size-2) + "{}", half: size / 2}
+}
+
+func (s *slow) Read(b []byte) (int, error) {
+	switch {
+	case s.rest == "":
+		return 0, io.EOF
+	case s.err != nil && s.given > s.half:
+		return 0, s.err
+	case s.held != nil && s.given > s.half:
+		<-s.held
+	}
+	time.Sleep(100 * time.Millisecond)
+	n := copy(b, s.rest[:min(slowPart, len(s.rest))])
+	s.rest = s.rest[n:]
+	s.given += n
+	s.add(n)
+	return n, nil
+}
+
+// post sends a body and returns the status and what was said.
+func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", s)
+	r.ContentLength = length
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	s.add(-s.given)
+	return w.Code, w.Body.String()
+}
+
+// The room in these tests is for four bodies, as that for four of the largest is.
+const (
+	large    = 200 << 10
+	fourRoom = 4 * large
+)
+
+func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
+	e := seededEngine(t)
+	e.bodies = newBodies(most)
+	return e, &underWay{}
+}
+
+func TestTheBytesOfBodiesUnderWayAreBounded(t *testing.T) {
+	if maxLarge < maxBody {
+		t.Fatal("no room for the largest body")
+	}
+	for name, tc := range map[string]struct{ length, room int64 }{
+		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // of which each may become the longest
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, u := withRoom(t, tc.room)
+				const clients = 16
+				var all sync.WaitGroup
+				for range clients {
+					all.Go(func() {
+						if status, said := newSlow(u, large).post(t.Context(), e, tc.length); status != http.StatusOK {
+							t.Errorf("%d %s", status, said)
+						}
+					})
+				}
+				all.Wait()
+				// The others have sent no more than what of a small body is read.
+				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
+					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
+				}
+			})
+		})
+	}
+}
+
+func TestASmallRequestIsNotKeptWaitingByLargeOnesThatTrickle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, u := withRoom(t, fourRoom)
+		var all sync.WaitGroup
+		held := make(chan struct{})
+		for range 16 {
+			all.Go(func() {
+				s := newSlow(u, large)
+				s.held = held
+				s.post(t.Context(), e, large)
+			})
+		}
+		time.Sleep(largePatience / 2) // four of them have all the room
+		began := time.Now()
+		for _, length := range []int64{2, -1} {
+			r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(strings.NewReader("{}")))
+			r.ContentLength = length
+			r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+			w := httptest.NewRecorder()
+			if e.ServeHTTP(w, r); w.Code != http.StatusOK || time.Since(began) != 0 {
+				t.Errorf("after %v: %d %s", time.Since(began), w.Code, w.Body)
+			}
+		}
+		if e.bodies.room.TryAcquire(1) {
+			t.Error("there was room")
+		}
+		close(held)
+		all.Wait()
+	})
+}
+
+func TestALargeBodyThatFindsNoRoomIsToldToTryAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, u := withRoom(t, fourRoom)
+		if err := e.bodies.room.Acquire(t.Context(), fourRoom); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		status, said := newSlow(u, large).post(t.Context(), e, large)
+		if status != http.StatusInternalServerError || !strings.Contains(said, "try again") || time.Since(began) > largePatience+2*time.Second {
+			t.Errorf("after %v: %d %s", time.Since(began), status, said)
+		}
+	})
+}
+
+// What ends early gives its room back: all of it is there again.
+func TestAClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, u := withRoom(t, 2*maxBody)
+		var all sync.WaitGroup
+		blocked := make(chan struct{})
+		all.Go(func() { // for a while there is no room at all
+			_ = e.bodies.room.Acquire(t.Context(), 2*maxBody)
+			<-blocked
+			e.bodies.room.Release(2 * maxBody)
+		})
+		time.AfterFunc(time.Second, func() { close(blocked) })
+		for range 6 { // some while they send, some while they wait
+			all.Go(func() {
+				s := newSlow(u, large)
+				s.err = io.ErrUnexpectedEOF
+				if status, said := s.post(t.Context(), e, large); status != http.StatusBadRequest {
+					t.Errorf("cut off: %d %s", status, said)
+				}
+			})
+			all.Go(func() { newSlow(u, large-1).post(t.Context(), e, large) }) // shorter than it says
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				newSlow(u, large).post(ctx, e, large)
+			})
+		}
+		all.Wait()
+		if !e.bodies.room.TryAcquire(2*maxBody) || !e.bodies.turn.TryAcquire(1) {
+			t.Error("somebody has gone and kept room")
+		}
+	})
+}
+
+func TestABodyThatIsTooLongIsReadNoFurtherThanThat(t *testing.T) {
+	for length, most := range map[int64]int64{maxBody + slowPart: 0, -1: maxBody + 1} {
+		synctest.Test(t, func(t *testing.T) {
+			e, u := withRoom(t, maxBody)
+			status, said := newSlow(u, maxBody+slowPart).post(t.Context(), e, length)
+			if status != http.StatusRequestEntityTooLarge || u.most.Load() > most {
+				t.Errorf("%d %s, %d bytes were read", status, said, u.most.Load())
+			}
+			if !e.bodies.room.TryAcquire(maxBody) {
+				t.Error("it has kept room")
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package boltstore_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+// crafted is the content of a store whose pages somebody changes who knows bbolt's
+// format: its sums are right again afterwards.
+type crafted struct {
+	t *testing.T
+	b []byte
+}
+
+var order = binary.NativeEndian
+
+// The places of what is changed, in a page, an element of one and a meta page.
+const (
+	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
+	metaSize, metaRoot, metaFreelist         = 64, 16, 32
+	metaPages, metaTx                        = 40, 48
+	branch, leaf                             = 1, 2
+)
+
+func (c crafted) pageSize() int { return os.Getpagesize() }
+
+func (c crafted) page(id uint64) []byte { return c.b[int(id)*c.pageSize():][:c.pageSize()] }
+
+// meta returns the meta page of the last commit.
+func (c crafted) meta() []byte {
+	a, b := c.page(0)[elementsAt:][:metaSize], c.page(1)[elementsAt:][:metaSize]
+	if order.Uint64(a[metaTx:]) > order.Uint64(b[metaTx:]) {
+		return a
+	}
+	return b
+}
+
+// setMeta changes a number of both meta pages.
+func (c crafted) setMeta(at int, n uint64) {
+	for id := range uint64(2) {
+		m := c.page(id)[elementsAt:][:metaSize]
+		order.PutUint64(m[at:], n)
+		c.sum(m)
+	}
+}
+
+func (c crafted) sum(m []byte) {
+	sum := fnv.New64a()
+	_, _ = sum.Write(m[:metaSize-8])
+	order.PutUint64(m[metaSize-8:], sum.Sum64())
+}
+
+func (c crafted) root() []byte { return c.page(order.Uint64(c.meta()[metaRoot:])) }
+
+func (c crafted) freelist() []byte { return c.page(order.Uint64(c.meta()[metaFreelist:])) }
+
+// top returns the page at the top of our bucket, and its number.
+func (c crafted) top() (page []byte, id uint64) {
+	p := c.root()
+	e := p[elementsAt:]
+	value := e[order.Uint32(e[4:])+order.Uint32(e[8:]):]
+	id = order.Uint64(value)
+	return c.page(id), id
+}
+
+// firstLeaf is the first page of items.
+func (c crafted) firstLeaf() []byte {
+	p, _ := c.top()
+	if order.Uint16(p[flagsAt:]) != branch {
+		c.t.Fatal("the store has one page of items only")
+	}
+	return c.page(order.Uint64(p[elementsAt+8:]))
+}
+
+// crafts are what may be done to a store.
+var crafts = map[string]func(c crafted){
+	"a branch page that points at itself": func(c crafted) {
+		p, id := c.top()
+		order.PutUint64(p[elementsAt+8:], id)
+	},
+	"a branch page that points at one page twice": func(c crafted) {
+		p, _ := c.top()
+		copy(p[elementsAt+16+8:][:8], p[elementsAt+8:][:8])
+	},
+	"a branch page that points behind the end": func(c crafted) {
+		p, _ := c.top()
+		order.PutUint64(p[elementsAt+8:], 1<<50)
+	},
+	"a branch page that points at a meta page": func(c crafted) {
+		p, _ := c.top()
+		order.PutUint64(p[elementsAt+8:], 1)
+	},
+	"a branch page of nothing":          func(c crafted) { p, _ := c.top(); order.PutUint16(p[countAt:], 0) },
+	"a branch page of too much":         func(c crafted) { p, _ := c.top(); order.PutUint16(p[countAt:], 0xffff) },
+	"a page of no kind":                 func(c crafted) { p, _ := c.top(); order.PutUint16(p[flagsAt:], 3) },
+	"a page with another's number":      func(c crafted) { p, _ := c.top(); order.PutUint64(p, 4711) },
+	"a page that is longer than all":    func(c crafted) { order.PutUint32(c.firstLeaf()[overflowAt:], 1<<31) },
+	"an item that begins elsewhere":     func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt+4:], 1<<31) },
+	"an item without an end":            func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt+12:], 1<<31) },
+	"an item that says it is a bucket":  func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt:], 1) },
+	"items in another order":            func(c crafted) { p := c.firstLeaf(); swap(p[elementsAt:], 4) },
+	"branches in another order":         func(c crafted) { p, _ := c.top(); swap(p[elementsAt:], 0) },
+	"a root page of nothing":            func(c crafted) { order.PutUint16(c.root()[countAt:], 0) },
+	"a bucket that says it is an item":  func(c crafted) { order.PutUint32(c.root()[elementsAt:], 0) },
+	"a bucket with a page of no number": func(c crafted) { c.setBucket(0) },
+	"a bucket that is the root":         func(c crafted) { c.setBucket(order.Uint64(c.meta()[metaRoot:])) },
+	"a root behind the end":             func(c crafted) { c.setMeta(metaRoot, 1<<50) },
+	"no list of free pages":             func(c crafted) { c.setMeta(metaFreelist, 1<<64-1) },
+	"a list of free pages elsewhere":    func(c crafted) { c.setMeta(metaFreelist, 1<<50) },
+	"more free pages than memory": func(c crafted) {
+		p := c.freelist()
+		order.PutUint16(p[countAt:], 0xffff)
+		order.PutUint64(p[16:], 1<<36)
+	},
+	"a meta page that is free": func(c crafted) { p := c.freelist(); order.PutUint16(p[countAt:], 1); order.PutUint64(p[16:], 1) },
+	"a page of items that is free": func(c crafted) {
+		_, id := c.top()
+		p := c.freelist()
+		order.PutUint16(p[countAt:], 1)
+		order.PutUint64(p[16:], id)
+	},
+	"a page that is free twice":          func(c crafted) { p := c.freelist(); order.PutUint16(p[countAt:], 2); copy(p[24:32], p[16:24]) },
+	"more pages than the file has":       func(c crafted) { c.setMeta(metaPages, 1<<40) },
+	"a commit after which none can come": func(c crafted) { c.setMeta(metaTx, 1<<64-1) },
+	"pages of no size": func(c crafted) {
+		for id := range uint64(2) {
+			m := c.page(id)[elementsAt:][:metaSize]
+			order.PutUint32(m[8:], 0)
+			c.sum(m)
+		}
+	},
+	"pages of a gigabyte": func(c crafted) {
+		for id := range uint64(2) {
+			m := c.page(id)[elementsAt:][:metaSize]
+			order.PutUint32(m[8:], 1<<30)
+			c.sum(m)
+		}
+	},
+}
+
+// setBucket changes the page at the top of our bucket.
+func (c crafted) setBucket(id uint64) {
+	e := c.root()[elementsAt:]
+	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)
+}
+
+// swap exchanges the first two elements of a page. What an element says at placeAt of its
+// place counts from the element.
+func swap(elements []byte, placeAt int) {
+	const size = 16
+	first := bytes.Clone(elements[:size])
+	copy(elements, elements[size:2*size])
+	copy(elements[size:], first)
+	a, b := elements[placeAt:], elements[size+placeAt:]
+	order.PutUint32(a, order.Uint32(a)+size)
+	order.PutUint32(b, order.Uint32(b)-size)
+}
+
+func TestAStoreWithCraftedPagesIsRefusedAndNeverTakenForAnEmptyOne(t *testing.T) {
+	whole := filled(t)
+	for name, craft := range crafts {
+		t.Run(name, func(t *testing.T) {
+			c := crafted{t, bytes.Clone(whole)}
+			craft(c)
+			if bytes.Equal(c.b, whole) {
+				t.Fatal("nothing was changed")
+			}
+			path := filepath.Join(t.TempDir(), "locks.db")
+			if err := os.WriteFile(path, c.b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n, err := found(t, path)
+			if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
+				t.Errorf("%d items, %v", n, err)
+			}
+			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(c.b, after) {
+				t.Errorf("the file was changed, %v", err)
+			}
+			checkFree(t, path)
+		})
+	}
+}
+
+// A file that others may write to can be changed under the process.
+func TestAStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
+	whole := filled(t)
+	path := filepath.Join(t.TempDir(), "locks.db")
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	store, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	c := crafted{t, whole}
+	crafts["a branch page that points at itself"](c)
+	if err := os.WriteFile(path, c.b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := func(localdynamo.Tx) error { t.Error("it was called"); return nil }
+	for _, err := range []error{store.View(none), store.Update(none)} {
+		if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
+			t.Error(err)
+		}
+	}
+}
+
+// A file without our bucket is none of ours: nothing leaves one behind.
+func TestAFileOfBboltWithNothingInItIsNoStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
+		t.Error(err)
+	}
+}
+
+// BenchmarkViewOfTenThousandLocks measures a transaction in a file of the caller's, and in
+// one that others may write to, whose structure is checked each time.
+func BenchmarkViewOfTenThousandLocks(b *testing.B) {
+	for name, mode := range map[string]os.FileMode{"own": 0o600, "shared": 0o660} {
+		b.Run(name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "locks.db")
+			store, err := boltstore.Open(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for from := range 10 { // several commits, for free pages
+				if err := store.Update(func(tx localdynamo.Tx) error {
+					for n := range 1000 {
+						if err := tx.Put(fmt.Appendf(nil, "lock-%07d", (from*1000+n)*7919%10_000), bytes.Repeat([]byte("x"), 300)); err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := os.Chmod(path, mode); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := store.View(func(tx localdynamo.Tx) error { tx.Get([]byte("lock-0004711")); return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

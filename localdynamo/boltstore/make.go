@@ -1,0 +1,81 @@
+package boltstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"go.etcd.io/bbolt"
+)
+
+// ErrEmpty is why a file without a byte is not opened: Make leaves none, so somebody has
+// truncated it, and a new store in its place would look as if nothing were held.
+var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
+	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
+
+// Make makes a new store, unless there is a file of that name. The file appears as a
+// whole: whoever opens it meanwhile finds a store, or none. prepare, nil for nothing, may
+// give it another mode than 0600 before.
+func Make(path string, prepare func(*os.File) error) (made bool, err error) {
+	dir, err := plainfile.Dir(path)
+	if err != nil {
+		return false, err
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(f.Name()) // fails if it has become the store
+	if prepare != nil {
+		err = prepare(f)
+	}
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	// By its name, another user could lead bbolt elsewhere.
+	options := *bbolt.DefaultOptions
+	options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
+	db, err := bbolt.Open(f.Name(), 0o600, &options)
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket(bucket)
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return false, err
+	}
+	err = plainfile.Place(f.Name(), filepath.Join(dir, filepath.Base(path)))
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// openOrMake opens the file of a store, or makes a new one if there is none. It does not
+// open with O_CREAT: in a directory that everybody may write to, Linux refuses that for an
+// existing file of another user (protected_regular in proc_sys_fs(5)).
+func openOrMake(path string, flag int, owner plainfile.Owner) (*os.File, error) {
+	f, err := plainfile.Open(path, flag, owner)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := Make(path, nil); err != nil {
+			return nil, err
+		}
+		f, err = plainfile.Open(path, flag, owner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 {
+		err = ErrEmpty
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,301 @@
+package boltstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+)
+
+// bbolt trusts its pages: one that points at itself overflows the stack, which ends the
+// process whatever it recovers from; a count may stand for more memory than there is; an
+// item out of its order is not found, and its key looks free. Its own check (Tx.Check)
+// trusts them no less. So the pages are looked at before bbolt reads them.
+//
+// Whoever may write to the file can also change it while it is read, or remove every
+// lock. What is prevented is that a file lying there does harm to all who open it.
+
+// The parts of a file, as bbolt's internal/common declares them. Numbers are in the order
+// of the machine. A place counts from the element that has it.
+const (
+	metaMagic, metaVersion     = 0xED0CDAED, 2
+	noFreelist                 = 1<<64 - 1
+	branchPage, leafPage       = 0x01, 0x02
+	freelistPage               = 0x10
+	headerSize, elementSize    = 16, 16
+	metaSize, bucketHeaderSize = 64, 16
+	manyFree                   = 0xffff // the count of a list whose first number is its length
+)
+
+// What is far above all that a store of locks can have.
+const (
+	maxFile  = 1 << 40 // bytes
+	maxDepth = 32      // pages from the root to an item
+	maxValue = 16 << 20
+	maxTx    = 1 << 62 // so that there is a next one
+)
+
+// damageError is what is wrong with the structure of a file.
+type damageError string
+
+func (e damageError) Error() string { return string(e) }
+
+func damagef(format string, args ...any) error { return damageError(fmt.Sprintf(format, args...)) }
+
+// meta is a meta page that counts. Every second commit writes to the same.
+type meta struct {
+	pageSize, root, freelist, pages, tx uint64
+}
+
+// metaAt reads the meta page at that place, if it is whole.
+func metaAt(b []byte, at uint64) (meta, bool) {
+	if at+headerSize+metaSize > uint64(len(b)) {
+		return meta{}, false
+	}
+	p := b[at+headerSize:][:metaSize]
+	sum := fnv.New64a()
+	_, _ = sum.Write(p[:metaSize-8])
+	n := binary.NativeEndian
+	if n.Uint32(p) != metaMagic || n.Uint32(p[4:]) != metaVersion || n.Uint64(p[metaSize-8:]) != sum.Sum64() {
+		return meta{}, false
+	}
+	return meta{
+		pageSize: uint64(n.Uint32(p[8:])), root: n.Uint64(p[16:]), freelist: n.Uint64(p[32:]), pages: n.Uint64(p[40:]), tx: n.Uint64(p[48:]),
+	}, true
+}
+
+// newestMeta returns the meta page that bbolt goes by. not ok: there is none, and bbolt
+// says so.
+func newestMeta(b []byte) (meta, bool) {
+	first, ok := metaAt(b, 0)
+	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left half of the first
+		first, ok = metaAt(b, size)
+	}
+	if !ok {
+		return meta{}, false
+	}
+	newest := first
+	for at := range uint64(2) {
+		if m, ok := metaAt(b, at*first.pageSize); ok && m.tx > newest.tx {
+			newest = m
+		}
+	}
+	newest.pageSize = first.pageSize
+	return newest, true
+}
+
+// checkStructure returns an error unless bbolt can read all of a file, and finds in it
+// what is there.
+func checkStructure(b []byte) error {
+	m, ok := newestMeta(b)
+	if !ok {
+		return nil
+	}
+	size := m.pageSize
+	switch {
+	case size < 1<<10 || size > 1<<16 || size&(size-1) != 0:
+		return damagef("its pages have %d bytes", size)
+	case m.pages > uint64(len(b))/size:
+		return damagef("it has %d bytes and should have %d pages of %d", len(b), m.pages, size)
+	case m.tx > maxTx:
+		return damagef("its last commit has the number %d", m.tx)
+	}
+	s := &structure{b: b, pageSize: size, pages: m.pages, used: make([]uint64, m.pages/64+1)}
+	if err := s.tree(m.root, 0, interval{}, s.rootItem); err != nil {
+		return err
+	}
+	return s.freelist(m.freelist)
+}
+
+// structure is a file of which each page may be used once.
+type structure struct {
+	b               []byte
+	pageSize, pages uint64
+	used            []uint64 // a bit for each page
+}
+
+// use marks a page.
+func (s *structure) use(id uint64) error {
+	if id < 2 || id >= s.pages {
+		return damagef("page %d is none of its %d", id, s.pages)
+	}
+	if s.used[id/64]&(1<<(id%64)) != 0 {
+		return damagef("page %d is used twice", id)
+	}
+	s.used[id/64] |= 1 << (id % 64)
+	return nil
+}
+
+// page marks a page and those behind that belong to it, and returns them.
+func (s *structure) page(id uint64) ([]byte, error) {
+	if err := s.use(id); err != nil {
+		return nil, err
+	}
+	p := s.b[id*s.pageSize:]
+	if n := binary.NativeEndian.Uint64(p); n != id {
+		return nil, damagef("page %d says that it is page %d", id, n)
+	}
+	more := uint64(binary.NativeEndian.Uint32(p[12:]))
+	for n := range more {
+		if err := s.use(id + 1 + n); err != nil {
+			return nil, err
+		}
+	}
+	return p[:(more+1)*s.pageSize], nil
+}
+
+// interval is where the keys of a page lie: from the first on, and below the end. nil: it
+// has no such bound.
+type interval struct{ from, to []byte }
+
+// item looks at an item of a leaf.
+type item func(flags uint32, key, value []byte) error
+
+// tree checks a page and those below it. each is called for every item.
+func (s *structure) tree(id uint64, depth int, in interval, each item) error {
+	if depth > maxDepth {
+		return damagef("page %d is too deep in its tree", id)
+	}
+	p, err := s.page(id)
+	if err != nil {
+		return err
+	}
+	kind, count := binary.NativeEndian.Uint16(p[8:]), int(binary.NativeEndian.Uint16(p[10:]))
+	switch {
+	case headerSize+count*elementSize > len(p):
+		return damagef("page %d has no room for %d items", id, count)
+	case kind == leafPage:
+		return leaves(p, count, in, each)
+	case kind == branchPage && count > 0:
+		return s.branches(p, count, depth, in, each)
+	}
+	return damagef("page %d is not one of a tree", id)
+}
+
+// branches checks a branch page, of which each element has its first key.
+func (s *structure) branches(p []byte, count, depth int, in interval, each item) error {
+	at := func(i int) ([]byte, error) {
+		e := p[headerSize+i*elementSize:]
+		return part(e, uint64(binary.NativeEndian.Uint32(e)), uint64(binary.NativeEndian.Uint32(e[4:])))
+	}
+	key, err := at(0)
+	if err != nil {
+		return err
+	}
+	for i := range count {
+		below := interval{key, in.to}
+		if i+1 < count {
+			if below.to, err = at(i + 1); err != nil {
+				return err
+			}
+		}
+		if err := in.has(key); err != nil {
+			return err
+		}
+		if err := s.tree(binary.NativeEndian.Uint64(p[headerSize+i*elementSize+8:]), depth+1, below, each); err != nil {
+			return err
+		}
+		in.from, key = key, below.to
+		if i+1 < count && bytes.Compare(in.from, key) >= 0 {
+			return errOrder
+		}
+	}
+	return nil
+}
+
+// leaves checks the items of a leaf page.
+func leaves(p []byte, count int, in interval, each item) error {
+	for i := range count {
+		e := p[headerSize+i*elementSize:]
+		place, keySize, valueSize := binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
+		pair, err := part(e, uint64(place), uint64(keySize)+uint64(valueSize))
+		if err != nil {
+			return err
+		}
+		key := pair[:keySize]
+		if err := in.has(key); err != nil {
+			return err
+		}
+		if i > 0 && bytes.Equal(in.from, key) {
+			return errOrder
+		}
+		in.from = key
+		if err := each(binary.NativeEndian.Uint32(e), key, pair[keySize:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part returns what an element says is so far behind its beginning.
+func part(element []byte, at, size uint64) ([]byte, error) {
+	if at+size > uint64(len(element)) || size > maxValue {
+		return nil, damagef("an item is not where it should be")
+	}
+	return element[at : at+size], nil
+}
+
+const errOrder = damageError("its keys are not in order")
+
+func (in interval) has(key []byte) error {
+	if bytes.Compare(key, in.from) < 0 || in.to != nil && bytes.Compare(key, in.to) >= 0 {
+		return errOrder
+	}
+	return nil
+}
+
+// rootItem checks an item of the root, of which ours is a bucket. Others are of another
+// format, and not read.
+func (s *structure) rootItem(flags uint32, key, value []byte) error {
+	if !bytes.Equal(key, bucket) {
+		return nil
+	}
+	if flags != 1 || len(value) < bucketHeaderSize {
+		return damagef("its bucket is none")
+	}
+	if root := binary.NativeEndian.Uint64(value); root != 0 {
+		return s.tree(root, 0, interval{}, storeItem)
+	}
+	inline := value[bucketHeaderSize:] // a small bucket is a leaf page in its item
+	if len(inline) < headerSize || binary.NativeEndian.Uint16(inline[8:]) != leafPage {
+		return damagef("its bucket is none")
+	}
+	count := int(binary.NativeEndian.Uint16(inline[10:]))
+	if headerSize+count*elementSize > len(inline) {
+		return damagef("its bucket has no room for %d items", count)
+	}
+	return leaves(inline, count, interval{}, storeItem)
+}
+
+// storeItem refuses a bucket in ours: its key would look free.
+func storeItem(flags uint32, _, _ []byte) error {
+	if flags != 0 {
+		return damagef("an item is not one of a store")
+	}
+	return nil
+}
+
+// freelist checks the list of free pages. Without one bbolt would look for them, and trust
+// the pages.
+func (s *structure) freelist(id uint64) error {
+	if id == noFreelist {
+		return damagef("it has no list of free pages")
+	}
+	p, err := s.page(id)
+	if err != nil {
+		return err
+	}
+	kind, count, list := binary.NativeEndian.Uint16(p[8:]), uint64(binary.NativeEndian.Uint16(p[10:])), p[headerSize:]
+	if count == manyFree {
+		count, list = binary.NativeEndian.Uint64(list), list[8:]
+	}
+	if kind != freelistPage || count > uint64(len(list)/8) {
+		return damagef("page %d is no list of free pages", id)
+	}
+	for i := range count {
+		if err := s.use(binary.NativeEndian.Uint64(list[8*i:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

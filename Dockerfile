@@ -6,12 +6,13 @@
 # To run a CMD of yours under a lock, copy the command into your image:
 #
 #	COPY --from=leasehold /usr/local/bin/leasehold /usr/local/bin/
-FROM golang:1.26-bookworm AS build
+# The Go of a release: release/go-version.
+FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /leasehold ./cmd/leasehold
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /leasehold ./cmd/leasehold
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

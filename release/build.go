@@ -50,7 +50,7 @@ func clone(ctx context.Context, module string, c checkout, to string) error {
 // wherever that is done: no path of the machine is in it, and no C.
 func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
 	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
-	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {
+	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-ldflags=-s -w", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {
 		return file{}, nil, err
 	}
 	content, err := os.ReadFile(to)

@@ -25,6 +25,9 @@ var platforms = []platform{
 // dist builds the release of the commit that is checked out in module, twice and
 // in different directories, and writes it to out if both are the same.
 func dist(ctx context.Context, module, out string) error {
+	if err := requireReleaseGo(ctx, module); err != nil {
+		return err
+	}
 	c, err := checkedOut(ctx, module)
 	if err != nil {
 		return err

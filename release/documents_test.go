@@ -135,7 +135,7 @@ func TestTheImageIsStaticAndItsUserIsNotRoot(t *testing.T) {
 	static := false
 	for _, c := range stages[0].Commands {
 		if run, ok := c.(*instructions.RunCommand); ok {
-			static = static || strings.HasPrefix(strings.Join(run.CmdLine, " "), "CGO_ENABLED=0 go build -trimpath ")
+			static = static || strings.HasPrefix(strings.Join(run.CmdLine, " "), "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' ")
 		}
 	}
 	for _, c := range stages[1].Commands {

@@ -3,6 +3,7 @@
 //
 //	go run . dist -o DIR     # from the commit that is checked out
 //	go run . tags v0.1.0     # may this commit be tagged as this version?
+//	go run . govulncheck golang.org/x/vuln/cmd/govulncheck@VERSION
 package main
 
 import (
@@ -45,6 +46,8 @@ func run(ctx context.Context, args []string) error {
 			err = fmt.Errorf("%s cannot be tagged yet: see docs/releasing.md", flags.Arg(0))
 		}
 		return err
+	case args[0] == "govulncheck" && flags.NArg() == 1:
+		return newVulnerabilityCheck(flags.Arg(0)).released(ctx, *module)
 	}
-	return fmt.Errorf("usage: release dist [-o DIR], or release tags VERSION")
+	return fmt.Errorf("usage: release dist [-o DIR], release tags VERSION, or release govulncheck TOOL@VERSION")
 }

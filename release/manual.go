@@ -27,14 +27,11 @@ func manual(at time.Time) ([]file, error) {
 		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 		files = append(files, file{name: path.Join("man", name), content: page.Bytes()})
 	}
-	for name, print := range map[string]func(*bytes.Buffer) error{
-		"leasehold.bash": func(b *bytes.Buffer) error { return root.GenBashCompletionV2(b, true) },
-		"_leasehold":     func(b *bytes.Buffer) error { return root.GenZshCompletion(b) },
-		"leasehold.fish": func(b *bytes.Buffer) error { return root.GenFishCompletion(b, true) },
-		"leasehold.ps1":  func(b *bytes.Buffer) error { return root.GenPowerShellCompletionWithDesc(b) },
+	for name, shell := range map[string]string{
+		"leasehold.bash": "bash", "_leasehold": "zsh", "leasehold.fish": "fish", "leasehold.ps1": "powershell",
 	} {
 		var script bytes.Buffer
-		if err := print(&script); err != nil {
+		if err := cli.Completion(root, shell, &script); err != nil {
 			return nil, err
 		}
 		files = append(files, file{name: path.Join("completions", name), content: script.Bytes()})

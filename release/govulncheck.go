@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// databasePatience bounds how long the database may take to answer.
+	databasePatience = 20 * time.Second
+	// checkPatience bounds the check of one module.
+	checkPatience = 10 * time.Minute
+)
+
+// vulnerabilityCheck asks the database of known vulnerabilities about modules.
+type vulnerabilityCheck struct {
+	database string // its URL
+	client   *http.Client
+	check    func(ctx context.Context, dir string) error // of one module; it prints what it finds
+	say      io.Writer
+}
+
+// newVulnerabilityCheck checks with tool, a version of govulncheck as go run takes it.
+// As with govulncheck itself, GOVULNDB names another database.
+func newVulnerabilityCheck(tool string) vulnerabilityCheck {
+	database := os.Getenv("GOVULNDB")
+	if database == "" {
+		database = "https://vuln.go.dev"
+	}
+	return vulnerabilityCheck{
+		database: database, client: &http.Client{Timeout: databasePatience}, say: os.Stdout,
+		check: func(ctx context.Context, dir string) error {
+			ctx, cancel := context.WithTimeout(ctx, checkPatience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "go", "run", tool, "-db", database, "./...")
+			cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, os.Stdout, os.Stderr, time.Second
+			return cmd.Run()
+		},
+	}
+}
+
+// released checks the modules that are released. A vulnerability in what they call is an
+// error. A database that does not answer is none: the check was not made, and says so.
+func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
+	if err := v.answers(ctx); err != nil {
+		fmt.Fprintln(v.say, "govulncheck was not run:", err)
+		return nil
+	}
+	var found []error
+	for _, name := range append([]string{"."}, adapters...) {
+		fmt.Fprintln(v.say, "== govulncheck", name)
+		err := v.check(ctx, filepath.Join(module, name))
+		if err == nil {
+			continue
+		}
+		if gone := v.answers(ctx); gone != nil {
+			fmt.Fprintln(v.say, "govulncheck was not run to its end:", gone)
+			break
+		}
+		found = append(found, fmt.Errorf("govulncheck of %s: %w", name, err))
+	}
+	return errors.Join(found...)
+}
+
+// answers returns why the database does not, or nil.
+func (v vulnerabilityCheck) answers(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.database+"/index/db.json", nil)
+	if err != nil {
+		return err
+	}
+	reply, err := v.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	var index struct{ Modified time.Time }
+	if err := json.NewDecoder(io.LimitReader(reply.Body, 1<<20)).Decode(&index); err != nil || reply.StatusCode != http.StatusOK || index.Modified.IsZero() {
+		return fmt.Errorf("%s is no database of vulnerabilities: it answers %s", v.database, reply.Status)
+	}
+	return nil
+}

@@ -28,7 +28,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 
 // TryAcquire is Acquire with NoWait: it returns the lock at once, or a *HeldError.
 // It takes over a dead holder's key if this client has observed the record for as
-// long as its lease.
+// long as its lease. Where calls are too rare for that, add NoWaitUnlessDead.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
@@ -48,7 +48,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 		return nil, err
 	}
 	if !c.enter() {
-		return nil, ErrClosed
+		return nil, c.afterClose("acquire", want.key())
 	}
 	defer c.leave()
 	c.waiting.Add(1)
@@ -89,13 +89,16 @@ func (r *request) wanted(c *Client) *seek.Want {
 // closing: Close may not have seen them.
 func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.Result, err error) error {
 	if err != nil {
+		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
+			err = c.afterClose("acquire", Key(found.At))
+		}
 		c.emitGaveUp(ctx, Key(found.At), began, found.Requests, err)
 		return err
 	}
 	undo := func() { c.giveBack(found.Held) }
 	if c.isClosing() {
 		c.detach(undo)
-		return ErrClosed
+		return c.afterClose("acquire", found.Held[0].(*holding).key)
 	}
 	requests, took := found.Requests, c.now().Mono-began.Mono
 	for _, of := range found.Held {

@@ -15,8 +15,9 @@ import (
 // once. Options apply to every key, WithSortKey to those without a sort key.
 //
 // It holds nothing while it waits. Only if a transaction is refused five times or does
-// not fit, or there are more than 100 keys, does it acquire them one by one, in their
-// order, and hold some while it waits for others. With NoWait the error is a *HeldError
+// not fit, if what it has granted cannot be read, or if there are more than 100 keys,
+// does it acquire them one by one, in their order, and hold some while it waits for
+// others. With NoWait the error is a *HeldError
 // of the first key in order that is held. After an error none is held: what had been
 // acquired is released before AcquireAll returns, within Config.ReleaseGrace.
 //
@@ -49,7 +50,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		sought = append(sought, want.wanted(c))
 	}
 	if !c.enter() {
-		return nil, ErrClosed
+		return nil, c.afterClose("acquire", wants[0].key())
 	}
 	defer c.leave()
 	slices.SortFunc(sought, func(a, b *seek.Want) int { return compareKeys(Key(a.Key), Key(b.Key)) })

@@ -45,7 +45,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, deadlock
 	}
 	if !c.enter() {
-		return nil, ErrClosed
+		return nil, c.afterClose("acquire", wants[0].key())
 	}
 	defer c.leave()
 	c.waiting.Add(1)

@@ -160,10 +160,10 @@ func TestAKeyThatCannotBeHadIsLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Release(lock)
-		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.Is(err, leasehold.ErrBadRecord) || !errors.Is(err, leasehold.ErrNotFound) {
+		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.Is(err, leasehold.ErrRecord) || !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.Is(err, leasehold.ErrBadRecord) {
+		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.Is(err, leasehold.ErrRecord) {
 			t.Errorf("error %v", err)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {
@@ -315,7 +315,7 @@ func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T)
 					if lock.Key().Partition != "a" || name == "of both" {
 						t.Errorf("granted %v", lock.Key())
 					}
-				} else if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || !strings.Contains(err.Error(), "gave up after 10s") || name != "of both" {
+				} else if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || !strings.Contains(err.Error(), "gave up after 1") || name != "of both" {
 					t.Errorf("error %v", err)
 				}
 				_ = b.Close(t.Context())

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -38,23 +37,6 @@ func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item
 		items[Key(key)] = item
 	}
 	return items, requests, err
-}
-
-// unknownOutcome is the error of an operation that gives up although one of its writes
-// may have been applied, or may still be, whatever the last answer was.
-func (c *Client) unknownOutcome(op string, key Key, err error) error {
-	return opError(op, c.cfg.Table, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
-}
-
-// notDone is the error of an operation whose last attempt was neither applied nor
-// rejected. Nothing was done, if all attempts have been answered. limit is that of the
-// operation.
-func (c *Client) notDone(limit context.Context, op string, key Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
-	err := joined(context.Cause(limit), r.Err)
-	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
-		return c.unknownOutcome(op, key, err)
-	}
-	return opError(op, c.cfg.Table, key, err)
 }
 
 // throttled emits the events of attempts for key that were throttled, or in conflict.

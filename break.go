@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
-	"unicode/utf8"
+	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -14,8 +13,11 @@ import (
 
 // Break frees the grant in r, as Get or List returned it, whoever holds it. If the
 // record shows another grant by now, nothing is freed and the error is a
-// *ChangedError. The holder learns of it at its next renewal: until then its
-// unfenced work may overlap with the next holder's; its Commits fail at once.
+// *ChangedError. The holder learns of it at its next renewal, or at that of its shared
+// lease: until then its unfenced work may overlap with the next holder's; its Commits
+// fail at once. ErrHolderUntold if the grant is broken, and the shared lease that it was
+// under could not be told, for one because its client is of an older version: then the
+// holder learns within twenty minutes.
 // ErrUnknownOutcome if ctx ended without an answer, and, joined with the
 // *ChangedError or ErrNotFound, if a reply was lost: then Break itself may have
 // freed the grant before the record changed. With a ctx that has ended before,
@@ -23,8 +25,14 @@ import (
 //
 // The record keeps who broke it, when and why (Record.Broken), and the holder is told
 // it in its LostError; in layouts whose free keys have no record, nobody can be told.
+//
+// A record under the key of a shared lease's row, which neither Get nor List returns,
+// ends that lease, and frees all its locks, if the row still has the record's Version.
 func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
 	var b breaking
+	if err := noneNil(c, "break", r.Key, opts); err != nil {
+		return err
+	}
 	for _, o := range opts {
 		o.toBreak(&b)
 	}
@@ -43,39 +51,43 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 		return c.errorf("break", key, "%w", context.Cause(ctx))
 	}
 	if !c.enter() {
-		return ErrClosed
+		return c.afterClose("break", key)
 	}
 	defer c.leave()
 	ctx, stop := c.untilClosing(ctx)
 	defer stop()
-	done := make(chan error, 1)
-	var now atomic.Pointer[attempts.Sequence[attempt]]
-	c.detach(func() { done <- c.breakGrant(ctx, r, b, &now) })
+	told := make(chan error, 1)
+	var now latest
+	now.begin(&attempts.Sequence[attempt]{}) // one request is sent, however soon ctx ends
+	_, unknown := c.outlive(ctx, &now, func() {
+		err = c.breakGrant(ctx, r, b, &now)
+		if err == nil || errors.Is(err, ErrUnknownOutcome) {
+			c.detach(func() { told <- c.tellHolder(ctx, r) })
+		}
+	})
+	if unknown != nil {
+		return c.unknownOutcome("break", key, unknown)
+	}
+	if err != nil {
+		return err
+	}
 	select {
-	case err := <-done:
+	case err = <-told:
 		return err
 	case <-ctx.Done():
+		return c.untold(key, context.Cause(ctx))
 	}
-	if tried := now.Load(); tried != nil && tried.Answered() {
-		return <-done // at once: no other request is begun
-	}
-	return c.unknownOutcome("break", key, context.Cause(ctx))
 }
 
-// maxReason is the most bytes of a reason: it stays in the record, and is one line of
-// what its holder is told.
-const maxReason = 1000
-
 func (c *Client) checkReason(key Key, reason string) error {
-	switch {
-	case reason == "":
+	if reason == "" {
 		return nil
-	case !c.caps.KeepOnRelease:
+	}
+	if !c.caps.KeepOnRelease {
 		return c.unsupported("reason of Break: a free key has no record")
-	case len(reason) > maxReason:
-		return c.errorf("break", key, "the reason has %d bytes: use at most %d", len(reason), maxReason)
-	case !utf8.ValidString(reason):
-		return c.errorf("break", key, "the reason is not UTF-8")
+	}
+	if problem := protocol.ReasonProblem(reason); problem != "" {
+		return c.errorf("break", key, "%s", problem)
 	}
 	return nil
 }
@@ -83,18 +95,22 @@ func (c *Client) checkReason(key Key, reason string) error {
 // breakGrant sends the break of the grant in r until it is answered. If that grant has
 // been renewed since, it breaks what the record shows now, by other attempts: now holds
 // those under way.
-func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *atomic.Pointer[attempts.Sequence[attempt]]) error {
-	proto := c.protoOfRecord(r)
-	at := c.wall()
+func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *latest) error {
+	proto, at := c.protoOfRecord(r), c.wall()
+	expires := func() time.Time { return c.expires(changes{}.leaveData(r)) }
+	if c.isSession(r.Key) {
+		expires = c.deadExpires
+		b.unrenewed = true // a session that is renewed lives, and all its locks with it
+	}
 	for {
 		var tried attempts.Sequence[attempt]
-		now.Store(&tried)
+		now.begin(&tried)
 		res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
 			Key: protocol.Key(r.Key),
 			Next: func() (attempt, *protocol.Write) {
 				a := c.newAttempt(0)
 				return a, proto.Break(r.protocol(), protocol.Break{
-					Version: a.Version, Expires: c.expires(changes{}.leaveData(r)), By: c.owner, At: at, Reason: b.reason,
+					Version: a.Version, Expires: expires(), By: c.owner, At: at, Reason: b.reason,
 				})
 			},
 			Shows:     func(item protocol.Item, sent []attempt) (attempt, bool) { return c.showsBreak(proto, item, sent) },

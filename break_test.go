@@ -94,19 +94,6 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 	})
 }
 
-func TestABreakWhoseReplyIsLostIsRecognised(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		op, wire := w.Client(lab.Config())
-		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
-		wire.SetFault(lab.Once(lab.Call.Releases, lab.LoseReply))
-		if err := op.Break(t.Context(), lock.Record()); err != nil {
-			t.Error(err)
-		}
-		_ = lock.Release(t.Context())
-	})
-}
-
 func TestABreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing.T) {
 	for name, after := range map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },

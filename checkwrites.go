@@ -32,11 +32,9 @@ func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem)
 					i)
 			}
 		}
-		for _, s := range sessionsOf(holds) {
-			if s.isIn(table, item) {
-				return c.errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write",
-					i)
-			}
+		if s := sessionOf(holds); s != nil && s.isIn(table, item) {
+			return c.errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write",
+				i)
 		}
 	}
 	return nil

@@ -61,6 +61,9 @@ type Client struct {
 	result  error         // of Close
 }
 
+// maxRemembered is how many keys a client remembers that it does not watch.
+const maxRemembered = 10_000
+
 // New returns a Client. It sends nothing and starts no goroutine. The error lists
 // everything that is wrong with cfg. A nil *dynamodb.Client is an error, too.
 func New(db DB, cfg Config) (*Client, error) {
@@ -69,11 +72,14 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg.Layout = layout.Native{}
 	}
 	proto, layoutErr := records.Of(cfg.Layout)
+	if proto == nil { // nor does a nil pointer say what it can do
+		cfg.Layout = layout.Native{}
+	}
 	cfg, err := cfg.complete(proto)
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err
 	}
-	on := machine.Machine{Now: machine.Now, Wall: time.Now, Chance: rand.Float64, Memory: maxObservations}
+	on := machine.Machine{Now: machine.Now, Wall: time.Now, Chance: rand.Float64, Memory: maxRemembered}
 	if own, ok := db.(machine.Provider); ok {
 		on = own.Machine(on)
 	}
@@ -87,7 +93,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
 	c.observer = &liveness.Observer{
 		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() },
-		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: func() time.Time { return c.expires(false) },
+		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.deadExpires,
 		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
 	}

@@ -1,10 +1,10 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -49,21 +49,10 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 		return notSent(holds[0], context.Cause(ctx))
 	}
 	t := newTransaction(ctx, holds, writes, nil)
-	done := make(chan struct{})
 	var err error
-	g.c.detach(func() {
-		defer close(done)
-		err = g.commit(t)
-	})
-	select {
-	case <-done:
-		return err
-	case <-ctx.Done():
+	if _, unknown := g.c.outlive(ctx, t, func() { err = g.commit(t) }); unknown != nil {
+		return g.c.unknownOutcome("commit", holds[0].key, unknown)
 	}
-	if t.Leave(done) {
-		return g.c.unknownOutcome("commit", holds[0].key, context.Cause(ctx))
-	}
-	<-done
 	return err
 }
 
@@ -94,6 +83,10 @@ func (g *Group) commit(t *transaction) error {
 // If other handles share the grant (Reentrant), it releases only this handle. That
 // stores no data and no attributes: if opts have others than the record, nothing is
 // committed.
+//
+// Nil means that the writes have landed, and what opts store with them. It is returned
+// even if the last of several handles could not free the key afterwards: that is
+// logged and reported as an event.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -111,18 +104,14 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 		err = g.Err()
 	case ctx.Err() != nil:
 		err = notSent(g.inOrder()[0], context.Cause(ctx))
-	case slices.ContainsFunc(g.locks, (*Lock).isShared):
-		if err = g.checkStored(rs); err == nil {
-			err = g.Commit(ctx, writes)
-		}
 	default:
-		return g.c.commitAndRelease(ctx, rs, writes)
+		return g.commitAndRelease(ctx, rs, writes)
 	}
 	return withReleases(err, g.release(ctx, rs))
 }
 
-// withReleases joins the error of a commit and those of the releases after it. They
-// may report the same loss: it is said once.
+// withReleases joins the error of a commit that has not landed, or may not have, and
+// those of the releases after it. They may report the same loss: it is said once.
 func withReleases(err error, released []error) error {
 	if errors.Is(err, ErrLost) {
 		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
@@ -130,70 +119,83 @@ func withReleases(err error, released []error) error {
 	return joined(append([]error{err}, released...)...)
 }
 
-// commitAndRelease ends the trust in all the locks and runs writes together with
-// their releases.
-func (c *Client) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
-	slices.SortFunc(rs, func(a, b *release) int { return compareHoldings(a.h, b.h) })
+// commitAndRelease ends the handles, and the trust in all the locks that no other
+// handle shares, and runs writes together with the releases of those.
+func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
+	c := g.c
 	ctx, stop := besides(ctx, holdsOf(rs)...)
 	defer stop()
 	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
 	defer cancel()
-	var lost error // while the others were claimed
-	for _, r := range rs {
-		if !r.claim(limit) && lost == nil {
-			lost = r.h.ended()
-		}
+	var ended error // which keeps the commit from being sent, while others were claimed
+	for i, r := range rs {
+		ended = cmp.Or(ended, g.locks[i].claim(limit, r))
 	}
-	if lost != nil {
-		return withReleases(lost, c.freeClaimed(limit, rs))
+	slices.SortFunc(rs, func(a, b *release) int { return compareHoldings(a.h, b.h) })
+	if ended != nil {
+		return withReleases(ended, c.freeClaimed(limit, rs))
 	}
-	committed := make(chan struct{})
 	var err error
-	var now atomic.Pointer[transaction]
-	c.detach(func() {
+	var now latest
+	_, unknown := c.outlive(limit, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
-		defer leave()
 		if late != nil { // another commit has had all the time there was
 			err = notSent(late, context.Cause(limit))
 		} else {
 			err = c.commitWithReleases(ctx, rs, writes, &now)
 		}
-		close(committed)
-		free(slices.DeleteFunc(slices.Clone(rs), (*release).ended))
+		c.detach(func() { // nobody waits for that to know the outcome
+			defer leave()
+			free(slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() }))
+		})
 	})
-	if !endsWithin(limit, committed) {
-		if t := now.Load(); t != nil && t.Leave(committed) {
-			return c.unknownOutcome("commit", rs[0].h.key, context.Cause(limit))
-		}
-		<-committed // which is about to be closed: no other request of the commit is begun
+	for _, r := range rs { // whoever releases another handle after this call is not held up by it
+		r.drop(limit)
+	}
+	if unknown != nil {
+		return c.unknownOutcome("commit", rs[0].h.key, unknown)
 	}
 	released := make([]error, len(rs))
 	for i, r := range rs {
 		released[i] = r.wait(limit)
 	}
+	if err == nil { // whatever became of a release that was no part of it
+		return nil
+	}
 	return withReleases(err, released)
 }
 
-// commitWithReleases sends one transaction of writes and releases. It settles
-// the releases of all if it was committed, and those of locks that turn out to be
-// lost. Releases that follow expect what it may have written. now holds the transaction.
-func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *atomic.Pointer[transaction]) error {
-	fs := make([]*releaser, len(rs))
+// commitWithReleases sends one transaction of writes and releases, with guards in the
+// place of releases where other handles share the grant. It settles the releases of all
+// if it was committed, and those of locks that turn out to be lost. Releases that follow
+// expect what it may have written. now holds the transaction.
+func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *latest) error {
+	fs := make([]*releaser, len(rs)) // nil: others share the grant
 	sent := make([]attempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
+		if r.handle != nil {
+			ends[i] = r.h.guard()
+			continue
+		}
 		var w *protocol.Write
 		fs[i] = r.releaser()
 		sent[i], w = fs[i].next()
 		ends[i] = w.TransactItem(c.cfg.Table)
 	}
 	t := newTransaction(ctx, holdsOf(rs), writes, ends)
-	t.ended = (*holding).outlived
-	now.Store(t)
+	t.ended = func(h *holding) error {
+		if fs[slices.Index(t.holds, h)] == nil {
+			return h.ended()
+		}
+		return h.outlived()
+	}
+	now.begin(t)
 	result, err := t.run()
 	t.report(result, err)
 	for i, f := range fs {
 		switch {
+		case f == nil:
 		case result.Step == decide.Committed:
 			f.settle(nil)
 		case t.losses[i] != nil:

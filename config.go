@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -90,7 +91,8 @@ type Config struct {
 
 	// Retention is how long after its release a record is kept, before DynamoDB's
 	// TTL may delete it. Default 7 days for a record without data or attributes,
-	// Forever for one with. A value set here applies to both.
+	// Forever for one with. A value set here applies to both. It does not go with
+	// DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may still take after their
@@ -103,15 +105,15 @@ type Config struct {
 	//
 	// A lock is trusted while that one record is renewed, and nobody takes it over
 	// until then. The lock's own record has a lease of an hour, for libraries that
-	// do not know shared leases. It is renewed every twenty minutes, so it may take
-	// that long until a holder learns of a Break. A late request of an Acquire that
-	// gave up may block a key until this client has released it: for seconds, or for
-	// two minutes if the request was late by minutes. WithLease, WithoutRenewal and
-	// Detach cannot be used with it.
+	// do not know shared leases, and is renewed every twenty minutes. A Break tells
+	// that one record too, so that a holder learns of it at the next renewal. A late
+	// request of an Acquire that gave up may block a key until this client has
+	// released it: for seconds, or for two minutes if the request was late by minutes.
+	// WithLease, WithoutRenewal and Detach cannot be used with it.
 	//
 	// Close frees all locks by one write to that record, which TTL may delete after
-	// Retention. The locks' own records stay as they are, until the next grant, and
-	// TTL does not delete them.
+	// seven days, whatever Retention. The locks' own records stay as they are, until
+	// the next grant, and TTL does not delete them.
 	SharedLease bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
@@ -163,7 +165,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 			bad("%s is %v: a number without its unit is nanoseconds: %s?", d.field, d.value, withUnit(d.value))
 		}
 	}
-	cfg.Lease = cmp.Or(cfg.Lease, 20*time.Second)
+	cfg.Lease = cmp.Or(cfg.Lease, protocol.DefaultLease)
 	if cfg.Lease < minLease {
 		bad("Lease is %v: at least %v", cfg.Lease, minLease)
 	}
@@ -172,7 +174,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if proto != nil {
 		skew = proto.Skew()
 	}
-	trust := cfg.Lease - cfg.Margin - skew
+	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	every := cfg.RenewEvery
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
 	trusted := false
@@ -210,6 +212,9 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	}
 	if cfg.Retention < 0 && cfg.Retention != Forever {
 		bad("Retention is %v: negative, and not Forever", cfg.Retention)
+	}
+	if cfg.DeleteOnRelease && cfg.Retention != 0 {
+		bad("Retention is %v, and DeleteOnRelease keeps no record for it: set one of them", cfg.Retention)
 	}
 	if caps := cfg.Layout.Capabilities(); cfg.Retention != 0 && (!caps.KeepOnRelease || !caps.TTL) {
 		problems = append(problems, cfg.unsupported("Retention"))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/rwlock"
 )
 
 func TestNewRefusesABadConfig(t *testing.T) {
@@ -41,6 +43,11 @@ func TestNewRefusesABadConfig(t *testing.T) {
 		{"polls the wrong way round", func(c *leasehold.Config) { c.PollMin, c.PollMax = time.Second, time.Millisecond }, "PollMax"},
 		{"too few renewals at a time", func(c *leasehold.Config) { c.RenewConcurrency = 1 }, "RenewConcurrency"},
 		{"a negative retention", func(c *leasehold.Config) { c.Retention = -time.Hour }, "Retention"},
+		{"a retention of what is deleted", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = time.Hour, true }, "DeleteOnRelease"},
+		{"deleted and kept for ever", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = leasehold.Forever, true }, "DeleteOnRelease"},
+		{"a nil pointer to a layout", func(c *leasehold.Config) { c.Layout = (*layout.Native)(nil) }, "not a pointer"},
+		{"a nil pointer to another", func(c *leasehold.Config) { c.Layout = (*layout.DyndbMutex)(nil) }, "not a pointer"},
+		{"a pointer to a layout", func(c *leasehold.Config) { c.Layout = &layout.AWSLabs{} }, "not a pointer"},
 		{"a negative grace", func(c *leasehold.Config) { c.ReleaseGrace = -1 }, "ReleaseGrace"},
 		{"a layout that clashes", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, "partition key"},
 	} {
@@ -240,6 +247,24 @@ func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
 		}
 		if !ok {
 			t.Errorf("the lock packages import %s", path)
+		}
+	}
+}
+
+func TestSemaphoresAndReadWriteLocksHaveOneDoorEach(t *testing.T) {
+	client, rw := reflect.TypeFor[*leasehold.Client](), reflect.TypeFor[*rwlock.RWLock]()
+	for i := range rw.NumMethod() {
+		name := rw.Method(i).Name
+		if _, ok := client.MethodByName(name); ok {
+			t.Errorf("the client has %s, too", name)
+		}
+	}
+	for i := range client.NumMethod() {
+		m := client.Method(i)
+		for j := range m.Type.NumOut() {
+			if _, ok := m.Type.Out(j).MethodByName("Resize"); ok {
+				t.Errorf("%s of the client makes semaphores, too", m.Name)
+			}
 		}
 	}
 }

@@ -99,7 +99,7 @@ func bind(ctx context.Context, locks ...*Lock) (*lockContext, context.CancelFunc
 	stops := make([]func() bool, len(locks))
 	for i, l := range locks {
 		held = &heldKeys{by: l.h, bound: ctx, outer: held}
-		stops[i] = context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+		stops[i] = context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
 	}
 	look := func() {
 		for _, l := range locks {

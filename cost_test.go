@@ -148,6 +148,20 @@ var sharedOperations = []priced{
 		p.before()
 		lab.Elapse(5 * time.Second)
 	}},
+	{"`Break` of another process's lock", func(w *lab.World, p *process) {
+		other := newProcess(w, lab.SharedConfig())
+		l := w.Acquire(other.Client, "job")
+		p.before()
+		_ = p.Break(w.T.Context(), l.Record())
+	}},
+	{"two renewals of all locks, of which one is broken before", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		w.Acquire(p.Client, "other")
+		lab.Elapse(5 * time.Second)
+		_ = newProcess(w, lab.Config()).Break(w.T.Context(), l.Record())
+		p.before()
+		lab.Elapse(10 * time.Second)
+	}},
 	{"`Close` with 10 locks held", func(w *lab.World, p *process) {
 		for i := range 10 {
 			w.Acquire(p.Client, strconv.Itoa(i))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -70,7 +71,7 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
 		return 0, fmt.Errorf("leaseMs is %d: it must be from 0 to %d", ms, math.MaxInt64/int64(time.Millisecond))
 	}
-	return time.Duration(ms) * time.Millisecond, nil
+	return decide.Times(time.Millisecond, ms), nil
 }
 
 // Detach ends this handle without releasing the key: renewals stop, and the

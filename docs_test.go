@@ -33,9 +33,9 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	testName     = regexp.MustCompile(`\b(?:Test|Example)[A-Z_]\w*`)
+	testName     = regexp.MustCompile(`\b(?:Test|Example|Fuzz)[A-Z_]\w*`)
 	namedLink    = regexp.MustCompile("\\[`((?:Test|Example)[A-Z_]\\w*)`\\]\\(([^)\\s]+)\\)")
-	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
+	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
 )
 
 // anchors are the names under which a document's headings can be linked to.
@@ -121,6 +121,38 @@ func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
 	}
 	if named == 0 {
 		t.Error("no tests are named")
+	}
+}
+
+func TestEveryLineOfThePageOnSecurityHasItsTest(t *testing.T) {
+	page := documents(t)[filepath.Join("docs", "security.md")]
+	lines := 0
+	for section := range strings.SplitSeq(page, "\n## ") {
+		for line := range strings.Lines(section) {
+			if !strings.HasPrefix(line, "| can") {
+				continue
+			}
+			lines++
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+			if len(cells) != 3 || !testName.MatchString(cells[2]) || testName.MatchString(cells[1]) {
+				t.Errorf("docs/security.md: a line is not what somebody can or cannot do, and its test: %s", line)
+			}
+		}
+		title, rows, _ := strings.Cut(section, "\n")
+		if strings.HasPrefix(title, "#") || strings.HasPrefix(title, "Policies") {
+			continue
+		}
+		if !strings.Contains(rows, "\n| | | test |\n") || !strings.Contains(rows, "\n| can") {
+			t.Errorf("docs/security.md: %s has no lines", title)
+		}
+		for line := range strings.Lines(rows) {
+			if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| can | ") && !strings.HasPrefix(line, "| cannot | ") && line != "| | | test |\n" {
+				t.Errorf("docs/security.md: %s: a line says neither can nor cannot: %s", title, line)
+			}
+		}
+	}
+	if lines == 0 {
+		t.Error("no lines were found")
 	}
 }
 

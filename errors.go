@@ -16,32 +16,34 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // The errors to match with errors.Is.
 var (
-	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
-	ErrLost           = errors.New("leasehold: lock lost")                   // matches *LostError
-	ErrReleased       = errors.New("leasehold: lock released")               // why the lock's context ended: Release
-	ErrDetached       = errors.New("leasehold: lock detached")               // why the lock's context ended: Detach
-	ErrClosed         = errors.New("leasehold: client closed")               // Close was called
-	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
-	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
-	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
-	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")             // a write may have landed, or may yet
-	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // waiting could never end; see Reentrant
-	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
-	ErrBadRecord      = errors.New("leasehold: record is not of the layout") // matches *RecordError
-	ErrPermits        = errors.New("leasehold: number of permits differs")   // matches *PermitsError
+	ErrHeld           = errors.New("leasehold: held by another")              // matches *HeldError
+	ErrLost           = errors.New("leasehold: lock lost")                    // matches *LostError
+	ErrReleased       = errors.New("leasehold: lock released")                // why the lock's context ended: Release
+	ErrDetached       = errors.New("leasehold: lock detached")                // why the lock's context ended: Detach
+	ErrClosed         = errors.New("leasehold: client closed")                // Close was called
+	ErrNotRun         = errors.New("leasehold: function not run")             // Do failed before it called fn
+	ErrNotFound       = errors.New("leasehold: no such record")               // from Get, Break and IfExists
+	ErrChanged        = errors.New("leasehold: record has changed")           // matches *ChangedError
+	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")              // a write may have landed, or may yet
+	ErrDeadlock       = errors.New("leasehold: this context holds the key")   // waiting could never end; see Reentrant
+	ErrTableNotFound  = errors.New("leasehold: no such table")                // wraps ResourceNotFoundException
+	ErrRecord         = errors.New("leasehold: record is not of the layout")  // matches *RecordError
+	ErrPermits        = errors.New("leasehold: number of permits differs")    // matches *PermitsError
+	ErrHolderUntold   = errors.New("leasehold: holder not told of the break") // from Break, under a shared lease: the grant is broken
 )
 
 // HeldError says who holds the key. It matches ErrHeld, and also the error that
 // ended the wait.
 type HeldError struct {
-	Table       string
-	Key         Key
-	Holder      Record      // as last seen
-	Observation Observation // for the next try, in another process: see Client.ImportObservations
+	Table  string
+	Key    Key
+	Holder Record // as last seen
 
 	// Err is what ended the wait: context.Cause of its context. It is nil without a
 	// wait, as in TryAcquire. When several keys were wanted, it also has the
@@ -54,7 +56,7 @@ type HeldError struct {
 // heldError says that holder has the key. ended is what ended the wait; nil: there
 // was none.
 func (c *Client) heldError(key Key, holder Record, ended error) *HeldError {
-	return &HeldError{Table: c.cfg.Table, Key: key, Holder: holder.clone(), Observation: c.observationOf(holder), Err: ended}
+	return &HeldError{Table: c.cfg.Table, Key: key, Holder: holder.clone(), Err: ended}
 }
 
 func (e *HeldError) Error() string {
@@ -84,16 +86,16 @@ func inTable(table string) string {
 	return " in table " + table
 }
 
-// oneLine is an error's text on one line: errors.Join puts each error on its own.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine is an error's text on one line, on which all of it shows.
+func oneLine(err error) string { return visible.Error(err).Error() }
 
 // holderName is a record's owner, for people. Some layouts name none. The name that
 // a peer wrote is shown whole, even if it looks like one of ours.
 func holderName(r Record) string {
 	if r.Grant != "" {
-		return cmp.Or(protocol.ShortOwner(r.Owner), "somebody")
+		return visible.Name(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
 	}
-	return cmp.Or(r.Owner, "somebody")
+	return visible.Name(cmp.Or(r.Owner, "somebody"))
 }
 
 // Is reports whether target is ErrHeld.
@@ -196,9 +198,9 @@ func (e *CommitError) Error() string {
 		if code == "" || code == "None" {
 			continue
 		}
-		fmt.Fprintf(&b, " write %d: %s", i, code)
+		fmt.Fprintf(&b, " write %d: %s", i, visible.Line(code))
 		if r.Message != nil {
-			fmt.Fprintf(&b, " (%s)", *r.Message)
+			fmt.Fprintf(&b, " (%s)", visible.Line(*r.Message))
 		}
 		b.WriteByte(';')
 	}
@@ -226,7 +228,8 @@ func (e *ChangedError) Error() string {
 func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
 
 // RecordError says that the item of a key cannot be read as a lock of the layout.
-// Such a key is never granted. It matches ErrBadRecord.
+// Such an item is never taken for free, and never overwritten; of a released record only
+// the release mark, the kind and the token are looked at. It matches ErrRecord.
 type RecordError struct {
 	Table     string
 	Key       Key
@@ -243,17 +246,17 @@ func (e *RecordError) Error() string {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.is)
 	}
 	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: %s",
-		e.Key, inTable(e.Table), e.Attribute, e.Problem, cmp.Or(e.advice, damagedAdvice))
+		e.Key, inTable(e.Table), visible.Name(e.Attribute), visible.Line(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }
 
 // damagedAdvice is what to do about a record that does not read. The command puts the
 // key into it.
-const damagedAdvice = "see it with leasehold get --raw and remove it with leasehold break --damaged, or use the layout that wrote it"
+const damagedAdvice = "use the layout that wrote it, or see it with leasehold get --raw and, if nobody can hold it, remove it with leasehold break --damaged"
 
-// Is reports whether target is ErrBadRecord.
-func (e *RecordError) Is(target error) bool { return target == ErrBadRecord }
+// Is reports whether target is ErrRecord.
+func (e *RecordError) Is(target error) bool { return target == ErrRecord }
 
-// PermitsError says that a Semaphore asks for another number of permits than the
+// PermitsError says that a semaphore.Semaphore asks for another number of permits than the
 // one that is stored for all processes. It matches ErrPermits.
 type PermitsError struct {
 	Table         string
@@ -319,7 +322,10 @@ func advised(err error) string {
 // advise says what to do about an error of DynamoDB.
 func advise(err error) string {
 	var without *attempts.UnsignedError
+	var foreign *attempts.ForeignError
 	switch {
+	case errors.As(err, &foreign):
+		return "the answer is not DynamoDB's: check proxies and the endpoint"
 	case errors.As(err, &without):
 		return "" // which says it itself
 	case decide.NoCredentials(err):
@@ -383,6 +389,41 @@ func (c *Client) errorf(op string, key Key, format string, args ...any) error {
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, c.cfg.Table}, args...)...)
 }
 
+// endedError is ErrReleased, ErrDetached or ErrClosed of a call, with its key and table.
+type endedError struct {
+	table string
+	op    string // the call that sent nothing; "" if the lock has ended
+	key   Key    // empty if the call is not for one key
+	err   error
+}
+
+func (e *endedError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.err.Error() + ":")
+	if e.op != "" {
+		b.WriteString(" " + e.op)
+	}
+	if e.key != (Key{}) {
+		fmt.Fprintf(&b, " %v", e.key)
+	}
+	return b.String() + inTable(e.table)
+}
+
+func (e *endedError) Unwrap() error { return e.err }
+
+// afterClose is the error of a call that Close came before.
+func (c *Client) afterClose(op string, key Key) error {
+	return &endedError{table: c.cfg.Table, op: op, key: key, err: ErrClosed}
+}
+
+// naming adds the lock to an error that names none.
+func (h *holding) naming(err error) error {
+	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
+		return &endedError{table: h.c.cfg.Table, key: h.key, err: err}
+	}
+	return err
+}
+
 // opError wraps an error of the SDK.
 func opError(op, table string, key Key, err error) error {
 	var none *types.ResourceNotFoundException
@@ -390,6 +431,15 @@ func opError(op, table string, key Key, err error) error {
 		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
 	}
 	return &OpError{Op: op, Table: table, Key: key, Err: err}
+}
+
+// joined is errors.Join, but leaves a single error as it is.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }
 
 // notRunError marks an error of Do from before the function was called.
@@ -403,20 +453,28 @@ func (e *notRunError) Unwrap() error        { return e.err }
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}
 	if c.isPermits(item) {
-		bad.advice = "use package semaphore, or choose another key"
+		bad.advice = "use package semaphore, " + orStartOver
 	}
 	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
 		bad.Attribute, bad.Problem = d.Attribute, d.Problem
 	}
+	if r, held := records.HeldBut(c.proto, item, bad.Attribute); held && bad.advice == "" {
+		bad.advice = fmt.Sprintf("without it this is a lock, held by %s: rename the attribute, or use the leasehold that wrote it",
+			holderName(recordOf(r)))
+	}
 	return bad
 }
+
+// orStartOver is what else to do about a key that is used as something else. The
+// command puts the key into it.
+const orStartOver = "or choose another key, or once it is free start over with leasehold forget"
 
 // otherKind says what an item is, and what to do, if it is a record of another kind
 // than the caller expected; "" if it is damaged, or of another layout.
 func (c *Client) otherKind(item protocol.Item) string {
 	if rw, ok := c.proto.(protocol.ReadWriting); ok && protocol.IsReadWrite(item) {
 		if entries, err := rw.Entries(item); err == nil {
-			return held(entries[0].Released) + " as a read/write lock: acquire it with package rwlock, or choose another key"
+			return held(entries[0].Released) + " as a read/write lock: acquire it with package rwlock, " + orStartOver
 		}
 		return ""
 	}
@@ -424,7 +482,7 @@ func (c *Client) otherKind(item protocol.Item) string {
 		return ""
 	}
 	if r, err := c.proto.Decode(item); err == nil {
-		return held(r.Released) + " as a plain lock: acquire it with Acquire, or choose another key"
+		return held(r.Released) + " as a plain lock: acquire it with Acquire, " + orStartOver
 	}
 	return ""
 }

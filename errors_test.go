@@ -11,12 +11,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
@@ -96,7 +100,7 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 		errs["refused"] = second(c.Acquire(t.Context(), "job/b"))
 		wire.SetFault(nil)
 		for n := range 2 {
-			jobs, err := other.Semaphore("jobs", n+1)
+			jobs, err := semaphore.New(other, "jobs", n+1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,6 +112,7 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 		}
 		wire.SetFault(refuse("AccessDeniedException"))
 		errs["close"] = c.Close(t.Context())
+		errs["closed"] = second(c.Acquire(t.Context(), "job/c"))
 
 		found := map[string]bool{}
 		for name, err := range errs {
@@ -127,6 +132,21 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 		maps.DeleteFunc(missing, func(name string, _ bool) bool { return found[name] })
 		if len(missing) > 0 {
 			t.Errorf("no error of %v", missing)
+		}
+	})
+}
+
+func TestALongKeyIsShortenedInErrors(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		key := "begin/" + strings.Repeat("☂", 600) + "/end"
+		lock := w.Acquire(c, key)
+		_, err := c.TryAcquire(t.Context(), key)
+		w.Release(lock)
+		for _, err := range []error{err, lock.Err()} {
+			if text := fmt.Sprint(err); len([]rune(text)) > 250 || !strings.Contains(text, "begin/☂") || !strings.Contains(text, "☂…☂") || !strings.Contains(text, "☂/end") {
+				t.Error(text)
+			}
 		}
 	})
 }
@@ -167,7 +187,7 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
-		read, err := c.AcquireRead(t.Context(), "set")
+		read, err := lab.AcquireRead(t.Context(), c, "set")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,8 +202,8 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 		}
 		tries := map[string]func() error{
 			"held as a read/write lock": func() error { _, err := c.TryAcquire(t.Context(), "set"); return err },
-			"held as a plain lock":      func() error { _, err := c.AcquireRead(t.Context(), "plain"); return err },
-			"held as a plain lock: ":    func() error { _, err := c.AcquireWrite(t.Context(), "plain"); return err },
+			"held as a plain lock":      func() error { _, err := lab.AcquireRead(t.Context(), c, "plain"); return err },
+			"held as a plain lock: ":    func() error { _, err := lab.AcquireWrite(t.Context(), c, "plain"); return err },
 			"the key has permits":       func() error { _, err := c.Acquire(t.Context(), "slots"); return err },
 		}
 		tries["held as a plain lock: acquire"] = func() error {
@@ -195,14 +215,14 @@ func TestARecordOfAnotherKindIsNothingToDelete(t *testing.T) {
 		}
 		for want, try := range tries {
 			err := try()
-			if !errors.Is(err, leasehold.ErrBadRecord) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "delete") || !strings.Contains(err.Error(), "in table locks") {
+			if !errors.Is(err, leasehold.ErrRecord) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "delete") || !strings.Contains(err.Error(), "start over with leasehold forget") || !strings.Contains(err.Error(), "in table locks") {
 				t.Errorf("want %q: %v", want, err)
 			}
 		}
 		for _, lock := range []*leasehold.Lock{read, plain, slot} {
 			w.Release(lock)
 		}
-		if _, err := c.AcquireRead(t.Context(), "plain"); !errors.Is(err, leasehold.ErrBadRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
+		if _, err := lab.AcquireRead(t.Context(), c, "plain"); !errors.Is(err, leasehold.ErrRecord) || strings.Contains(err.Error(), "is held") || !strings.Contains(err.Error(), "plain lock") {
 			t.Errorf("a plain lock that is free: %v", err)
 		}
 	})
@@ -281,4 +301,94 @@ func TestALostLockSaysWhatToDoAboutItsRenewals(t *testing.T) {
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
+}
+
+func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		named := func(what string, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) || !strings.HasPrefix(fmt.Sprint(err), want.Error()+":") ||
+				!strings.Contains(err.Error(), "job") || !strings.HasSuffix(err.Error(), " in table locks") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		c, _ := w.Client(lab.Config())
+		released := w.Acquire(c, "job")
+		ctx, cancel := released.Bind(t.Context())
+		defer cancel()
+		record := released.Record()
+		w.Release(released)
+		synctest.Wait()
+		named("released", released.Err(), leasehold.ErrReleased)
+		named("bound", context.Cause(ctx), leasehold.ErrReleased)
+		named("renew", released.Renew(t.Context()), leasehold.ErrReleased)
+		named("commit", released.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrReleased)
+		_, err := released.Detach()
+		named("detach", err, leasehold.ErrReleased)
+
+		detached := w.Acquire(c, "job")
+		g := w.Detach(detached)
+		named("detached", detached.Err(), leasehold.ErrDetached)
+		named("released after", detached.Release(t.Context()), leasehold.ErrDetached)
+
+		resumed, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiter := make(chan error)
+		go func() { _, err := c.Acquire(t.Context(), "job"); waiter <- err }()
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		named("closed", resumed.Err(), leasehold.ErrClosed)
+		if err := <-waiter; !errors.Is(err, leasehold.ErrClosed) || !strings.Contains(err.Error(), "job is held by") || !strings.Contains(err.Error(), " in table locks") {
+			t.Errorf("waiter: %v", err)
+		}
+		_, err = c.Acquire(t.Context(), "job")
+		named("acquire", err, leasehold.ErrClosed)
+		_, err = c.AcquireAll(t.Context(), leasehold.Keys("job", "k"))
+		named("acquire all", err, leasehold.ErrClosed)
+		_, err = c.AcquireAny(t.Context(), leasehold.Keys("job", "k"))
+		named("acquire any", err, leasehold.ErrClosed)
+		_, err = c.Resume(t.Context(), g)
+		named("resume", err, leasehold.ErrClosed)
+		named("break", c.Break(t.Context(), record), leasehold.ErrClosed)
+		for _, err := range c.Watch(t.Context(), "job") {
+			named("watch", err, leasehold.ErrClosed)
+		}
+	})
+}
+
+func TestErrorsShowWhatOthersWroteAndDoNotAct(t *testing.T) {
+	const acts = "\x1b]0;x\a\u009b2J\u202e\u2028\ufeff\U000e0041\xff\r"
+	key := leasehold.Key{Partition: "k" + acts, Sort: "s" + acts}
+	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	record := leasehold.Record{
+		Key: key, Owner: "web 1" + acts, Grant: "g", GrantedAt: at, Token: 8,
+		Broken: &leasehold.Broken{By: "op" + acts, Reason: "why" + acts, At: at, Token: 7},
+	}
+	peers := record
+	peers.Grant = ""
+	ofServer := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: "Code" + acts, Message: "two\nlines" + acts}}
+	for what, err := range map[string]error{
+		"held":    &leasehold.HeldError{Table: "locks", Key: key, Holder: record, Err: ofServer},
+		"peer":    &leasehold.HeldError{Table: "locks", Key: key, Holder: peers},
+		"broken":  &leasehold.LostError{Table: "locks", Key: key, Token: 7, Reason: leasehold.LostReplaced, By: &record, Err: ofServer},
+		"changed": &leasehold.ChangedError{Table: "locks", Now: record},
+		"record":  &leasehold.RecordError{Table: "locks", Key: key, Attribute: "a" + acts, Problem: "is " + acts},
+		"op":      &leasehold.OpError{Op: "acquire", Table: "locks", Key: key, Err: ofServer},
+		"commit":  &leasehold.CommitError{Table: "locks", Key: key, Reasons: []types.CancellationReason{{Code: aws.String("C" + acts), Message: aws.String("M" + acts)}}},
+	} {
+		text := err.Error()
+		if visible.Line(text) != text || !strings.Contains(text, `\u202e`) {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+	if named := (&leasehold.HeldError{Holder: record}).Error(); !strings.Contains(named, `held by "web 1\x1b]0;x\a\u009b2J`) {
+		t.Errorf("the owner's end is not to be seen: %s", named)
+	}
+	if !strings.Contains((&leasehold.HeldError{Holder: leasehold.Record{Owner: "Jörg@山田/812"}}).Error(), "held by Jörg@山田/812") {
+		t.Error("an ordinary owner is not shown as it is")
+	}
 }

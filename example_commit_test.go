@@ -79,7 +79,7 @@ func ExampleLock_CommitAndRelease() {
 }
 
 // A transaction that is put together elsewhere, guarded by the lock.
-func ExampleLock_Guard() {
+func ExampleLock_Guards() {
 	ctx := context.Background()
 	db := openDB(ctx)
 	openCustomers(ctx, db)
@@ -91,9 +91,9 @@ func ExampleLock_Guard() {
 		log.Fatal(err)
 	}
 	transfer := func() error {
-		items := []types.TransactWriteItem{add("42", "-30").item(), add("43", "30").item(), lock.Guard()}
-		_, err := db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-		return lock.GuardError(err, len(items)-1)
+		writes := []types.TransactWriteItem{add("42", "-30").item(), add("43", "30").item()}
+		_, err := db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(writes, lock.Guards()...)})
+		return lock.GuardError(err, len(writes))
 	}
 	fmt.Println("while the lock is held:", transfer())
 

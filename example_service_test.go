@@ -2,7 +2,6 @@ package leasehold_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -20,6 +19,30 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
+// serve works for a customer whenever no other process does, until ctx ends.
+func serve(ctx context.Context, locks *leasehold.Client, customer string, work func(context.Context, string) error) {
+	for ctx.Err() == nil {
+		err := locks.Do(ctx, "customer/"+customer, func(ctx context.Context, lock *leasehold.Lock) error {
+			if dead, ok := lock.TookOver(); ok {
+				log.Printf("%s died over %s: look at what it left", dead.Owner, customer)
+			}
+			return work(ctx, customer)
+		})
+		switch {
+		case err == nil, ctx.Err() != nil:
+			continue
+		case errors.Is(err, leasehold.ErrLost):
+			log.Printf("%s: stopped in time: %v", customer, err)
+		default:
+			log.Printf("%s: %v", customer, err) // no such table, no permission, the work itself
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second): // what has failed may fail again at once
+		}
+	}
+}
+
 // Workers that serve customers, each customer by one worker at a time, over all
 // processes.
 func ExampleClient_Do() {
@@ -35,19 +58,7 @@ func ExampleClient_Do() {
 	}
 	var workers sync.WaitGroup
 	for _, customer := range []string{"ann", "bob"} {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				err := locks.Do(ctx, "customer/"+customer, func(ctx context.Context, lock *leasehold.Lock) error {
-					if dead, ok := lock.TookOver(); ok {
-						log.Printf("%s died over %s: look at what it left", dead.Owner, customer)
-					}
-					return work(ctx, customer)
-				})
-				if errors.Is(err, leasehold.ErrLost) {
-					log.Printf("%s: stopped in time: %v", customer, err)
-				}
-			}
-		})
+		workers.Go(func() { serve(ctx, locks, customer, work) })
 	}
 	both := map[string]bool{<-served: true, <-served: true}
 	stop()
@@ -57,30 +68,20 @@ func ExampleClient_Do() {
 	// Output: served: true
 }
 
-// attempt is what a function that is frozen between its calls hands on to the
-// next call of the workflow.
-type attempt struct {
-	Done bool
-	Seen []leasehold.Observation
-}
-
-// closeAccount is one call: it renews by hand, since nothing runs while it is
-// frozen, and hands on what it saw, so that a dead holder is known in the end.
-func closeAccount(ctx context.Context, locks *leasehold.Client, account string, before attempt) (attempt, error) {
-	if err := locks.ImportObservations(time.Second, before.Seen...); err != nil {
-		return attempt{}, err
-	}
-	lock, err := locks.TryAcquire(ctx, "account/"+account, leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
-	var held *leasehold.HeldError
-	if errors.As(err, &held) {
-		return attempt{Seen: []leasehold.Observation{held.Observation}}, nil
+// closeAccount is one call: it renews by hand, since nothing runs while it is frozen.
+// It says false if another call is at it, and lives.
+func closeAccount(ctx context.Context, locks *leasehold.Client, account string) (bool, error) {
+	lock, err := locks.Acquire(ctx, "account/"+account,
+		leasehold.WithoutRenewal(), leasehold.NoWaitUnlessDead(), leasehold.WithLease(30*time.Second))
+	if errors.Is(err, leasehold.ErrHeld) {
+		return false, nil
 	}
 	if err != nil {
-		return attempt{}, err
+		return false, err
 	}
 	err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
 		for range 3 { // pages of work
-			if time.Until(lock.TrustedUntil()) < 20*time.Second {
+			if time.Until(lock.TrustedUntil()) < 10*time.Second {
 				if err := lock.Renew(ctx); err != nil {
 					return err
 				}
@@ -88,11 +89,11 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string, 
 		}
 		return ctx.Err()
 	})
-	return attempt{Done: err == nil}, err
+	return err == nil, err
 }
 
-// A Lambda function: nothing runs in the background, and a try that fails must
-// remember what it saw.
+// A Lambda function: nothing runs in the background, and a call that died is made good
+// by the next one.
 func ExampleWithoutRenewal() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -103,18 +104,16 @@ func ExampleWithoutRenewal() {
 		log.Fatal(err)
 	}
 
-	first, err := closeAccount(ctx, locks, "7", attempt{})
-	fmt.Println("first call:", first.Done, len(first.Seen), err)
-	state, _ := json.Marshal(first) // by way of the workflow
-	var before attempt
-	if err := errors.Join(json.Unmarshal(state, &before), theirs.Release(ctx)); err != nil {
+	done, err := closeAccount(ctx, locks, "7")
+	fmt.Println("first call:", done, err)
+	if err := theirs.Release(ctx); err != nil {
 		log.Fatal(err)
 	}
-	second, err := closeAccount(ctx, locks, "7", before)
-	fmt.Println("second call:", second.Done, err)
+	done, err = closeAccount(ctx, locks, "7")
+	fmt.Println("second call:", done, err)
 
 	// Output:
-	// first call: false 1 <nil>
+	// first call: false <nil>
 	// second call: true <nil>
 }
 

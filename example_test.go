@@ -53,7 +53,8 @@ func report(ctx context.Context, token int64) error {
 	return ctx.Err()
 }
 
-// A cron job that starts on every host, and must do its work on one.
+// Work that another process is at already is skipped. A job that starts on every host
+// once a night takes NoWaitUnlessDead: nobody has watched a holder that died.
 func ExampleNoWait() {
 	ctx := context.Background()
 	db := openDB(ctx)

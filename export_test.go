@@ -2,18 +2,9 @@ package leasehold
 
 import (
 	"context"
-	"time"
 
-	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-// BootObservation is an observation that another process of this boot of this
-// machine made that long ago by the clock of c.
-func BootObservation(c *Client, o Observation, ago time.Duration) Observation {
-	o.boot, o.sinceBoot = machine.ClockID(), c.now().Boot-ago
-	return o
-}
 
 // KillSession has c mark a session dead that it has read, as far as what it read
 // lets it.
@@ -26,3 +17,14 @@ func WatchedSessions(c *Client) int { return c.observer.Sessions() }
 
 // EndLeaseAlone is the first half of what ends a lock.
 func EndLeaseAlone(l *Lock, cause error) { l.h.lease.End(cause) }
+
+// EndSessionAlone is the first half of what ends the session of c.
+func EndSessionAlone(c *Client, cause error) { c.sharing.get().lease.End(cause) }
+
+// SharedBySession is the number of locks that c's session is renewed for.
+func SharedBySession(c *Client) int {
+	if c.sharing == nil || c.sharing.get() == nil {
+		return 0
+	}
+	return len(c.sharing.get().members())
+}

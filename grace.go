@@ -30,18 +30,3 @@ func endedContext() context.Context {
 	cancel()
 	return ctx
 }
-
-// endsWithin waits until done is closed. False: limit ended before that.
-func endsWithin(limit context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-limit.Done():
-	}
-	select {
-	case <-done: // both have come
-		return true
-	default:
-		return false
-	}
-}

@@ -32,7 +32,7 @@ func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 func (g *Group) Context() context.Context { return g.ctx }
 
 // Err is the first error of the locks, nil while all are trusted.
-func (g *Group) Err() error { return g.ctx.ended() }
+func (g *Group) Err() error { return g.locks[0].h.naming(g.ctx.ended()) }
 
 // Bind returns a copy of ctx that ends with the first of the locks too. Call
 // cancel when the work is done.

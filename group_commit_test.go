@@ -304,6 +304,34 @@ func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	}
 }
 
+func TestALockThatACommitReleasedUnseenIsNotCalledLostByTheReleaseOfAll(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+		landed := false
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case r.Op == "TransactWriteItems" && !landed:
+				landed = true
+				return lab.LoseReply(r)
+			case r.Commits():
+				return nil, lab.ErrReset
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
+		if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit: %v", err)
+		}
+		if err := g.Release(t.Context()); err != nil {
+			t.Errorf("released again: %v", err)
+		}
+		w.WantLog("1")
+	})
+}
+
 func TestACommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
 	lost := func(*lab.Request) (*http.Response, error) {
 		return nil, lab.ErrReset

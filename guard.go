@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -10,52 +9,44 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Guard returns the ConditionCheck that fails once the lock's record does not
-// show this grant any more (grant, owner, token, not released). It is for a
-// transaction that you build, stays valid across renewals, and is for this grant
-// only. Under Config.SharedLease the grant depends on more than that: use Guards.
-//
-// Give such a transaction a ClientRequestToken, or leave that to the SDK, and
-// tell the lock how it ended with GuardError.
-func (l *Lock) Guard() types.TransactWriteItem { return l.h.guard() }
-
-// Guards returns the checks of all that this grant depends on: Guard and, under
-// Config.SharedLease, the check that the shared lease stands. Use both: only
-// together do they fail as soon as the grant has ended. One alone may pass until
-// somebody else is granted the lock. For several locks of one client use
-// Group.Guards, or leave out the second check of all but one: a transaction may
-// contain an item only once.
+// Guards is Group.Guards of this lock alone: one check, two under Config.SharedLease.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
 // Guards returns the checks of all that the grants depend on, for a transaction that
-// you build: a guard for each lock, in the order of Locks, and under
-// Config.SharedLease a last check that the shared lease stands, which
-// Lock.GuardError of any of the locks accepts. They fail once a grant has ended, and
-// stay valid across renewals.
+// you build: a ConditionCheck for each lock, in the order of Locks, which fails once
+// the record does not show the grant any more (grant, owner, token, not released) and,
+// under Config.SharedLease, a last one that the shared lease stands. Use all of them:
+// only together do they fail as soon as a grant has ended. They stay valid across
+// renewals, and are for these grants only. A transaction may contain an item only once,
+// so locks of one client under a shared lease need one Group.
+//
+// Give such a transaction a ClientRequestToken, or leave that to the SDK, and tell how
+// it ended with GuardError.
 func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.holds())) }
 
 // rowsOf returns what the grants of holds depend on: their own records in order,
-// and the rows of their sessions, each once.
+// and the row of their session.
 func rowsOf(holds []*holding) []*ownRow {
 	rows := make([]*ownRow, 0, len(holds)+1)
 	for _, h := range holds {
 		rows = append(rows, &h.ownRow)
 	}
-	for _, s := range sessionsOf(holds) {
+	if s := sessionOf(holds); s != nil {
 		rows = append(rows, &s.ownRow)
 	}
 	return rows
 }
 
-// sessionsOf returns the sessions that holds are under, each once.
-func sessionsOf(holds []*holding) []*session {
-	var sessions []*session
+// sessionOf returns the session that holds are under, nil for none. There are no two: a
+// client begins another once it trusts no lock of the last, and locks are put together
+// while all are trusted.
+func sessionOf(holds []*holding) *session {
 	for _, h := range holds {
-		if h.session != nil && !slices.Contains(sessions, h.session) {
-			sessions = append(sessions, h.session)
+		if h.session != nil {
+			return h.session
 		}
 	}
-	return sessions
+	return nil
 }
 
 func guardsOf(rows []*ownRow) []types.TransactWriteItem {
@@ -66,30 +57,38 @@ func guardsOf(rows []*ownRow) []types.TransactWriteItem {
 	return guards
 }
 
-// GuardError tells the lock how a transaction of yours ended. Item i of the
-// transaction was the lock's Guard, or one of its Guards: call it for each of them.
-// If item i is what failed, the lock's context ends, or those of all locks if it was
-// their shared lease, and the error is a *LostError that wraps err. Otherwise it
-// returns err.
-func (l *Lock) GuardError(err error, i int) error {
+// GuardError is Group.GuardError of this lock alone.
+func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
+
+// GuardError tells the locks how a transaction of yours ended, whose items from first
+// on were Guards, all of them in their order. If one of those is what failed, the
+// context of its lock ends, or those of all locks if it was their shared lease, and the
+// error is a *LostError of the first lock that was lost, which wraps err. Otherwise it
+// returns err: nil, for one.
+func (g *Group) GuardError(err error, first int) error {
 	var cancelled *types.TransactionCanceledException
-	if !errors.As(err, &cancelled) || i < 0 || i >= len(cancelled.CancellationReasons) {
+	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {
 		return err
 	}
-	reason := cancelled.CancellationReasons[i]
-	if aws.ToString(reason.Code) != "ConditionalCheckFailed" {
-		return err
+	reasons := cancelled.CancellationReasons[first:]
+	holds := g.holds()
+	var failed []failedGuard
+	for i, row := range rowsOf(holds) {
+		if i >= len(reasons) {
+			break
+		}
+		reason := reasons[i]
+		ours := reason.Item == nil || row.isIn(&g.c.cfg.Table, reason.Item) // else first was another item
+		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
+			failed = append(failed, failedGuard{row, reason.Item})
+		}
 	}
-	h, item := l.h, reason.Item
-	failed := failedGuard{&h.ownRow, item}
-	switch {
-	case item == nil, h.isIn(&h.c.cfg.Table, item):
-	case h.session != nil && h.session.isIn(&h.c.cfg.Table, item):
-		failed.row = &h.session.ownRow
-	default:
-		return err // of something else: whatever failed, it was not this lock's guard
+	for _, lost := range loseBy(failed, holds, err, (*holding).endedOtherwise) {
+		if lost != nil {
+			return lost
+		}
 	}
-	return loseBy([]failedGuard{failed}, []*holding{h}, err, (*holding).endedOtherwise)[0]
+	return err
 }
 
 // failedGuard is a guard that has failed. It can never pass again: no grant comes
@@ -106,11 +105,9 @@ func loseBy(failed []failedGuard, holds []*holding, err error, otherwise func(*h
 	losses := make([]*LostError, len(holds))
 	var told []loss
 	for _, f := range failed {
-		lost := f.row.lossShown(f.item, err)
-		for _, s := range sessionsOf(holds) {
-			if f.row == &s.ownRow {
-				s.loseWith(lost) // and with it every lock of the session
-			}
+		reason := LostReason("") // of the session
+		if s := sessionOf(holds); s != nil && f.row == &s.ownRow {
+			reason = s.loseAs(s.lossShown(f.item, err))
 		}
 		for i, h := range holds {
 			switch {
@@ -119,7 +116,7 @@ func loseBy(failed []failedGuard, holds []*holding, err error, otherwise func(*h
 			case f.row == &h.ownRow:
 				losses[i] = h.lossShown(f.item, joined(otherwise(h), err))
 			case h.session != nil && f.row == &h.session.ownRow:
-				losses[i] = h.lostError(lost.Reason, nil, joined(otherwise(h), err))
+				losses[i] = h.lostError(reason, nil, joined(otherwise(h), err))
 			default:
 				continue
 			}
@@ -138,5 +135,5 @@ func (h *holding) endedOtherwise() error {
 	if errors.Is(cause, ErrLost) {
 		return nil
 	}
-	return cause
+	return h.naming(cause)
 }

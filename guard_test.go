@@ -3,7 +3,11 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +26,7 @@ func TestAGuardHoldsWhileItsGrantStands(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		guard := lock.Guard()
+		guard := lock.Guards()[0]
 		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +41,7 @@ func TestAGuardHoldsWhileItsGrantStands(t *testing.T) {
 		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || !errors.Is(told, leasehold.ErrReleased) {
 			t.Errorf("guard: %v", told)
 		}
-		if err := w.Transact(lab.Note("a", "3"), next.Guard()); err != nil {
+		if err := w.Transact(lab.Note("a", "3"), next.Guards()[0]); err != nil {
 			t.Fatal(err)
 		}
 		w.WantLog("1", "2", "3")
@@ -50,7 +54,7 @@ func TestAGuardThatFailedEndsTheLock(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		w.Steal("job")
-		failed := w.Transact(lab.Note("a", "stale"), lock.Guard())
+		failed := w.Transact(lab.Note("a", "stale"), lock.Guards()[0])
 		err := lock.GuardError(failed, 1)
 		var lost *leasehold.LostError
 		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
@@ -66,7 +70,7 @@ func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guard())
+		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
 		code := aws.String("TransactionConflict")
 		conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}, {Code: code}}}
 		for name, tc := range map[string]struct {
@@ -102,7 +106,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
 		lock := w.Acquire(a, "job")
-		guard := lock.Guard()
+		guard := lock.Guards()[0]
 		lab.Elapse(time.Minute) // of renewals
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatalf("commit: %v", err)
@@ -283,5 +287,137 @@ func TestACommitReadsTheRecordThatARefusalDoesNotShow(t *testing.T) {
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil {
 			t.Errorf("commit: %v", err)
 		}
+	})
+}
+
+func TestAFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
+	session := func(w *lab.World) string { return w.Sessions()[0] }
+	for name, tc := range map[string]struct {
+		ends func(w *lab.World)
+		lost []string // of a group of a, b and c; sorted
+		only bool     // under a shared lease
+	}{
+		"none":        {func(*lab.World) {}, nil, false},
+		"the first":   {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},
+		"the last":    {func(w *lab.World) { w.Steal("c") }, []string{"c"}, false},
+		"two":         {func(w *lab.World) { w.Steal("c"); w.Steal("b") }, []string{"b", "c"}, false},
+		"the session": {func(w *lab.World) { w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
+		"both":        {func(w *lab.World) { w.Steal("b"); w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
+	} {
+		for _, shared := range []bool{false, true} {
+			for first := range 3 {
+				if tc.only && !shared {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, behind %d writes, shared lease %t", name, first, shared), func(t *testing.T) {
+					lab.InBubble(t, func(t *testing.T, w *lab.World) {
+						cfg := lab.Config()
+						cfg.SharedLease = shared
+						c, _ := w.Work().Client(cfg)
+						g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
+						tc.ends(w)
+						items := []types.TransactWriteItem{lab.Note("x", "1"), lab.Note("y", "1")}[:first]
+						items = append(append(items, g.Guards()...), lab.NoteIf("behind", "1"))
+						err := w.Transact(items...)
+						told := g.GuardError(err, first)
+						var lost *leasehold.LostError
+						switch {
+						case len(tc.lost) == 0 && told != err: //nolint:errorlint // it is the error itself
+							t.Errorf("error %v, want %v", told, err)
+						case len(tc.lost) > 0 && (!errors.As(told, &lost) || lost.Key.Partition != tc.lost[0] || !errors.Is(told, err)):
+							t.Errorf("error %v, want the loss of %s", told, tc.lost[0])
+						}
+						for _, l := range g.Locks() {
+							if ended := l.Err() != nil; ended != slices.Contains(tc.lost, l.Key().Partition) {
+								t.Errorf("%v has ended: %t, lost are %v", l.Key(), ended, tc.lost)
+							}
+						}
+						_ = c.Close(t.Context())
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestAWrongIndexOfTheGuardsEndsNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.SharedConfig())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		w.Steal("b")
+		err := w.Transact(append(g.Guards(), lab.Note("behind", "1"))...)
+		for _, first := range []int{math.MinInt, -1, 1, 2, 3, 4, 5, math.MaxInt} {
+			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // it is the error itself
+				t.Errorf("from %d on: %v, the locks: %v", first, told, g.Err())
+			}
+		}
+		if told := g.GuardError(err, 0); !errors.Is(told, leasehold.ErrLost) {
+			t.Errorf("from 0 on: %v", told)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+// reasonOf is why a lock was lost, as an error says it.
+func reasonOf(err error) leasehold.LostReason {
+	var lost *leasehold.LostError
+	if !errors.As(err, &lost) {
+		return ""
+	}
+	return lost.Reason
+}
+
+func TestATakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
+	for name, looked := range map[string]bool{"looked at before": true, "not looked at": false} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				began := time.Now()
+				var asleep time.Duration // what no timer knows of
+				c, _ := w.Work().Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
+					return time.Since(began), time.Since(began) + asleep
+				}))
+				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+				taken, left := g.Locks()[0], g.Locks()[1]
+				asleep = 30 * time.Second
+				w.MarkDead(w.Sessions()[0]) // by a waiter, who takes one of them
+				w.Steal("a")
+				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
+					t.Errorf("by its own clocks: %v", left.Err())
+				}
+				failed := w.Transact(g.Guards()...)
+				if err := g.GuardError(failed, 0); reasonOf(err) != leasehold.LostReplaced || !errors.Is(err, failed) {
+					t.Errorf("that which was taken over: %v", err)
+				}
+				failed = w.Transact(left.Guards()...)
+				if err := left.GuardError(failed, 0); reasonOf(err) != leasehold.LostPaused || !errors.Is(err, failed) {
+					t.Errorf("that which nobody has taken: %v", err)
+				}
+				if reasonOf(left.Err()) != leasehold.LostPaused || looked && reasonOf(taken.Err()) != leasehold.LostPaused {
+					t.Errorf("ended by %v and %v", taken.Err(), left.Err())
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestARenewalThatComesAfterASessionsDeathIsNotCalledABreak(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		began := time.Now()
+		var asleep atomic.Int64 // what no timer knows of
+		c, wire := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
+			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
+		}))
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Once(lab.Call.RenewsSession, func(r *lab.Request) (*http.Response, error) {
+			asleep.Store(int64(30 * time.Second))
+			w.MarkDead(w.Sessions()[0])
+			return r.Send()
+		}))
+		lab.Elapse(6 * time.Second)
+		if err := lock.Err(); reasonOf(err) != leasehold.LostExpired {
+			t.Errorf("its lease ran out while the renewal was on its way: %v", err)
+		}
+		_ = c.Close(t.Context())
 	})
 }

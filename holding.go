@@ -76,6 +76,9 @@ func (h *holding) dropHandle(l *Lock) {
 	h.handles = slices.DeleteFunc(h.handles, func(o *Lock) bool { return o == l })
 }
 
+// ended is what the trust has ended with, nil before it.
+func (h *holding) ended() error { return h.naming(h.lease.Ended()) }
+
 // end ends the trust for good, once, and reports whether this call did.
 func (h *holding) end(cause error) bool { return h.endWith(cause, nil) }
 
@@ -129,6 +132,7 @@ func tellOf(losses []loss) {
 	for _, l := range losses {
 		h := l.h
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
+			slog.String("table", h.c.cfg.Table),
 			slog.Int64("token", h.token), slog.String("reason", string(l.err.Reason)), slog.Any("err", l.err.Err))
 		h.c.emit(h.ctx, Event{Kind: EventLost, Key: h.key, Token: h.token, Held: l.held, Err: l.err})
 	}

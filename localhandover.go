@@ -12,6 +12,9 @@ import (
 // Then the new grant has no owner here, and is handed on.
 func (f *releaser) handOver() (ended bool) {
 	h := f.h
+	if h.token >= protocol.MaxToken { // the next one is told so
+		return false
+	}
 	for {
 		next := h.c.seek.Lines.Successor(protocol.Key(h.key), h)
 		if next == nil {
@@ -36,9 +39,8 @@ func (f *releaser) handOver() (ended bool) {
 		granted.end(ErrReleased)
 		// Only now: a renewal may have been sent since the grant.
 		f.hold, f.record, f.stored = granted.asHeld(), granted.currentRecord(), granted.lease.MayHaveStored()
-		h.mu.Lock()
-		f.tried = &attempts.Sequence[attempt]{}
-		h.mu.Unlock()
+		f.tried.Keep(0) // none can be applied any more: the record does not show what they name
+		f.passed = true
 	}
 }
 
@@ -55,7 +57,6 @@ func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 	r := f.run(attempts.Operation[attempt]{
 		Within: want.Within(under),
 		Next: func() (attempt, *protocol.Write) {
-			f.stored = f.stored || len(f.tried.Versions()) > 0 && stores
 			a := attempt{Attempt: h.c.seek.Attempt(want.Timing.Lease, under), handsOver: true}
 			return a, h.c.proto.HandOver(f.named(), h.c.seek.Grant(want, a.Attempt))
 		},
@@ -76,5 +77,5 @@ func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 		return seek.Grant{}, f.lost(r.Item)
 	}
 	f.stored = f.stored || r.Outcome == attempts.Unanswered && stores
-	return seek.Grant{}, h.c.notDone(f.r.limit, "release", h.key, r, f.tried)
+	return seek.Grant{}, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
 }

@@ -283,6 +283,95 @@ func TestAHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
 	})
 }
 
+func TestALockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *testing.T) {
+	for what, becomes := range map[string]func(w *lab.World){
+		"deleted":  func(w *lab.World) { w.Delete("job") },
+		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
+		"another's": func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("another"), "recordVersionNumber": lab.Str("another")})
+		},
+	} {
+		for name, hand := range map[string]lab.Fault{
+			"":                      lab.Slow(100 * time.Millisecond),
+			", with a lost request": func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
+		} {
+			t.Run(what+name, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Client(lab.Config())
+					lock := w.Acquire(c, "job")
+					ctx, leave := context.WithCancel(t.Context())
+					go func() { _, _ = c.Acquire(ctx, "job") }()
+					synctest.Wait()
+					handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+						leave() // while it is under way
+						return hand(r)
+					})
+					wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+						if r.Releases() {
+							becomes(w)
+						}
+						return handOver(r)
+					})
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("its own grant was given up: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestARefusedReleaseBehindAHandOverThatLandedIsKnownNotToHaveHappened(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		ctx, leave := context.WithCancel(t.Context())
+		go func() { _, _ = c.Acquire(ctx, "job") }()
+		synctest.Wait()
+		lost := lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
+			leave()
+			return nil, lab.ErrReset
+		})
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() {
+				return lab.Refusal(400, "AccessDeniedException"), nil
+			}
+			return lost(r)
+		})
+		var op *leasehold.OpError
+		if err := lock.Release(t.Context()); !errors.As(err, &op) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		wire.SetFault(nil)
+		w.Release(lock)
+	})
+}
+
+func TestDataThatAHandOverWithoutAnAnswerMayHaveStoredIsNotLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		next, leave := context.WithCancel(t.Context())
+		go func() { _, _ = c.Acquire(next, "job", leasehold.WithData([]byte("precious"))) }()
+		synctest.Wait()
+		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+			wire.SetFault(lab.Cut)
+			leave()
+			return lab.LoseReply(r)
+		}))
+		limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := lock.Release(limit); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("without an answer: %v", err)
+		}
+		wire.SetFault(nil)
+		w.Release(lock)
+		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("the record expires, or has no data: %v", item)
+		}
+	})
+}
+
 func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
 		t.Run(name, func(t *testing.T) {

@@ -37,8 +37,9 @@ func (l *Lock) Token() int64 { return l.h.token }
 // timer of the runtime has fired. Bind returns one that looks at the clock too.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// Err returns nil while the lock is trusted, and then context.Cause(l.Context()).
-func (l *Lock) Err() error { return l.ctx.ended() }
+// Err returns nil while the lock is trusted, and then context.Cause(l.Context()), with
+// the key and the table.
+func (l *Lock) Err() error { return l.h.naming(l.ctx.ended()) }
 
 // Bind returns a copy of ctx that ends when ctx or the lock does, whichever is
 // first. Call cancel when the work is done.

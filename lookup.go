@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -21,6 +22,9 @@ import (
 // retried, for about ten seconds at most.
 func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
 	k := Key{Partition: key}
+	if err := noneNil(c, "get", k, opts); err != nil {
+		return Record{}, err
+	}
 	for _, o := range opts {
 		o.toGet(&k)
 	}
@@ -73,20 +77,24 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 // *RecordError is about one item, and the listing goes on. Any other error ends the
 // listing. A page that cannot be read is tried again, for about ten seconds at most.
 func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record, error] {
-	var l listing
-	for _, o := range opts {
-		o.toList(&l)
-	}
 	return func(yield func(Record, error) bool) {
+		if slices.Contains(opts, nil) {
+			yield(Record{}, fmt.Errorf("leasehold: list table %s: an option is nil: leave it out", c.cfg.Table))
+			return
+		}
+		var l listing
+		for _, o := range opts {
+			o.toList(&l)
+		}
 		if l.Partition != nil && (*l.Partition == "" || l.Prefix != "") {
 			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
 			return
 		}
-		var start protocol.Item
+		var at attempts.Walk
 		if l.after != nil {
 			key, err := c.checkKey("list after", *l.after)
 			if err == nil {
-				start, err = c.proto.Key(protocol.Key(key))
+				at.Start, err = c.proto.Key(protocol.Key(key))
 			}
 			if err != nil {
 				yield(Record{}, err)
@@ -96,7 +104,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		for {
 			var items []protocol.Item
 			err := c.retryRead(ctx, "list", Key{Partition: aws.ToString(l.Partition)}, func(ctx context.Context) (err error) {
-				items, start, err = c.requests.Page(ctx, l.Listing, start)
+				items, err = c.requests.Page(ctx, l.Listing, &at)
 				return err
 			})
 			if err != nil {
@@ -115,7 +123,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 					}
 				}
 			}
-			if len(start) == 0 {
+			if len(at.Start) == 0 {
 				return
 			}
 		}

@@ -25,7 +25,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("released: %+v, %v", r, err)
 		}
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("bad")})
-		if _, err := c.Get(t.Context(), "bad"); !errors.Is(err, leasehold.ErrBadRecord) {
+		if _, err := c.Get(t.Context(), "bad"); !errors.Is(err, leasehold.ErrRecord) {
 			t.Errorf("damaged: %v", err)
 		}
 	})

@@ -125,6 +125,19 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // fail are still retried, for about ten seconds at most.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
+// NoWaitUnlessDead is NoWait for calls that are rare, as under cron or in AWS Lambda,
+// where a dead holder may never be watched for long enough: it waits for nobody who
+// lives. A holder looks dead if its record was written a lease ago or longer, by the
+// wall clocks. Then it is watched, by the monotonic clock as any holder, for what is
+// left of that lease, and taken over; the *HeldError comes as soon as it has renewed,
+// or somebody else has the key. So a wrong clock costs a wait or a try, never a lock.
+// Of several keys, and of permits, it waits only where no living holder would refuse it
+// all the same; over 100 keys may each take a lease. A holder of another library's, whose
+// version tells no time, counts as alive.
+func NoWaitUnlessDead() AcquireOption {
+	return acquireFunc(func(r *request) { r.NoWait, r.Watch = true, true })
+}
+
 // Reentrant shares the grant if ctx belongs to a lock of the same key. Without it
 // the error would be ErrDeadlock. The Lock returned is another handle on that
 // grant, which is released with its last handle. Each handle has its own expiry
@@ -186,7 +199,8 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 }
 
 // WithData replaces the record's data; nil removes it. Without this option the data
-// stays, whoever wrote it.
+// stays, whoever wrote it. A release that deletes the record refuses it, and
+// WithAttributes too, before anything is sent.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *changes) {
 		c.SetData, c.Data = true, nil

@@ -225,7 +225,7 @@ func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 				cfg := lab.Config()
 				cfg.HoldThroughOutage = true
 				c, wire := w.Client(cfg)
-				locks := acquireMany(w, c, "job", 1000)
+				locks := acquireMany(w, c, "job", crowd())
 				wire.SetFault(fault)
 				lab.Elapse(time.Minute)
 				if n := lost(locks); n > 0 {

@@ -49,7 +49,7 @@ func (r *permitRow) decode(item protocol.Item) (protocol.Permits, error) {
 // yet, it returns the zero Permits.
 func (r *permitRow) read(ctx context.Context, op string) (protocol.Permits, error) {
 	if !r.c.enter() {
-		return protocol.Permits{}, ErrClosed
+		return protocol.Permits{}, r.c.afterClose(op, r.at)
 	}
 	defer r.c.leave()
 	ctx, stop := r.c.untilClosing(ctx)
@@ -89,7 +89,7 @@ func (r *permitRow) repeat(ctx context.Context, op string, request func() error)
 	case f.Cause == decide.Refused || cause == nil:
 		return opError(op, r.c.cfg.Table, r.at, f.Err)
 	case errors.Is(cause, ErrClosed):
-		return ErrClosed
+		return r.c.afterClose(op, r.at)
 	}
 	return opError(op, r.c.cfg.Table, r.at, errors.Join(cause, f.Err))
 }
@@ -149,7 +149,7 @@ func (w *permitWrite) finish(ctx context.Context, manual bool, write func(contex
 		return p, false, opError(w.op, c.cfg.Table, w.at, context.Cause(ctx))
 	}
 	if !c.enter() {
-		return p, false, ErrClosed
+		return p, false, c.afterClose(w.op, w.at)
 	}
 	defer c.leave()
 	ctx, stop := c.untilClosing(ctx)
@@ -157,34 +157,30 @@ func (w *permitWrite) finish(ctx context.Context, manual bool, write func(contex
 	var stored protocol.Permits
 	var wrote bool
 	var failed error
-	done := make(chan struct{})
-	c.detach(func() {
-		defer close(done)
-		stored, wrote, failed = write(ctx)
-	})
-	select {
-	case <-done:
-		return stored, wrote, failed
-	case <-ctx.Done():
-	}
-	if len(w.sent.Unanswered()) == 0 {
-		<-done // at once: no other request is begun
+	done, unknown := c.outlive(ctx, w, func() { stored, wrote, failed = write(ctx) })
+	if unknown == nil {
 		return stored, wrote, failed
 	}
 	if manual {
 		c.awaitGrace(done)
 	}
-	cause := context.Cause(ctx)
 	switch {
 	case w.op == "resize":
-		err = c.unknownOutcome(w.op, w.at, cause)
-	case errors.Is(cause, ErrClosed):
-		err = ErrClosed
+		err = c.unknownOutcome(w.op, w.at, unknown)
+	case errors.Is(unknown, ErrClosed):
+		err = c.afterClose(w.op, w.at)
 	default:
-		err = opError(w.op, c.cfg.Table, w.at, cause)
+		err = opError(w.op, c.cfg.Table, w.at, unknown)
 	}
 	return p, false, err
 }
+
+// Answered reports whether no attempt is without an answer. Before the first the row is
+// read, which ends with the call.
+func (w *permitWrite) Answered() bool { return len(w.sent.Unanswered()) == 0 }
+
+// LastErr is why the last attempt that has ended was not applied.
+func (w *permitWrite) LastErr() error { return w.sent.LastErr() }
 
 // store replaces the row, which shows now, until nothing more has to be written. ours:
 // what is stored was written by an attempt of this call.
@@ -272,7 +268,8 @@ func (c *Client) heldPermits(ctx context.Context, keys []Key) ([]Record, error) 
 
 // isExpired reports whether the record itself says that its holder is dead.
 func (c *Client) isExpired(r Record) bool {
-	return c.caps.Expiry == layout.WallClock && c.observer.DeadAt(r.protocol(), observed.Version{}, c.now(), c.wall()) <= c.now().Mono
+	wall, now := c.wall(), c.now()
+	return c.caps.Expiry == layout.WallClock && c.observer.DeadAt(r.protocol(), observed.Version{}, now, wall) <= now.Mono
 }
 
 // withoutDeadSessions leaves out the records that a session has freed.
@@ -283,7 +280,7 @@ func (c *Client) withoutDeadSessions(held []Record, read func([]Key) (map[Key]pr
 	}
 	var rows []Key
 	for _, r := range held {
-		if row := Key(proto.SessionKey(r.session)); r.session != "" && !slices.Contains(rows, row) {
+		if row := Key(proto.SessionKey(r.Session)); r.Session != "" && !slices.Contains(rows, row) {
 			rows = append(rows, row)
 		}
 	}
@@ -295,10 +292,10 @@ func (c *Client) withoutDeadSessions(held []Record, read func([]Key) (map[Key]pr
 		return held, err
 	}
 	return slices.DeleteFunc(held, func(r Record) bool {
-		if r.session == "" {
+		if r.Session == "" {
 			return false
 		}
-		row, err := proto.Session().Decode(items[Key(proto.SessionKey(r.session))])
+		row, err := proto.Session().Decode(items[Key(proto.SessionKey(r.Session))])
 		return err == nil && row.Released
 	}), nil
 }

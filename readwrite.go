@@ -33,7 +33,7 @@ func (h *holding) readersFirst() time.Duration {
 	if h.want.Intended != nil {
 		since = h.want.Intended.Mono
 	}
-	return decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1) + 2*h.c.cfg.PollMin
+	return decide.Sum(decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1), decide.Times(h.c.cfg.PollMin, 2))
 }
 
 // decodeAll reads the records in an item: a read/write lock has one for each holder.
@@ -58,6 +58,9 @@ func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
 func (c *Client) protoOfRecord(r Record) protocol.Protocol {
 	if rw, ok := c.proto.(protocol.ReadWriting); ok && r.mode != protocol.ModePlain {
 		return rw.ReadWrite(r.mode, false).Of(r.Grant)
+	}
+	if c.isSession(r.Key) {
+		return c.proto.(protocol.Sharing).Session() // as isSession has found
 	}
 	return c.proto
 }

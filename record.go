@@ -5,15 +5,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // Key names a lock by its partition key and, in a table that has one, its sort
@@ -36,23 +35,27 @@ func Keys(partitions ...string) []Key {
 
 // String returns the partition key, followed by the sort key in parentheses if
 // there is one. A key that could be misread in a line of text is quoted, as an
-// empty one or one with a space. It is for people: do not compare or parse it.
+// empty one or one with a space, and of more than 120 characters the middle is left
+// out. It is for people: do not compare or parse it.
 func (k Key) String() string {
-	if k.Sort == "" {
-		return quoted(k.Partition)
+	name := quoted(k.Partition)
+	if k.Sort != "" {
+		name += " (" + quoted(k.Sort) + ")"
 	}
-	return quoted(k.Partition) + " (" + quoted(k.Sort) + ")"
+	const longest = 120
+	if utf8.RuneCountInString(name) <= longest {
+		return name
+	}
+	runes := []rune(name)
+	return string(runes[:longest/2]) + "…" + string(runes[len(runes)-longest/2+1:])
 }
 
 // quoted is s, in quotes if it is not plain letters, digits and signs.
 func quoted(s string) string {
-	odd := func(r rune) bool {
-		return r == utf8.RuneError || !unicode.IsPrint(r) || unicode.IsSpace(r) || strings.ContainsRune("\"'`\\", r)
+	if strings.ContainsAny(s, " \"'`\\") {
+		return visible.Quote(s)
 	}
-	if s == "" || strings.ContainsFunc(s, odd) {
-		return strconv.Quote(s)
-	}
-	return s
+	return visible.Name(s)
 }
 
 // Record is a lock as stored. Its JSON is what the command's get and ls print.
@@ -69,18 +72,43 @@ type Record struct {
 	Data       []byte                          // from WithData or WithInitialData; nil: none
 	Attributes map[string]types.AttributeValue // from WithAttributes; nil: none
 
-	Broken *Broken // the last break of one of this key's grants, even if others were made since; nil: none is known
+	Broken    *Broken    // the last break of one of this key's grants, even if others were made since; nil: none is known
+	TakenOver *TakenOver // the last of this key's grants that was taken over, even if others were made since; nil: none is known
 
-	session string        // id of the session that is renewed in the record's place
-	mode    protocol.Mode // of a holder of a read/write lock
+	Session string // id of the shared lease that is renewed in the record's place; empty: none. Lease is then for those who know no shared leases
+
+	mode protocol.Mode // of a holder of a read/write lock
 }
 
 func recordOf(r protocol.Record) Record {
 	return Record{
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), session: r.Session, mode: r.Mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), TakenOver: (*TakenOver)(r.TakenOver).clone(), Session: r.Session, mode: r.Mode,
 	}
+}
+
+// TakenOver says whose grant was taken over, after its holder had died.
+type TakenOver struct {
+	From  string    // owner of that grant
+	At    time.Time // by the clock of who took it over: GrantedAt of the next grant
+	Token int64     // of that grant; 0: it had none
+}
+
+func (t *TakenOver) clone() *TakenOver {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	return &c
+}
+
+// before reports whether t is the grant before that of r.
+func (t *TakenOver) before(r Record) bool {
+	if t == nil || t.Token == 0 {
+		return t != nil && t.At.Equal(r.GrantedAt)
+	}
+	return t.Token == r.Token-1
 }
 
 // Broken says who broke a grant, and why.
@@ -104,9 +132,9 @@ func (b *Broken) of(token int64) bool { return b != nil && b.Token == token && t
 
 // String says it in one line, for people.
 func (b *Broken) String() string {
-	s := "broken by " + cmp.Or(protocol.ShortOwner(b.By), "somebody") + " at " + clockText(b.At)
+	s := "broken by " + visible.Name(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {
-		s += ": " + printable(b.Reason)
+		s += ": " + visible.Name(b.Reason)
 	}
 	return s
 }
@@ -119,18 +147,11 @@ func clockText(t time.Time) string {
 	return t.Local().Format("15:04:05")
 }
 
-// printable is s, in quotes if a line of text or a terminal would not show it as it is.
-func printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
-}
-
 // clone returns a copy that shares nothing with r: its caller may change the data and
 // attributes.
 func (r Record) clone() Record {
-	r.Data, r.Attributes, r.Broken = bytes.Clone(r.Data), cloneAttributes(r.Attributes), r.Broken.clone()
+	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
+	r.Broken, r.TakenOver = r.Broken.clone(), r.TakenOver.clone()
 	return r
 }
 
@@ -138,7 +159,7 @@ func (r Record) protocol() protocol.Record {
 	return protocol.Record{
 		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), Session: r.session, Mode: r.mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), TakenOver: (*protocol.TakenOver)(r.TakenOver), Session: r.Session, Mode: r.mode,
 	}
 }
 
@@ -186,6 +207,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Token      int64          `json:"token,omitempty"`
 		Version    string         `json:"version"`
 		LeaseMs    int64          `json:"leaseMs"`
+		Session    string         `json:"session,omitempty"`
 		GrantedAt  string         `json:"grantedAt,omitempty"`
 		HeldMs     int64          `json:"heldMs,omitempty"`
 		RenewedAt  string         `json:"renewedAt,omitempty"`
@@ -194,10 +216,11 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Data       []byte         `json:"data,omitempty"`
 		Attributes map[string]any `json:"attributes,omitempty"`
 		Broken     *brokenJSON    `json:"broken,omitempty"`
+		Former     *Former        `json:"former,omitempty"`
 	}{
 		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Mode: r.mode, Owner: r.Owner, Token: r.Token,
-		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), GrantedAt: formatTime(r.GrantedAt),
-		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data,
+		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), Session: r.Session, GrantedAt: formatTime(r.GrantedAt),
+		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Former: r.Former(),
 	}
 	if b := r.Broken; b != nil {
 		out.Broken = &brokenJSON{By: b.By, At: formatTime(b.At), Reason: b.Reason, Token: b.Token}

@@ -65,6 +65,7 @@ func (h *holding) share(ctx context.Context, want *request) (*Lock, error) {
 		err = h.lease.Cause()
 	}
 	if err != nil {
+		err = h.naming(err)
 		h.dropHandle(l)
 		l.cancel(err)
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/places"
 )
 
@@ -73,33 +74,57 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 // endIfShared ends this handle, if others share its grant or it has ended before. It
 // sends nothing: the error says that the changes which a release would make are not made.
 func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
-	l.h.mu.Lock()
-	if l.closed {
-		l.h.mu.Unlock()
-		return true, nil
+	left, before := l.leave()
+	if !left || l.drop() {
+		return before, nil
 	}
-	if l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
-		l.h.mu.Unlock()
-		return false, nil
-	}
-	l.closed = true
-	l.dropWarnings()
-	l.h.dropHandle(l)
-	l.h.mu.Unlock()
-	l.cancel(ErrReleased)
 	if !ch.alreadyIn(l.h.currentRecord()) {
 		return true, l.h.c.errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
 	}
 	return true, nil
 }
 
-// checkStored returns an error if handles that share their grants with others have
-// changes to store with their release, which then is none.
-func (g *Group) checkStored(rs []*release) error {
-	for i, l := range g.locks {
-		if l.isShared() && !rs[i].opts.changes.alreadyIn(l.h.currentRecord()) {
-			return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
+// leave ends this handle, if others share the grant, and reports whether it did, or
+// whether that was done before. Until drop it counts as one of those that share.
+func (l *Lock) leave() (left, before bool) {
+	l.h.mu.Lock()
+	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
+		defer l.h.mu.Unlock()
+		return false, l.closed
+	}
+	l.closed = true
+	l.dropWarnings()
+	l.h.mu.Unlock()
+	l.cancel(ErrReleased)
+	return true, false
+}
+
+// drop forgets a handle that has left, and reports whether it was the last.
+func (l *Lock) drop() (last bool) {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	l.h.dropHandle(l)
+	return len(l.h.handles) == 0
+}
+
+// claim ends this handle for a commit that releases it, and begins r: the release of the
+// grant, if no other handle shares it. The error says why nothing can be committed.
+func (l *Lock) claim(limit context.Context, r *release) error {
+	left, before := l.leave()
+	if !left && !before {
+		if !r.claim(limit) {
+			return r.h.ended()
 		}
+		return nil
+	}
+	r.handle = l
+	r.begin(limit)
+	if before {
+		r.end(nil)
+		return l.h.naming(ErrReleased)
+	}
+	if !r.opts.changes.alreadyIn(l.h.currentRecord()) {
+		return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
 	}
 	return nil
 }
@@ -117,6 +142,7 @@ type release struct {
 	h      *holding
 	opts   releaseOptions
 	places *places.Effort // of its requests; nil: they wait for none
+	handle *Lock          // all that it ends, since others share the grant; nil: it ends the grant
 
 	// Of one that sends requests, from begin on:
 	limit context.Context    // of the call; it begins no request after that
@@ -148,8 +174,20 @@ func (r *release) claim(limit context.Context) bool {
 	return false
 }
 
-// isClaimed reports whether the lock was held until this release began.
-func (r *release) isClaimed() bool { return r.done != nil }
+// isBegun reports whether the lock was held until this release began.
+func (r *release) isBegun() bool { return r.done != nil }
+
+// drop forgets the handle of a release that ends a handle alone, and ends the release:
+// at once or, if that handle was the last by now, when another release has freed the key.
+func (r *release) drop(limit context.Context) {
+	switch c := r.h.c; {
+	case r.handle == nil || r.ended():
+	case r.handle.drop():
+		c.detach(func() { r.end(c.release(limit, []*release{{h: r.h, opts: r.opts}})[0]) })
+	default:
+		r.end(nil)
+	}
+}
 
 // end says how the release ended. Only what showed the grant gone is final.
 func (r *release) end(err error) {
@@ -171,22 +209,35 @@ func (r *release) failed() bool { return r.ended() && !r.freed }
 
 // wait waits for a release that has begun, and returns its error.
 func (r *release) wait(limit context.Context) error {
-	if endsWithin(limit, r.done) {
-		return r.err
+	if unknown := await(limit, r.done, r); unknown != nil {
+		return r.h.c.unknownOutcome("release", r.h.key, unknown)
 	}
-	if r.limit.Err() != nil && r.isAnswered() {
-		<-r.done // which is about to be closed: it begins no other request
-		return r.err
-	}
-	return r.h.unknownRelease(context.Cause(limit))
+	return r.err
 }
 
-// isAnswered reports whether a request has been sent, and all have been answered.
-func (r *release) isAnswered() bool {
+// Answered reports whether all requests of the release have been answered, and it begins
+// no other, since its own time is over.
+func (r *release) Answered() bool {
+	tried := r.tried()
+	return tried != nil && r.limit.Err() != nil && tried.Answered()
+}
+
+// LastErr is why the last attempt that has ended was not applied.
+func (r *release) LastErr() error {
+	if tried := r.tried(); tried != nil {
+		return tried.LastErr()
+	}
+	return nil
+}
+
+// tried returns the attempts of this release; nil: it has none.
+func (r *release) tried() *attempts.Sequence[attempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
-	f := r.h.releaser
-	return f != nil && f.r == r && f.tried.Answered()
+	if f := r.h.releaser; f != nil && f.r == r {
+		return &f.tried
+	}
+	return nil
 }
 
 // repeat frees the key of a lock that had ended before this call, if it may still
@@ -195,7 +246,7 @@ func (r *release) repeat(limit context.Context) error {
 	h := r.h
 	cause := h.ended()
 	if errors.Is(cause, ErrDetached) {
-		return ErrDetached
+		return cause
 	}
 	lost := (*LostError)(nil)
 	if errors.As(cause, &lost) && lost.seenGone() {
@@ -235,10 +286,6 @@ func (h *holding) currentRelease(limit context.Context, next *release) *release 
 	next.begin(limit)
 	h.release = next
 	return next
-}
-
-func (h *holding) unknownRelease(err error) error {
-	return h.c.unknownOutcome("release", h.key, err)
 }
 
 // GiveBack frees a grant that nobody wants any more.

@@ -34,27 +34,6 @@ func TestAReleaseWhoseReplyIsLostIsRecognised(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatLandedUnseenIsNotTakenForALoss(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		var next *leasehold.Lock
-		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			next = w.Acquire(b, "job") // in between somebody else is granted
-			return nil, lab.ErrReset
-		}))
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("error %v", err)
-		}
-		if next.Err() != nil {
-			t.Errorf("the next holder: %v", next.Err())
-		}
-		w.Release(next)
-	})
-}
-
 func TestAReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -36,11 +35,12 @@ func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
 }
 
 // freeClaimed frees the keys that were claimed, up to 100 in one transaction.
-// Those of locks that had ended before are released by themselves.
+// Those of locks that had ended before are released by themselves, and handles that
+// share their grants are dropped.
 func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 	claimed := make([]*release, 0, len(rs))
 	for _, r := range rs {
-		if r.isClaimed() {
+		if r.isBegun() && r.handle == nil {
 			claimed = append(claimed, r)
 		}
 	}
@@ -53,7 +53,8 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 	}
 	errs := make([]error, len(rs))
 	inParallel(len(rs), func(i int) {
-		if r := rs[i]; r.isClaimed() {
+		r := rs[i]
+		if r.drop(limit); r.isBegun() {
 			errs[i] = r.wait(limit)
 		} else {
 			errs[i] = r.repeat(limit)
@@ -83,7 +84,7 @@ func freeTogether(rs []*release) (left []*release) {
 	for i, r := range rs {
 		fs[i] = r.releaser()
 		a, w := fs[i].next()
-		parts[i] = attempts.Part[attempt]{Sequence: fs[i].tried, Attempt: a, Write: w}
+		parts[i] = attempts.Part[attempt]{Sequence: &fs[i].tried, Attempt: a, Write: w}
 	}
 	ctx, cancel := context.WithCancel(rs[0].h.ctx)
 	defer cancel()
@@ -131,13 +132,4 @@ func inParallel(n int, fn func(i int)) {
 		fn(0)
 	}
 	wg.Wait()
-}
-
-// joined is errors.Join, but leaves a single error as it is.
-func joined(errs ...error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
 }

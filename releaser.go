@@ -16,12 +16,13 @@ import (
 // knows what earlier ones have sent, which may still be applied.
 type releaser struct {
 	h      *holding
-	hold   protocol.Hold               // the grant to free, without what has been sent; a hand-over replaces it
-	record Record                      // as of the last write known to have been applied
-	stored bool                        // a write without an answer may have stored something since
-	inTime bool                        // the first write was sent before the lease had run out
-	tried  *attempts.Sequence[attempt] // h.mu guards the pointer
-	failed bool                        // a release has: whoever wants the key may have taken it
+	hold   protocol.Hold // the grant to free, without what has been sent; a hand-over replaces it
+	record Record        // as of the last write known to have been applied
+	stored bool          // a write without an answer may have stored something since
+	inTime bool          // the first write was sent before the lease had run out
+	tried  attempts.Sequence[attempt]
+	passed bool // a hand-over was applied: the lock is given up, whatever becomes of the grant in hold
+	failed bool // a release has: whoever wants the key may have taken it
 	pause  time.Duration
 	again  *time.Timer // after the pause, under a session
 
@@ -37,13 +38,13 @@ type releaser struct {
 // not prove that our write freed the key: another client may have taken it over.
 func (r *release) releaser() *releaser {
 	h := r.h
-	cause := h.ended()
+	cause := h.lease.Ended()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.releaser == nil {
 		h.releaser = &releaser{
 			h: h, hold: h.asHeld(), record: h.currentRecord(), stored: h.lease.MayHaveStored(),
-			inTime: errors.Is(cause, ErrReleased), tried: &attempts.Sequence[attempt]{},
+			inTime: errors.Is(cause, ErrReleased),
 		}
 	}
 	f, now := h.releaser, h.c.now()
@@ -116,7 +117,7 @@ func (f *releaser) report(err error) {
 			way = "it is repeated while the shared lease is renewed"
 		}
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
-			slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
+			slog.String("table", h.c.cfg.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
 	}
 	h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - f.started.Mono,
 		Held: h.heldUntil(f.started), Requests: f.sent, Err: err})
@@ -168,7 +169,7 @@ func (f *releaser) named() protocol.Hold {
 // spell them and to read the record.
 func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] {
 	h := f.h
-	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, f.tried, f.until)
+	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
 	f.sent += reads
 	if err != nil {
 		return attempts.Result[attempt]{Outcome: attempts.Unanswered, Err: err}
@@ -214,7 +215,7 @@ func (f *releaser) release() error {
 	case attempts.Rejected:
 		return f.lost(r.Item)
 	}
-	return f.h.c.notDone(f.r.limit, "release", f.h.key, r, f.tried)
+	return f.h.c.notDone(f.r.limit, "release", f.h.key, r, &f.tried)
 }
 
 // isReleasedBy reports whether a record shows that attempt a has released the grant.
@@ -245,8 +246,12 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.failed && (!r.Released || r.Grant != ""))
 }
 
-// lost says what a record that does not show our grant means otherwise.
+// lost says what a record that does not show our grant means otherwise; nil: the lock had
+// been given up by then.
 func (f *releaser) lost(item protocol.Item) error {
+	if f.passed {
+		return nil
+	}
 	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: f.h.c.wall().Round(0)}
 	r, err := f.h.decode(item)
 	if err != nil { // there is none, or a damaged one

@@ -19,6 +19,9 @@ import (
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	h := l.h
 	var r renewal
+	if err := noneNil(h.c, "renew", h.key, opts); err != nil {
+		return err
+	}
 	for _, o := range opts {
 		o.toRenew(&r)
 	}
@@ -42,17 +45,11 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	if ctx.Err() != nil {
 		return h.c.errorf("renew", h.key, "%w", context.Cause(ctx))
 	}
-	done := make(chan error, 1)
-	h.c.detach(func() { done <- h.renewUntil(ctx, r) })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
+	var err error
+	if _, unknown := h.c.outlive(ctx, h.lease, func() { err = h.renewUntil(ctx, r) }); unknown != nil {
+		return h.c.unknownOutcome("renew", h.key, unknown)
 	}
-	if h.lease.IsSettled() {
-		return <-done // at once: no other request is begun
-	}
-	return h.c.unknownOutcome("renew", h.key, context.Cause(ctx))
+	return err
 }
 
 // renewUntil renews for a caller.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -158,17 +157,15 @@ func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 
 func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial, half of them expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		const n = 2000
+		n := 2 * crowd()
 		c, wire := w.Client(lab.Config())
-		var locks []*leasehold.Lock
-		for i := range n {
-			locks = append(locks, w.Acquire(c, fmt.Sprintf("job/%d", i)))
-		}
+		locks := acquireMany(w, c, "job", n)
+		slow := 10 * time.Second / time.Duration(n) // one after another they take two periods
 		var now, most atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			defer now.Add(-1)
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(slow)
 			return r.Send()
 		})
 		lab.Elapse(time.Minute)

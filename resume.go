@@ -19,6 +19,9 @@ import (
 // answer: call it again on the same client, which knows what it has tried.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	r := renewal{lease: g.Lease}
+	if err := noneNil(c, "resume", g.Key, opts); err != nil {
+		return nil, err
+	}
 	for _, o := range opts {
 		o.toRenew(&r)
 	}
@@ -30,7 +33,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		return nil, c.errorf("resume", key, "%w", context.Cause(ctx))
 	}
 	if !c.enter() {
-		return nil, ErrClosed
+		return nil, c.afterClose("resume", key)
 	}
 	defer c.leave()
 	policy, err := c.checkPolicy(byConfig)
@@ -38,11 +41,6 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 		return nil, err
 	}
 	want := &request{Want: seek.Want{Key: protocol.Key(key), Timing: c.timing.Scaled(r.lease)}, policy: policy}
-	type result struct {
-		h   *holding
-		err error
-	}
-	done := make(chan result, 1)
 	var tried attempts.Sequence[attempt]
 	ctx, stop := c.untilClosing(ctx)
 	defer stop()
@@ -50,34 +48,26 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	if !ok { // of an earlier call, which has had no answer yet
 		return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
 	}
-	c.detach(func() {
-		h, err := c.resume(ctx, g, want, r, &tried)
-		done <- result{h, err}
-	})
-	var res result
-	select {
-	case res = <-done:
-	case <-ctx.Done():
-		if !tried.Answered() {
-			c.detach(func() {
-				defer end()
-				if res := <-done; res.h != nil {
-					c.detachAgain(g, res.h)
-				}
-			})
-			return nil, c.unknownOutcome("resume", key, context.Cause(ctx))
-		}
-		res = <-done // at once: no other request is begun
+	var h *holding
+	done, unknown := c.outlive(ctx, &tried, func() { h, err = c.resume(ctx, g, want, r, &tried) })
+	if unknown != nil {
+		c.detach(func() {
+			defer end()
+			if <-done; h != nil {
+				c.detachAgain(g, h)
+			}
+		})
+		return nil, c.unknownOutcome("resume", key, unknown)
 	}
 	defer end()
-	if res.err != nil {
-		return nil, res.err
+	if err != nil {
+		return nil, err
 	}
 	if c.isClosing() {
-		c.detach(res.h.GiveBack)
-		return nil, ErrClosed
+		c.detach(h.GiveBack)
+		return nil, c.afterClose("resume", key)
 	}
-	return res.h.first, nil
+	return h.first, nil
 }
 
 // detachAgain detaches a grant whose Resume was answered after its caller had left: a

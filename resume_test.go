@@ -238,12 +238,14 @@ func TestAGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
 	})
 }
 
-func TestAResumeWhoseReplyIsLostIsRecognised(t *testing.T) {
+func TestAResumeThatIsDeliveredTwiceIsRecognised(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
-		lock := w.Acquire(a, "deploy")
-		g := w.Detach(lock)
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		g := w.Detach(w.Acquire(a, "deploy"))
+		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return r.Send() // refused: it shows what the first has written
+		}))
 		lock, err := a.Resume(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)

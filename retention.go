@@ -18,6 +18,15 @@ func (c *Client) expires(mayContainData bool) time.Time {
 	return c.wall().Add(retention)
 }
 
+// keepDead is how long the row of a dead session is kept before TTL may delete it,
+// whatever Config.Retention: it contains nothing of the caller's, and proves the death to
+// requests that are late. Those are late by minutes; a week also covers a clock that is
+// days slow, by which TTL would delete too early.
+const keepDead = 7 * 24 * time.Hour
+
+// deadExpires is when TTL may delete the row of a session that is marked dead now.
+func (c *Client) deadExpires() time.Time { return c.wall().Add(keepDead) }
+
 // leaveData reports whether something of the caller's is in r after the changes.
 func (ch changes) leaveData(r Record) bool {
 	if ch.Data != nil || r.Data != nil && !ch.SetData {

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Semaphore is a key with n permits. Each permit is an ordinary lock, and at most n are
-// held at a time. It is safe for concurrent use. Package semaphore says what it costs.
-type Semaphore struct {
+func init() { bridge.NewSemaphore = (*Client).newSemaphore }
+
+// semaphore is a key with n permits. Package semaphore is its door, and documents the
+// methods.
+type semaphore struct {
 	c   *Client
 	key Key
 	all []Key      // of as many permits as there can be
@@ -28,17 +33,8 @@ type Semaphore struct {
 	changed chan struct{}  // closed when n changes
 }
 
-// Semaphore returns the semaphore of n permits (1 to 100) under key. It sends
-// nothing. The first Acquire stores n. Another process whose n differs gets a
-// *PermitsError from Acquire. A Semaphore that has acquired once follows every
-// Resize.
-//
-// With layout.DynamoDLM the permits are dynamo-dlm's own slots. That library does not
-// store how many there are, so nobody notices when two processes use different
-// numbers: the greatest one counts. With a layout that has no permits, the error is an
-// *UnsupportedError.
-func (c *Client) Semaphore(key string, n int) (*Semaphore, error) {
-	s := &Semaphore{c: c, key: Key{Partition: key}, n: n, changed: make(chan struct{})}
+func (c *Client) newSemaphore(key string, n int) (bridge.Semaphore[*Lock, AcquireOption, Key, Record], error) {
+	s := &semaphore{c: c, key: Key{Partition: key}, n: n, changed: make(chan struct{})}
 	if err := s.checkNumber(n); err != nil {
 		return nil, err
 	}
@@ -62,23 +58,14 @@ func (c *Client) Semaphore(key string, n int) (*Semaphore, error) {
 	return s, nil
 }
 
-func (s *Semaphore) checkNumber(n int) error {
+func (s *semaphore) checkNumber(n int) error {
 	if n < 1 || n > protocol.MostPermits {
 		return fmt.Errorf("leasehold: semaphore %v in table %s: %d permits: from 1 to %d", s.key, s.c.cfg.Table, n, protocol.MostPermits)
 	}
 	return nil
 }
 
-// Acquire waits for a permit. Its token grows per permit, not over all of them:
-// fence with Commit or Guards, not by comparing tokens. Data and attributes belong
-// to the permit, too.
-//
-// When ctx ends while all permits are held, the error matches
-// context.Cause(ctx) and ErrHeld, with a *HeldError of one of the holders.
-// Options mean what they do for a lock: Reentrant shares a permit that ctx holds;
-// without it a second one is acquired, and ErrDeadlock is returned only if ctx
-// holds them all. IfExists and WithSortKey are refused.
-func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+func (s *semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	want, err := s.request(opts)
 	if err != nil {
 		return nil, err
@@ -91,12 +78,11 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 			return lock, err
 		}
 	}
-	asking := ctx // for the row
+	asking, cancel := ctx, func() {} // for the row
 	if want.NoWait {
-		var cancel context.CancelFunc
 		asking, cancel = withinTry(ctx)
-		defer cancel()
 	}
+	defer func() { cancel() }()
 	began := s.c.now()
 	if err := s.agree(asking, want.Manual); err != nil {
 		s.c.emitGaveUp(ctx, s.key, began, 0, err)
@@ -105,6 +91,10 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 	for {
 		n, _ := s.number()
 		lock, err := s.seek(ctx, opts)
+		if want.Watch { // that may have taken a lease
+			cancel()
+			asking, cancel = withinTry(ctx) //nolint:fatcontext // made of ctx each time, not of itself
+		}
 		switch {
 		case errors.Is(err, errResized) && ctx.Err() == nil,
 			errors.Is(err, ErrDeadlock) && s.hasGrown(asking, n, 0),
@@ -132,25 +122,25 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 }
 
 // ended returns the error of a call whose context has ended, nil before that.
-func (s *Semaphore) ended(ctx context.Context) error {
+func (s *semaphore) ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
 	return s.c.errorf("acquire a permit of", s.key, "%w", context.Cause(ctx))
 }
 
-// TryAcquire is Acquire with NoWait.
-func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return s.Acquire(ctx, append(slices.Clip(opts), NoWait())...)
+func (s *semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *Lock) error, opts ...AcquireOption) error {
+	if fn == nil {
+		return &notRunError{s.c.errorf("do", s.key, "the function is nil")}
+	}
+	permit, err := s.Acquire(ctx, opts...)
+	if err != nil {
+		return &notRunError{err}
+	}
+	return permit.Do(ctx, fn)
 }
 
-// Holders returns the records of the permits that are held, in order of the permits.
-// After a Resize it includes permits above n. It reads each record once, which cannot
-// tell whether a holder lives: a dead one is included until somebody else is granted
-// its permit. Above n nobody is: Client.Break frees such a permit. Where records say
-// when they expire, those that have expired are left out. For a record that cannot be
-// read there is a *RecordError, beside the other records.
-func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
+func (s *semaphore) Holders(ctx context.Context) ([]Record, error) {
 	n, _ := s.number()
 	if s.row != nil {
 		asking, cancel := withinTry(ctx)
@@ -166,19 +156,12 @@ func (s *Semaphore) Holders(ctx context.Context) ([]Record, error) {
 	return s.c.heldPermits(ctx, s.all[:n])
 }
 
-// Keys returns the keys of the permits, as many as this process knows of: n of them
-// until the first Acquire, and then as many as are stored.
-func (s *Semaphore) Keys() []Key {
+func (s *semaphore) Keys() []Key {
 	n, _ := s.number()
 	return slices.Clone(s.all[:n])
 }
 
-// Resize stores a new n for all processes. Holders of permits above n keep them. Once
-// it has returned nil, nobody is granted another permit above n. Other processes learn
-// of it with their next grant; those that wait, within 20 times Config.PollMax; those
-// that only try, with the first try after 10 times Config.PollMax.
-// ErrUnknownOutcome if ctx ended without an answer.
-func (s *Semaphore) Resize(ctx context.Context, n int) error {
+func (s *semaphore) Resize(ctx context.Context, n int) error {
 	if err := s.checkNumber(n); err != nil {
 		return err
 	}
@@ -198,8 +181,11 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 }
 
 // request reads the options, and refuses those that permits do not have.
-func (s *Semaphore) request(opts []AcquireOption) (request, error) {
+func (s *semaphore) request(opts []AcquireOption) (request, error) {
 	want := request{Want: seek.Want{Timing: s.c.timing}}
+	if err := noneNil(s.c, "acquire", s.key, opts); err != nil {
+		return want, err
+	}
 	for _, o := range opts {
 		o.toAcquire(&want)
 	}
@@ -219,7 +205,7 @@ func withinTry(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // number returns how many permits this process knows of, and a channel that is closed
 // when that changes.
-func (s *Semaphore) number() (int, <-chan struct{}) {
+func (s *semaphore) number() (int, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.n, s.changed
@@ -227,7 +213,7 @@ func (s *Semaphore) number() (int, <-chan struct{}) {
 
 // follow records the number that there is as of an instant. If that of a later one has
 // been recorded, nothing changes.
-func (s *Semaphore) follow(n int, asOf decide.Instant) {
+func (s *semaphore) follow(n int, asOf decide.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.agreed && asOf.Mono < s.asOf.Mono {
@@ -242,8 +228,8 @@ func (s *Semaphore) follow(n int, asOf decide.Instant) {
 }
 
 // agree compares n with the stored number, or stores it. It does so once for each
-// Semaphore.
-func (s *Semaphore) agree(ctx context.Context, manual bool) error {
+// semaphore.
+func (s *semaphore) agree(ctx context.Context, manual bool) error {
 	s.mu.Lock()
 	n, agreed := s.n, s.agreed
 	s.mu.Unlock()
@@ -266,7 +252,7 @@ func (s *Semaphore) agree(ctx context.Context, manual bool) error {
 }
 
 // stored reads how many permits there are, and stores n if nobody has.
-func (s *Semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.Permits, created bool, err error) {
+func (s *semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.Permits, created bool, err error) {
 	p, err = s.row.read(ctx, "acquire")
 	if err == nil && p.Version == "" {
 		p, created, err = s.row.create(ctx, n, manual)
@@ -276,7 +262,7 @@ func (s *Semaphore) stored(ctx context.Context, n int, manual bool) (p protocol.
 
 // share returns another handle on one of the permits that ctx holds; nil if it
 // holds none.
-func (s *Semaphore) share(ctx context.Context, opts []AcquireOption) (*Lock, error) {
+func (s *semaphore) share(ctx context.Context, opts []AcquireOption) (*Lock, error) {
 	for _, key := range s.all {
 		h := heldKeysOf(ctx).find(s.c, key)
 		if h == nil || h.want.Mode != protocol.ModePlain {
@@ -300,13 +286,11 @@ var errResized = errors.New("leasehold: semaphore resized")
 
 // seek acquires one of the permits, in random order: callers at the same time should
 // rarely try the same one.
-func (s *Semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, error) {
+func (s *semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, error) {
+	shuffled := rand.New(rand.NewPCG(math.Float64bits(s.c.chance()), 0))
 	n, changed := s.number()
 	keys := slices.Clone(s.all[:n])
-	for i := n - 1; i > 0; i-- {
-		j := int(s.c.chance() * float64(i+1))
-		keys[i], keys[j] = keys[j], keys[i]
-	}
+	shuffled.Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	ctx, end := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -323,18 +307,18 @@ func (s *Semaphore) seek(ctx context.Context, opts []AcquireOption) (*Lock, erro
 }
 
 // every is about how often the row is read while all permits are held.
-func (s *Semaphore) every() time.Duration { return 10 * s.c.cfg.PollMax }
+func (s *semaphore) every() time.Duration { return decide.Times(s.c.cfg.PollMax, 10) }
 
 // watch ends a wait with errResized once n has changed. It reads the row now and then,
 // for all who wait. A waiter that starts again loses its place in the local lines, so it
 // does so only after a change.
-func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end context.CancelCauseFunc) {
+func (s *semaphore) watch(ctx context.Context, changed <-chan struct{}, end context.CancelCauseFunc) {
 	if s.row == nil {
 		return
 	}
 	age := s.age() // short waits, one after the other, learn of a change as well
 	for {
-		wait := time.Duration((0.5 + s.c.chance()) * float64(s.every()))
+		wait := decide.Scale(s.every(), 0.5+s.c.chance())
 		t := time.NewTimer(max(wait-age, s.c.cfg.PollMin))
 		age = 0
 		select {
@@ -352,14 +336,14 @@ func (s *Semaphore) watch(ctx context.Context, changed <-chan struct{}, end cont
 }
 
 // age is how long ago n was what the row says.
-func (s *Semaphore) age() time.Duration {
+func (s *semaphore) age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.c.now().Mono - s.asOf.Mono
 }
 
 // reread reads the row, unless that was done within the last while.
-func (s *Semaphore) reread(ctx context.Context, while time.Duration) {
+func (s *semaphore) reread(ctx context.Context, while time.Duration) {
 	if s.row == nil || s.age() < while {
 		return
 	}
@@ -371,7 +355,7 @@ func (s *Semaphore) reread(ctx context.Context, while time.Duration) {
 
 // hasGrown reports whether there are more permits than the n that a call has met, none
 // of which it may have. Such a call does not wait, so watch tells it nothing.
-func (s *Semaphore) hasGrown(ctx context.Context, n int, while time.Duration) bool {
+func (s *semaphore) hasGrown(ctx context.Context, n int, while time.Duration) bool {
 	s.reread(ctx, while)
 	now, _ := s.number()
 	return now > n
@@ -380,7 +364,7 @@ func (s *Semaphore) hasGrown(ctx context.Context, n int, while time.Duration) bo
 // confirm reads how many permits there are after one was granted. If a Resize has
 // removed that permit before, it is given back. So no permit is granted after a Resize
 // that the Resize has removed.
-func (s *Semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (within bool, err error) {
+func (s *semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (within bool, err error) {
 	if s.row == nil {
 		return true, nil
 	}
@@ -400,8 +384,8 @@ func (s *Semaphore) confirm(ctx context.Context, lock *Lock, manual bool) (withi
 }
 
 // notOurs explains the error of a row that cannot be read.
-func (s *Semaphore) notOurs(err error) error {
-	if !errors.Is(err, ErrBadRecord) {
+func (s *semaphore) notOurs(err error) error {
+	if !errors.Is(err, ErrRecord) {
 		return err
 	}
 	return fmt.Errorf("leasehold: what is stored under %v in table %s is not a semaphore: choose another key if it is in use: %w",

@@ -43,7 +43,7 @@ func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
 		_, tried := jobs.TryAcquire(t.Context())
 		_, holders := jobs.Holders(t.Context())
 		for what, err := range map[string]error{"a wait": waited, "a try": tried, "holders": holders} {
-			if !errors.Is(err, leasehold.ErrBadRecord) || !strings.Contains(err.Error(), "jobs/1 in table locks") || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, leasehold.ErrRecord) || !strings.Contains(err.Error(), "jobs/1 in table locks") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v", what, err)
 			}
 			if what != "holders" && !errors.Is(err, leasehold.ErrHeld) {
@@ -52,7 +52,7 @@ func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
 		}
 		if told := events.of(leasehold.EventWaitError); len(told) == 0 || told[0].Key.Partition != "jobs/1" {
 			t.Errorf("told %v", told)
-		} else if op := (*leasehold.OpError)(nil); !errors.Is(told[0].Err, leasehold.ErrBadRecord) || errors.As(told[0].Err, &op) {
+		} else if op := (*leasehold.OpError)(nil); !errors.Is(told[0].Err, leasehold.ErrRecord) || errors.As(told[0].Err, &op) {
 			t.Errorf("told that a request had failed: %v", told[0].Err)
 		}
 		if log := strings.Join(book.lines(), "\n"); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "jobs/1") {

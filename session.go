@@ -39,6 +39,8 @@ type session struct {
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	locks     map[*holding]bool
+	heard     map[string]bool // words of breaks in the row; true: looked at
+	heardAt   decide.Instant  // when the last of them was heard; zero: never
 	unsettled map[protocol.Key]*unsettledKey
 }
 
@@ -147,13 +149,20 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 }
 
 // join makes h one of the session's locks. If the session has ended meanwhile
-// the lock is lost already.
+// the lock is lost already; if the lock has, the session forgets it. If a break was heard
+// of since the grant was sent, it may have been of this one, which nobody knew yet.
 func (s *session) join(h *holding) {
 	s.mu.Lock()
 	s.locks[h] = true
+	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
+		s.lookAt(map[string]*holding{"": h}) // no word that is heard yet
+	}
 	s.mu.Unlock()
-	if s.lease.IsOver() {
+	switch {
+	case s.lease.IsOver():
 		s.loseOne(h)
+	case h.lease.IsOver(): // and may have left before it joined
+		s.leave(h)
 	}
 }
 
@@ -203,7 +212,25 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 }
 
 // Lost ends the session.
-func (s *session) Lost(loss lease.Loss) { s.loseWith(s.lossBy(loss)) }
+func (s *session) Lost(loss lease.Loss) {
+	lost := s.lossBy(loss)
+	if loss.Reason == lease.Gone {
+		s.loseAs(lost)
+		return
+	}
+	s.loseWith(lost)
+}
+
+// loseAs ends the session, and with it every lock of it, because its row does not show
+// it any more. It returns the reason: that or, if its lease had run out before, that. For
+// then somebody has marked it dead to take a lock over, and nobody has broken anything.
+func (s *session) loseAs(seen *LostError) LostReason {
+	if before, ok := s.ended().(*LostError); ok { // set by loseWith, never wrapped
+		return before.Reason
+	}
+	s.loseWith(seen)
+	return seen.Reason
+}
 
 // loseWith ends the session and every lock of it, and reports them once all have
 // ended. It reports on a goroutine of its own: its caller may have asked about one
@@ -256,8 +283,10 @@ func (h *holding) lossWith(session *LostError) *LostError {
 	return h.lostError(session.Reason, nil, session.Err)
 }
 
-// Extended makes the locks' warnings ready again: the session is trusted for longer.
+// Extended makes the locks' warnings ready again: the session is trusted for longer. The
+// reply may tell of breaks.
 func (s *session) Extended() {
+	s.hear()
 	for _, h := range s.members() {
 		h.lease.Rearm()
 	}

@@ -201,7 +201,7 @@ func TestAListingPassesOverSessions(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d records", n)
 		}
-		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.Is(err, leasehold.ErrBadRecord) {
+		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.Is(err, leasehold.ErrRecord) {
 			t.Errorf("a session read as a lock: %v", err)
 		}
 		_ = c.Close(t.Context())
@@ -351,6 +351,37 @@ func TestAnUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
 		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
+}
+
+func TestAnAttemptThatLandsLateUnderASessionIsUndoneAsTheClientReleases(t *testing.T) {
+	for _, deletes := range []bool{false, true} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			cfg := lab.SharedConfig()
+			cfg.DeleteOnRelease = deletes
+			c, wire := w.Client(cfg)
+			w.Acquire(c, "other")
+			var late func() (*http.Response, error)
+			wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+				late = r.Send
+				return lab.Cut(r)
+			}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Acquire(ctx, "job"); err == nil {
+				t.Fatal("granted without a reply")
+			}
+			lab.Elapse(time.Minute) // whatever undid it at once has found nothing
+			_, _ = late()
+			if w.Item("job") == nil || w.IsReleased("job") {
+				t.Fatal("it did not land: this test tests nothing")
+			}
+			lab.Elapse(2 * time.Minute)
+			if gone := w.Item("job") == nil; gone != deletes || !gone && !w.IsReleased("job") {
+				t.Errorf("of a client that deletes: %v, left %v", deletes, w.Item("job"))
+			}
+			_ = c.Close(t.Context())
+		})
+	}
 }
 
 func TestNoLockOutlivesTheTrustInItsSessionForTheTimeAnotherIsToldOf(t *testing.T) {

@@ -160,6 +160,60 @@ func TestALockWhoseSessionCloseCouldNotEndIsNotCalledReleased(t *testing.T) {
 	})
 }
 
+func TestWhatCloseSaysOfASessionWhoseRowHasVanished(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unheard bool
+		want    error
+	}{
+		"before Close":                       {false, leasehold.ErrLost},
+		"behind Close's write, not answered": {true, nil}, // nobody else could end it before
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.SharedConfig())
+				w.Acquire(c, "job")
+				marks := func(sent lab.Call) bool { return sent.Sets("dead") }
+				wire.SetFault(lab.Once(marks, func(r *lab.Request) (*http.Response, error) {
+					if tc.unheard {
+						_, _ = r.Send()
+					}
+					w.Delete(w.Sessions()[0])
+					if tc.unheard {
+						return nil, lab.ErrReset
+					}
+					return r.Send()
+				}))
+				if err := c.Close(t.Context()); !errors.Is(err, tc.want) {
+					t.Errorf("close: %v, want %v", err, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestCloseDoesNotTakeAnothersMarkOnItsSessionForItsOwn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		op, _ := w.Client(lab.Config())
+		marks := func(sent lab.Call) bool { return sent.Sets("dead") }
+		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // lost, and the next is too late
+			row := w.Sessions()[0]
+			item := w.Item(row)
+			if err := op.Break(t.Context(), leasehold.Record{
+				Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
+				Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
+			}); err != nil {
+				t.Error(err)
+			}
+			return nil, lab.ErrReset
+		}))
+		if err := c.Close(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
 func TestCloseSaysNothingOfASessionThatWasLostBefore(t *testing.T) {
 	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(10 * time.Second) },

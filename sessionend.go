@@ -68,17 +68,9 @@ func (s *session) close(ctx context.Context) error {
 	if lost != nil && lost.seenGone() {
 		return lost // the row does not show this session any more
 	}
-	done := make(chan struct{})
 	var err error
-	s.c.detach(func() {
-		defer close(done)
-		err = s.mark(limit, lost == nil)
-	})
-	if !endsWithin(limit, done) {
-		if !s.marks.Answered() {
-			return s.c.unknownOutcome("release", s.key, context.Cause(limit))
-		}
-		<-done // which is about to be closed: no other request is begun
+	if _, unknown := s.c.outlive(limit, &s.marks, func() { err = s.mark(limit, lost == nil) }); unknown != nil {
+		return s.c.unknownOutcome("release", s.key, unknown)
 	}
 	if lost != nil {
 		return lost
@@ -87,8 +79,7 @@ func (s *session) close(ctx context.Context) error {
 }
 
 // mark marks the row dead, once no transaction of this client names it. trusted: the
-// session was trusted until this client gave it up, so nobody else can have marked it
-// before its lease ran out. A session that was lost gets one attempt.
+// session was trusted until this client gave it up. One that was lost gets one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	select {
 	case s.marking <- struct{}{}:
@@ -106,16 +97,15 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 	}
 	err := s.tryToMark(limit, trusted)
 	if s.dead = err == nil || errors.Is(err, ErrLost); !s.dead {
-		s.c.log.LogAttrs(s.ctx, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks", slog.Any("err", err))
+		s.c.log.LogAttrs(s.ctx, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks",
+			slog.String("table", s.c.cfg.Table), slog.Any("err", err))
 	}
 	return err
 }
 
 // tryToMark is mark for one whose turn it is.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
-	began := s.c.now()
-	until := began.Add(s.lease.Duration()) // then the lease has freed the locks
-	trusted = trusted && (s.marks.Silent() || !began.Past(s.lease.TrustedUntil()))
+	until := s.c.now().Add(s.lease.Duration()) // then the lease has freed the locks
 	ctx := context.WithoutCancel(limit)
 	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
 	if err != nil {
@@ -135,10 +125,10 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 			sent = true
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
-				protocol.Release{Version: a.Version, Now: s.c.wall(), Expires: s.c.expires(false)})
+				protocol.Release{Version: a.Version, Now: s.c.wall(), Expires: s.c.deadExpires()})
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			return sent[len(sent)-1], s.isMarked(item, sent, trusted)
+			return sent[len(sent)-1], s.isMarked(item, sent)
 		},
 	}
 	var r attempts.Result[attempt]
@@ -158,14 +148,15 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 
 // isMarked reports whether a row that does not show the session any more means that
 // one of our attempts has marked it dead.
-func (s *session) isMarked(item protocol.Item, sent []attempt, trusted bool) bool {
+func (s *session) isMarked(item protocol.Item, sent []attempt) bool {
 	if item != nil {
 		if r, err := s.decode(item); err == nil {
 			_, ours := attempts.Find(sent, r.Version)
 			return ours && r.Released
 		}
 	}
-	// Nobody else could end it while the first attempt was in flight, unless that
-	// attempt was applied.
-	return trusted && s.marks.Silent()
+	// There is no row, which stays for long after a mark: an attempt without a reply has
+	// marked it, and then somebody deleted it. One that was lost before is called lost
+	// whatever this says.
+	return s.marks.Silent()
 }

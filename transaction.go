@@ -47,6 +47,9 @@ func (t *transaction) run() (fence.Result, error) {
 	return r, t.errorOf(r)
 }
 
+// Answered reports whether no request is in flight, and begins no other.
+func (t *transaction) Answered() bool { return !t.Leave() }
+
 // report emits the event of the commit.
 func (t *transaction) report(r fence.Result, err error) {
 	t.c.emit(context.WithoutCancel(t.ctx), Event{
@@ -106,19 +109,12 @@ func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *holding) bool { return t.ended(h) != nil })
 }
 
-// Turn waits for the turn of every session, in one order.
+// Turn waits for the turn of the session, if there is one.
 func (t *transaction) Turn(ctx context.Context) (leave func()) {
-	var leaves []func()
-	sessions := sessionsOf(t.holds)
-	slices.SortFunc(sessions, func(a, b *session) int { return compareKeys(a.key, b.key) })
-	for _, s := range sessions {
-		leaves = append(leaves, s.turn(ctx))
+	if s := sessionOf(t.holds); s != nil {
+		return s.turn(ctx)
 	}
-	return func() {
-		for _, leave := range leaves {
-			leave()
-		}
-	}
+	return func() {}
 }
 
 // Throttled emits the event of a request that was throttled, or in conflict.

@@ -69,7 +69,7 @@ func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
 		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
-		if _, err := c.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrBadRecord) {
+		if _, err := c.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrRecord) {
 			t.Fatalf("error %v", err)
 		}
 		lab.Elapse(5 * time.Second)

@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -18,6 +19,9 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
 
 // completeRequest applies the options and the defaults, and checks them.
 func (c *Client) completeRequest(r request, opts []AcquireOption) (request, error) {
+	if err := noneNil(c, "acquire", r.key(), opts); err != nil {
+		return r, err
+	}
 	for _, o := range opts {
 		o.toAcquire(&r)
 	}
@@ -62,6 +66,9 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 // newReleaseOptions applies the options of a release and the defaults, and checks them.
 func (c *Client) newReleaseOptions(h *holding, opts []ReleaseOption) (releaseOptions, error) {
 	r := releaseOptions{policy: h.want.policy}
+	if err := noneNil(c, "release", h.key, opts); err != nil {
+		return r, err
+	}
 	for _, o := range opts {
 		o.toRelease(&r)
 	}
@@ -72,7 +79,22 @@ func (c *Client) newReleaseOptions(h *holding, opts []ReleaseOption) (releaseOpt
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
 		return r, err
 	}
-	return r, c.checkChanges("release", h.key, &r.changes)
+	if err := c.checkChanges("release", h.key, &r.changes); err != nil {
+		return r, err
+	}
+	if r.policy == deleteRecord && !r.changes.none() {
+		return r, c.errorf("release", h.key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
+	}
+	return r, nil
+}
+
+// noneNil returns an error if there is a nil among the options of a call.
+func noneNil[O comparable](c *Client, op string, key Key, opts []O) error {
+	var none O
+	if i := slices.Index(opts, none); i >= 0 {
+		return c.errorf(op, key, "option %d is nil: leave it out", i+1)
+	}
+	return nil
 }
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {

@@ -1,6 +1,8 @@
 package leasehold_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,8 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/rwlock"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func TestBadInputIsAnErrorBeforeAnythingIsSent(t *testing.T) {
@@ -92,10 +97,6 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			},
 			"an empty key, getting":    func() error { _, err := c.Get(t.Context(), ""); return err },
 			"an empty record to break": func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
-			"an observation of nothing": func() error {
-				return c.ImportObservations(0, leasehold.Observation{Key: leasehold.Key{Partition: "a"}})
-			},
-			"a negative skew": func() error { return c.ImportObservations(-1) },
 		} {
 			if err := try(); err == nil {
 				t.Errorf("%s: no error", name)
@@ -138,4 +139,130 @@ func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leaseho
 		t.Errorf("no size in: %v", err)
 	}
 	return n
+}
+
+func TestANilOptionIsAnErrorBeforeAnythingIsSent(t *testing.T) {
+	ctx := context.Background()
+	work := func(context.Context, *leasehold.Lock) error { panic("called") }
+	one := func(_ any, err error) error { return err }
+	for name, call := range map[string]func(t *testing.T, c *leasehold.Client, lock *leasehold.Lock) error{
+		"Acquire": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Acquire(ctx, "k", nil)) },
+		"TryAcquire": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.TryAcquire(ctx, "k", nil))
+		},
+		"Do": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return c.Do(ctx, "k", work, nil) },
+		"AcquireAll": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.AcquireAll(ctx, leasehold.Keys("k"), leasehold.NoWait(), nil))
+		},
+		"AcquireAny": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.AcquireAny(ctx, leasehold.Keys("k"), nil))
+		},
+		"Get":   func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Get(ctx, "k", nil)) },
+		"Break": func(_ *testing.T, c *leasehold.Client, l *leasehold.Lock) error { return c.Break(ctx, l.Record(), nil) },
+		"Renew": func(_ *testing.T, _ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx, nil) },
+		"Resume": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.Resume(ctx, leasehold.Grant{}, nil))
+		},
+		"List": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
+			for _, e := range c.List(ctx, nil) {
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+		"Watch": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
+			for _, e := range c.Watch(ctx, "k", nil) {
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+		"a read lock": func(t *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			rw, err := rwlock.New(c, "rw")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one(rw.AcquireRead(ctx, nil))
+		},
+		"a permit": func(t *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			s, err := semaphore.New(c, "s", 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one(s.Acquire(ctx, nil))
+		},
+		"a candidate": func(t *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			e, err := election.New(c, "e")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one(e.Campaign(ctx, "v", nil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.Sent()
+				if err := call(t, c, lock); err == nil || !strings.Contains(err.Error(), "nil: leave it out") {
+					t.Errorf("error %v", err)
+				}
+				if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
+					t.Errorf("sent %v, the lock: %v", lab.Ops(sent), lock.Err())
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestANilOptionOfAReleaseIsAnError(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		if err := lock.Release(t.Context(), nil); err == nil || lock.Err() != nil {
+			t.Errorf("release: %v, the lock: %v", err, lock.Err())
+		}
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), nil); err == nil || !w.IsReleased("job") {
+			t.Errorf("commit and release: %v, released: %t", err, w.IsReleased("job"))
+		}
+		w.WantLog()
+	})
+}
+
+func TestAReleaseThatDeletesRefusesWhatItWouldLose(t *testing.T) {
+	data := leasehold.WithData([]byte("d"))
+	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
+	for name, tc := range map[string]struct {
+		deletes bool // by Config
+		acquire []leasehold.AcquireOption
+		release []leasehold.ReleaseOption
+		refused bool
+	}{
+		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(), data}, true},
+		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease()}, true},
+		"as its Config says":             {true, nil, []leasehold.ReleaseOption{data}, true},
+		"as its call says":               {false, []leasehold.AcquireOption{leasehold.DeleteOnRelease()}, []leasehold.ReleaseOption{data}, true},
+		"without any":                    {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, false},
+		"kept, whatever its Config says": {true, nil, []leasehold.ReleaseOption{leasehold.KeepOnRelease(), data}, false},
+		"data while it is held":          {true, []leasehold.AcquireOption{data}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.DeleteOnRelease = tc.deletes
+				c, wire := w.Work().Client(cfg)
+				lock := w.Acquire(c, "job", tc.acquire...)
+				wire.Sent()
+				err := lock.Release(t.Context(), tc.release...)
+				if refused := err != nil; refused != tc.refused || refused && (len(wire.Sent()) > 0 || lock.Err() != nil) {
+					t.Errorf("error %v, the lock: %v", err, lock.Err())
+				}
+				if tc.refused {
+					if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.release...); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
+						t.Errorf("commit: %v", err)
+					}
+					w.WantLog()
+				}
+			})
+		})
+	}
 }

@@ -26,7 +26,7 @@ func TestAWallClockThatIsSetChangesNeitherTrustNorDeath(t *testing.T) {
 		"a lock":         {lab.Config(), plain},
 		"a shared lease": {lab.SharedConfig(), plain},
 		"a writer": {lab.Config(), func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) {
-			return c.AcquireWrite(ctx, "job")
+			return lab.AcquireWrite(ctx, c, "job")
 		}},
 	} {
 		// course has a holder cut off after a minute, and a waiter, while every 700 ms

@@ -1,8 +1,11 @@
 package leasehold_test
 
 import (
+	"context"
+	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -74,4 +77,109 @@ func TestAnExpiryWarningComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 		}
 		_ = lock.Release(t.Context())
 	})
+}
+
+func TestAnExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
+	slow := func(r *lab.Request) (*http.Response, error) {
+		if r.Grants() || r.Renews() {
+			return lab.Slow(2900 * time.Millisecond)(r)
+		}
+		return r.Send()
+	}
+	for name, acquire := range map[string]func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock){
+		"more than the lease": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+			c, _ := w.Client(lab.Config())
+			return c, w.Acquire(c, "job", opts...)
+		},
+		"a slow grant": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+			c, wire := w.Client(lab.Config())
+			wire.SetFault(slow)
+			return c, w.Acquire(c, "job", append(opts, leasehold.WithLease(4*time.Second))...)
+		},
+		"little left of a shared lease": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+			c, wire := w.Client(lab.SharedConfig())
+			w.Acquire(c, "other")
+			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+				if r.RenewsSession() {
+					return nil, lab.ErrReset
+				}
+				return r.Send()
+			})
+			lab.Elapse(17 * time.Second)
+			return c, w.Acquire(c, "job", opts...)
+		},
+		"resumed": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+			c, wire := w.Client(lab.Config())
+			g := w.Detach(w.Acquire(c, "job", leasehold.WithLease(4*time.Second)))
+			wire.SetFault(slow)
+			lock, err := c.Resume(w.T.Context(), g)
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			again, err := c.Acquire(lock.Context(), "job", append(opts, leasehold.Reentrant())...)
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			return c, again
+		},
+		"handed over": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+			c, wire := w.Client(lab.Config())
+			before := w.Acquire(c, "job")
+			next := make(chan *leasehold.Lock, 1)
+			go func() { next <- w.Acquire(c, "job", append(opts, leasehold.WithLease(4*time.Second))...) }()
+			synctest.Wait()
+			wire.SetFault(slow)
+			w.Release(before)
+			return c, <-next
+		},
+		"of several keys": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+			c, wire := w.Client(lab.Config())
+			wire.SetFault(slow)
+			g := w.AcquireAll(c, leasehold.Keys("job", "other"), append(opts, leasehold.WithLease(8*time.Second))...)
+			return c, g.Locks()[0]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				const many = 100 // so that some are given while others are being set
+				var given atomic.Int64
+				var opts []leasehold.AcquireOption
+				for range many {
+					opts = append(opts, leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) {
+						given.Add(1)
+						_, _, _ = l.Err(), l.Record(), l.TrustedUntil()
+						_ = l.Context().Err()
+					}))
+				}
+				c, lock := acquire(w, opts)
+				synctest.Wait()
+				if n := given.Load(); n < many || lock.Err() != nil {
+					t.Errorf("%d of %d warnings were given: %v", n, many, lock.Err())
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestALockThatAWarningGivesUpAtOnceIsForgotten(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(cfg)
+				for range 50 {
+					lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) { _ = l.Release(context.Background()) }))
+					<-lock.Context().Done()
+					_ = lock.Release(t.Context())
+				}
+				if n := c.Stats().Held; n != 0 {
+					t.Errorf("%d locks are held", n)
+				}
+				if n := leasehold.SharedBySession(c); n != 0 {
+					t.Errorf("%d locks are the session's", n)
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
 }

@@ -39,6 +39,10 @@ type Sighting struct {
 func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
 		k := Key{Partition: key}
+		if err := noneNil(c, "watch", k, opts); err != nil {
+			yield(Sighting{}, err)
+			return
+		}
 		for _, o := range opts {
 			o.toGet(&k)
 		}
@@ -58,7 +62,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 			f := attempts.FailureOf(err)
 			switch {
 			case c.isClosing():
-				yield(Sighting{}, ErrClosed)
+				yield(Sighting{}, c.afterClose("watch", k))
 				return
 			case ctx.Err() != nil:
 				return
@@ -103,7 +107,7 @@ type recordWatch struct {
 
 // look reads the record once, and its holder's session if it has one.
 func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
-	asked, wall := w.c.now(), w.c.wall()
+	wall, asked := w.c.wall(), w.c.now()
 	item, err := w.c.requests.Read(ctx, protocol.Key(w.key))
 	if err != nil {
 		return Sighting{}, err
@@ -122,7 +126,7 @@ func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
 	}
 	deadAt := w.c.observer.DeadAt(*r, v, asked, wall)
 	if session := w.c.observer.SessionOf(*r); session != nil {
-		if deadAt, err = session.Look(ctx, 0); err != nil {
+		if _, deadAt, err = session.Look(ctx, 0); err != nil {
 			return Sighting{}, err
 		}
 	}

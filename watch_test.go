@@ -117,12 +117,12 @@ func TestAWatchIsOfOneSortKey(t *testing.T) {
 func TestAWatchOfAReadWriteLockIsAnErrorAndEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		lock, err := c.AcquireRead(t.Context(), "set")
+		lock, err := lab.AcquireRead(t.Context(), c, "set")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Release(lock)
-		if seen, err := startWatch(w, c, "set").end(); len(seen) != 0 || !errors.Is(err, leasehold.ErrBadRecord) {
+		if seen, err := startWatch(w, c, "set").end(); len(seen) != 0 || !errors.Is(err, leasehold.ErrRecord) {
 			t.Errorf("%+v, %v", seen, err)
 		}
 	})

@@ -203,7 +203,7 @@ func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 	return "?"
 }
 
-const maxToken = "9007199254740990"
+const maxToken = "9007199254740989"
 
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
@@ -247,7 +247,9 @@ func (p *pseudonyms) spell(c lab.Call) string {
 			continue
 		}
 		s += "  " + placeholder.ReplaceAllStringFunc(e, func(at string) string {
-			if name, ok := in.ExpressionAttributeNames[at]; ok {
+			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // in a map by grants
+				return p.of(name)
+			} else if ok {
 				return name
 			}
 			if v, ok := in.ExpressionAttributeValues[at]; ok {

@@ -51,7 +51,8 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // errors.ErrUnsupported, and nothing is sent.
 //
 // ctx bounds the wait, not the term, as in leasehold.Client.Acquire, whose
-// errors are Campaign's.
+// errors are Campaign's. With leasehold.NoWaitUnlessDead it asks who leads, and waits
+// for no leader who lives: for a process that may do without leading.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	switch {
 	case value != "":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -84,6 +85,27 @@ func TestALeaderIsReadAsItIsStored(t *testing.T) {
 		if second.Token() <= first.Token() {
 			t.Errorf("terms %d and then %d", first.Token(), second.Token())
 		}
+	})
+}
+
+func TestACandidateThatWaitsForNobodyWhoLivesReplacesADeadLeader(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, wire := elects(w, lab.Config())
+		b, _, _ := elects(w, lab.Config())
+		campaign(w, a, "")
+		began := time.Now()
+		if _, err := b.Campaign(t.Context(), "", leasehold.NoWaitUnlessDead()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
+			t.Errorf("while it lives: %v after %v", err, time.Since(began))
+		}
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Hour)
+		c, _, _ := elects(w, lab.Config()) // which has seen nothing
+		began = time.Now()
+		term, err := c.Campaign(t.Context(), "", leasehold.NoWaitUnlessDead())
+		if err != nil || time.Since(began) != 20*time.Second {
+			t.Fatalf("an hour after its death: %v after %v", err, time.Since(began))
+		}
+		w.Release(term)
 	})
 }
 

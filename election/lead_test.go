@@ -254,7 +254,7 @@ func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
 			t.Error(err)
 		}
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
-		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrBadRecord) {
+		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrRecord) {
 			t.Errorf("over a damaged record: %v", err)
 		}
 	})
@@ -281,4 +281,40 @@ func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// The record that an outage left shows the leader itself, which nobody treats as held.
+func TestALeaderThatLostItsTermInAnOutageDoesNotWaitForItself(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				e, c, wire := elects(w, cfg)
+				ctx, cancel := context.WithCancel(t.Context())
+				var back time.Time
+				terms := 0
+				err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
+					if terms++; terms == 2 {
+						if took := time.Since(back); took > 6*time.Second { // a request that hangs, and the pause after it
+							t.Errorf("elected again %v after the outage", took)
+						}
+						cancel()
+						return nil
+					}
+					wire.SetFault(lab.Cut)
+					<-ctx.Done()
+					time.AfterFunc(time.Minute, func() {
+						back = time.Now()
+						wire.SetFault((*lab.Request).Send)
+					})
+					return ctx.Err()
+				})
+				if !errors.Is(err, context.Canceled) || terms != 2 {
+					t.Errorf("%v after %d terms", err, terms)
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -122,31 +121,6 @@ func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 		}
 		_ = o.end()
 		w.Release(term)
-	})
-}
-
-// A client remembers what it has observed of so many keys; an observer
-// remembers its own.
-func TestADeadLeaderIsFoundThoughManyOtherKeysAreObserved(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, _, wire := elects(w, lab.Config())
-		campaign(w, e, "a")
-		wire.SetFault(lab.Cut)
-		watching, c, _ := elects(w, lab.Config())
-		o := observe(t, watching)
-		o.next()
-		others := make([]leasehold.Observation, 10_000)
-		for range 25 {
-			for i := range others {
-				others[i] = leasehold.Observation{Key: leasehold.Key{Partition: fmt.Sprint("other/", i)}, Version: "v", Lease: time.Minute, Since: time.Now()}
-			}
-			if err := c.ImportObservations(time.Millisecond, others...); err != nil {
-				t.Fatal(err)
-			}
-			lab.Elapse(time.Second)
-		}
-		o.shows(nobody)
-		_ = o.end()
 	})
 }
 

@@ -6,7 +6,7 @@ import "time"
 // processes may share the table. A grant of the Java client has no token, and may
 // erase leasehold's: the Java client writes whole items and, by default, deletes
 // them on release. Each grant by leasehold removes the attribute expiresAt, the
-// TTL of Native: TTL could delete a lock that is held.
+// TTL of Native, whoever wrote it: TTL could delete a lock that is held.
 type AWSLabs struct {
 	PartitionKey string // attribute name; default "key"
 	SortKey      string // attribute name; default: no sort key

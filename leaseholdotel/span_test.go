@@ -67,15 +67,16 @@ func TestTheSpansShowWhatAProcessHasLivedThrough(t *testing.T) {
 		}
 
 		var held []time.Duration
-		lost := map[leasehold.LostReason]int{}
+		lost, unreleased := map[leasehold.LostReason]int{}, 0
 		for _, s := range of(spans, "leasehold.hold") {
 			held = append(held, s.EndTime.Sub(s.StartTime))
 			reason := value(s, "leasehold.reason")
-			if failed := s.Status.Code == codes.Error; failed != (reason != "") || failed != (len(s.Events) == 1) {
+			if failed := s.Status.Code == codes.Error; reason != "" && !failed || failed != (len(s.Events) == 1) {
 				t.Errorf("a hold lost as %q: status %v, %d events", reason, s.Status, len(s.Events))
-			}
-			if reason != "" {
+			} else if reason != "" {
 				lost[leasehold.LostReason(reason)]++
+			} else if failed {
+				unreleased++
 			}
 		}
 		slices.Sort(held)
@@ -93,7 +94,10 @@ func TestTheSpansShowWhatAProcessHasLivedThrough(t *testing.T) {
 			}
 		}
 
-		if commits := of(spans, "leasehold.commit"); len(commits) != life.Commits ||
+		if unreleased != life.Unreleased {
+			t.Errorf("%d holds that could not be released, want %d", unreleased, life.Unreleased)
+		}
+		if commits := of(spans, "leasehold.commit"); len(commits) != 2 ||
 			commits[0].Status.Code != codes.Error || len(commits[0].Events) != 1 || commits[1].Status.Code != codes.Unset {
 			t.Errorf("%d commits: %v", len(commits), commits)
 		}
@@ -228,7 +232,7 @@ func TestKeysAreAttributesOfSpansAndNeverOfMetrics(t *testing.T) {
 		}
 		allowed := func(name string, attributes attribute.Set) {
 			for _, a := range attributes.ToSlice() {
-				if a.Key != "how" && a.Key != "reason" {
+				if a.Key != "how" && a.Key != "reason" && a.Key != "outcome" {
 					t.Errorf("%s has %s=%s", name, a.Key, a.Value.String())
 				}
 			}

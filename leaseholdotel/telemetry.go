@@ -33,7 +33,8 @@ const scope = "github.com/leasehold-go/leasehold/leaseholdotel"
 // The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
 // leasehold.renew_seconds (histograms), leasehold.grants{how},
 // leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
-// leasehold.wait_errors, leasehold.gave_up, leasehold.requests (counters) and,
+// leasehold.wait_errors, leasehold.gave_up, leasehold.requests,
+// leasehold.commits{outcome}, leasehold.release_errors (counters) and,
 // for watched clients, leasehold.held, leasehold.waiting (up-down counters) and
 // leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
 // the names of leaseholdprom.
@@ -49,7 +50,7 @@ type Telemetry struct {
 
 	acquire, held, renew                           metric.Float64Histogram
 	grants, lost, renewErrors, throttled, requests metric.Int64Counter
-	waitErrors, gaveUp                             metric.Int64Counter
+	waitErrors, gaveUp, commits, unreleased        metric.Int64Counter
 
 	first   sync.Once // initializes the counters at the first event
 	watched *watched
@@ -96,6 +97,8 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 		waitErrors:  counter("leasehold.wait_errors", "{wait}", "Waits whose requests fail: counted once per wait, and then once a minute."),
 		gaveUp:      counter("leasehold.gave_up", "{call}", "Calls of Acquire that ended without a grant."),
 		requests:    counter("leasehold.requests", "{request}", "DynamoDB requests of grants, renewals, commits and releases."),
+		commits:     counter("leasehold.commits", "{commit}", "Commits, by what became of their writes."),
+		unreleased:  counter("leasehold.release_errors", "{release}", "Releases that failed: the lease frees the key."),
 	}
 	watched, err := newWatched(meter)
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -116,7 +119,10 @@ func (t *Telemetry) startAtZero() {
 	for _, reason := range []leasehold.LostReason{leasehold.LostExpired, leasehold.LostPaused, leasehold.LostReplaced, leasehold.LostBroken} {
 		t.lost.Add(ctx, 0, reasonIs(reason))
 	}
-	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.waitErrors, t.gaveUp, t.requests} {
+	for _, outcome := range outcomes {
+		t.commits.Add(ctx, 0, outcomeIs(outcome))
+	}
+	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.waitErrors, t.gaveUp, t.requests, t.unreleased} {
 		c.Add(ctx, 0)
 	}
 }
@@ -145,9 +151,14 @@ func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
 	case leasehold.EventThrottled:
 		t.throttled.Add(ctx, 1)
 		return // the request is counted in the event of the call that it belongs to
+	case leasehold.EventCommitted:
+		t.commits.Add(ctx, 1, outcomeIs(outcomeOf(e.Err)))
 	case leasehold.EventLost, leasehold.EventReleased:
 		if reason, ok := lossIn(e); ok {
 			t.lost.Add(ctx, 1, reasonIs(reason))
+		}
+		if e.Err != nil && !errors.Is(e.Err, leasehold.ErrLost) {
+			t.unreleased.Add(ctx, 1)
 		}
 		if e.Held > 0 {
 			t.held.Record(ctx, e.Held.Seconds())
@@ -183,6 +194,37 @@ func howOf(e leasehold.Event) string {
 		return takenOver
 	}
 	return free
+}
+
+// Values of the attribute "outcome".
+const (
+	landed  = "landed"
+	failed  = "failed"  // a write's own condition
+	lost    = "lost"    // the grant had ended
+	unknown = "unknown" // the writes may have landed
+	refused = "refused" // by DynamoDB, or never sent
+)
+
+var outcomes = []string{landed, failed, lost, unknown, refused}
+
+// outcomeOf says what became of the writes of a commit.
+func outcomeOf(err error) string {
+	var write *leasehold.CommitError
+	switch {
+	case err == nil:
+		return landed
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // whatever else is known
+		return unknown
+	case errors.Is(err, leasehold.ErrLost):
+		return lost
+	case errors.As(err, &write):
+		return failed
+	}
+	return refused
+}
+
+func outcomeIs(outcome string) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", outcome)))
 }
 
 func howIs(how string) metric.AddOption {

@@ -2,6 +2,8 @@ package leaseholdotel_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"sync"
@@ -123,7 +125,13 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 			"leasehold.lost{paused}":        {},
 			"leasehold.lost{replaced}":      {},
 			"leasehold.lost{broken}":        {value: 2},
-			"leasehold.grants{free}":        {value: 5},
+			"leasehold.grants{free}":        {value: 6},
+			"leasehold.commits{landed}":     {value: float64(life.Commits["landed"])},
+			"leasehold.commits{failed}":     {value: float64(life.Commits["failed"])},
+			"leasehold.commits{lost}":       {value: float64(life.Commits["lost"])},
+			"leasehold.commits{unknown}":    {value: float64(life.Commits["unknown"])},
+			"leasehold.commits{refused}":    {value: float64(life.Commits["refused"])},
+			"leasehold.release_errors":      {value: float64(life.Unreleased)},
 			"leasehold.grants{taken_over}":  {value: 1},
 			"leasehold.grants{handed_over}": {value: 1},
 		})
@@ -133,7 +141,7 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 		if h := got["leasehold.renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold.acquire_seconds"]; h.count != 7 || h.value < 300 { // one waited for the end of a lease
+		if h := got["leasehold.acquire_seconds"]; h.count != 8 || h.value < 300 { // one waited for the end of a lease
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -144,8 +152,22 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	want(t, got, map[string]sample{
 		"leasehold.grants{free}": {}, "leasehold.grants{taken_over}": {}, "leasehold.grants{handed_over}": {},
 		"leasehold.lost{expired}": {}, "leasehold.lost{paused}": {}, "leasehold.lost{replaced}": {}, "leasehold.lost{broken}": {},
-		"leasehold.renew_errors": {}, "leasehold.throttled": {}, "leasehold.requests": {}, "leasehold.wait_errors": {}, "leasehold.gave_up": {},
+		"leasehold.renew_errors": {}, "leasehold.throttled": {}, "leasehold.requests": {}, "leasehold.wait_errors": {}, "leasehold.gave_up": {}, "leasehold.release_errors": {},
+		"leasehold.commits{landed}": {}, "leasehold.commits{failed}": {}, "leasehold.commits{lost}": {}, "leasehold.commits{unknown}": {}, "leasehold.commits{refused}": {},
 	})
+}
+
+func TestACommitCountsByWhatBecameOfItsWrites(t *testing.T) {
+	rig := newRig(t)
+	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}
+	for _, err := range []error{nil, &leasehold.CommitError{}, &leasehold.LostError{}, unknown, errors.New("AccessDeniedException")} {
+		rig.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventCommitted, Err: err})
+	}
+	for _, outcome := range []string{"landed", "failed", "lost", "unknown", "refused"} {
+		if got := samples(t, rig.reader)["leasehold.commits{"+outcome+"}"]; got != (sample{value: 1}) {
+			t.Errorf("%s: %v", outcome, got)
+		}
+	}
 }
 
 func TestAnExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
@@ -181,7 +203,7 @@ func TestAnExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
 		all := []string{
 			"leasehold_acquire_seconds", "leasehold_held_seconds", "leasehold_renew_seconds", "leasehold_grants_total", "leasehold_lost_total",
 			"leasehold_renew_errors_total", "leasehold_throttled_total", "leasehold_requests_total",
-			"leasehold_wait_errors_total", "leasehold_gave_up_total",
+			"leasehold_wait_errors_total", "leasehold_gave_up_total", "leasehold_commits_total", "leasehold_release_errors_total",
 			"leasehold_held", "leasehold_waiting", "leasehold_min_remaining_seconds",
 		}
 		for _, name := range all {

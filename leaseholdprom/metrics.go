@@ -25,12 +25,14 @@ import (
 // leasehold_renew_seconds (histograms), leasehold_grants_total{how},
 // leasehold_lost_total{reason}, leasehold_renew_errors_total,
 // leasehold_throttled_total, leasehold_wait_errors_total,
-// leasehold_gave_up_total, leasehold_requests_total (counters),
+// leasehold_gave_up_total, leasehold_requests_total,
+// leasehold_commits_total{outcome}, leasehold_release_errors_total (counters),
 // and per watched client leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds (gauges).
 //
 // how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
-// process); reason is a leasehold.LostReason. All series of a group start at zero
+// process); reason is a leasehold.LostReason; outcome is "landed", "failed" (by a
+// write's own condition), "lost", "unknown" or "refused". All series of a group start at zero
 // with the group's first event.
 //
 // Metrics are safe for concurrent use. Several clients may share them: their
@@ -49,6 +51,8 @@ type Metrics struct {
 	waitErrors  *prometheus.CounterVec
 	gaveUp      *prometheus.CounterVec
 	requests    *prometheus.CounterVec
+	commits     *prometheus.CounterVec
+	unreleased  *prometheus.CounterVec
 
 	groups  sync.Map // from group to *series
 	watched *watched
@@ -95,13 +99,15 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 		waitErrors:  counter("leasehold_wait_errors_total", "Waits whose requests fail: counted once per wait, and then once a minute."),
 		gaveUp:      counter("leasehold_gave_up_total", "Calls of Acquire that ended without a grant."),
 		requests:    counter("leasehold_requests_total", "DynamoDB requests of grants, renewals, commits and releases."),
+		commits:     counter("leasehold_commits_total", "Commits, by what became of their writes.", "outcome"),
+		unreleased:  counter("leasehold_release_errors_total", "Releases that failed: the lease frees the key."),
 		watched:     newWatched(),
 	}
 	if group == nil {
 		m.seriesOf(leasehold.Key{})
 	}
 	if reg != nil {
-		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.waitErrors, m.gaveUp, m.requests, m.watched})
+		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.waitErrors, m.gaveUp, m.requests, m.commits, m.unreleased, m.watched})
 	}
 	return m
 }
@@ -140,6 +146,8 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	case leasehold.EventThrottled:
 		s.throttled.Inc()
 		return // the request is counted in the event of the call that it belongs to
+	case leasehold.EventCommitted:
+		s.commits[outcomeOf(e.Err)].Inc()
 	case leasehold.EventLost, leasehold.EventReleased:
 		s.end(e)
 	}
@@ -149,10 +157,10 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 // series are the metrics of one group.
 type series struct {
 	acquire, held, renew             prometheus.Observer
-	grants                           map[string]prometheus.Counter
+	grants, commits                  map[string]prometheus.Counter // by how, by outcome
 	lost                             *prometheus.CounterVec
 	renewErrors, throttled, requests prometheus.Counter
-	waitErrors, gaveUp               prometheus.Counter
+	waitErrors, gaveUp, unreleased   prometheus.Counter
 }
 
 // Values of the label "how".
@@ -170,6 +178,33 @@ func howOf(e leasehold.Event) string {
 		return takenOver
 	}
 	return free
+}
+
+// Values of the label "outcome".
+const (
+	landed  = "landed"
+	failed  = "failed"  // a write's own condition
+	lost    = "lost"    // the grant had ended
+	unknown = "unknown" // the writes may have landed
+	refused = "refused" // by DynamoDB, or never sent
+)
+
+var outcomes = []string{landed, failed, lost, unknown, refused}
+
+// outcomeOf says what became of the writes of a commit.
+func outcomeOf(err error) string {
+	var write *leasehold.CommitError
+	switch {
+	case err == nil:
+		return landed
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // whatever else is known
+		return unknown
+	case errors.Is(err, leasehold.ErrLost):
+		return lost
+	case errors.As(err, &write):
+		return failed
+	}
+	return refused
 }
 
 // seriesOf returns the series of a key's group. It creates all of them at the same
@@ -190,6 +225,10 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 		grants: map[string]prometheus.Counter{}, renewErrors: m.renewErrors.WithLabelValues(values...),
 		throttled: m.throttled.WithLabelValues(values...), requests: m.requests.WithLabelValues(values...),
 		waitErrors: m.waitErrors.WithLabelValues(values...), gaveUp: m.gaveUp.WithLabelValues(values...),
+		commits: map[string]prometheus.Counter{}, unreleased: m.unreleased.WithLabelValues(values...),
+	}
+	for _, outcome := range outcomes {
+		s.commits[outcome] = m.commits.WithLabelValues(append(values[:len(values):len(values)], outcome)...)
 	}
 	for _, how := range []string{free, takenOver, handedOver} {
 		s.grants[how] = m.grants.WithLabelValues(append(values[:len(values):len(values)], how)...)
@@ -205,13 +244,16 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	return s
 }
 
-// end counts the end of a grant, and its loss. A release may be the first to find
+// end counts the end of a grant, its loss, and a release that failed. A release may be the first to find
 // the loss. Only the first event that ends a grant has Held above zero: a released
 // event without it follows a loss, or a release that had no answer.
 func (s *series) end(e leasehold.Event) {
 	var lost *leasehold.LostError
 	if errors.As(e.Err, &lost) && (e.Kind == leasehold.EventLost || e.Held > 0) {
 		s.lost.WithLabelValues(string(lost.Reason)).Inc()
+	}
+	if e.Err != nil && !errors.Is(e.Err, leasehold.ErrLost) {
+		s.unreleased.Inc()
 	}
 	if e.Held > 0 {
 		s.held.Observe(e.Held.Seconds())

@@ -2,6 +2,8 @@ package leaseholdprom_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -86,7 +88,13 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 			"leasehold_lost_total{paused}":        {value: 0},
 			"leasehold_lost_total{replaced}":      {value: 0},
 			"leasehold_lost_total{broken}":        {value: 2},
-			"leasehold_grants_total{free}":        {value: 5},
+			"leasehold_grants_total{free}":        {value: 6},
+			"leasehold_commits_total{landed}":     {value: float64(life.Commits["landed"])},
+			"leasehold_commits_total{failed}":     {value: float64(life.Commits["failed"])},
+			"leasehold_commits_total{lost}":       {value: float64(life.Commits["lost"])},
+			"leasehold_commits_total{unknown}":    {value: float64(life.Commits["unknown"])},
+			"leasehold_commits_total{refused}":    {value: float64(life.Commits["refused"])},
+			"leasehold_release_errors_total":      {value: float64(life.Unreleased)},
 			"leasehold_grants_total{taken_over}":  {value: 1},
 			"leasehold_grants_total{handed_over}": {value: 1},
 		}
@@ -97,7 +105,7 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 		if h := got["leasehold_renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold_acquire_seconds"]; h.count != 7 || h.value < 300 { // one waited for the end of a lease
+		if h := got["leasehold_acquire_seconds"]; h.count != 8 || h.value < 300 { // one waited for the end of a lease
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -151,6 +159,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	for _, name := range []string{
 		"grants_total{free", "grants_total{taken_over", "grants_total{handed_over",
 		"lost_total{expired", "lost_total{paused", "lost_total{replaced", "lost_total{broken",
+		"commits_total{landed", "commits_total{failed", "commits_total{lost", "commits_total{unknown", "commits_total{refused", "release_errors_total{",
 		"renew_errors_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
 	} {
 		single := "leasehold_" + strings.TrimSuffix(name+"}", "{}")
@@ -161,6 +170,20 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 		group := "leasehold_" + name + "{" + strings.TrimSuffix("g,"+value, ",") + "}"
 		if _, ok := gotGrouped[group]; !ok {
 			t.Errorf("no %s", group)
+		}
+	}
+}
+
+func TestACommitCountsByWhatBecameOfItsWrites(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := leaseholdprom.New(reg, nil)
+	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}
+	for _, err := range []error{nil, &leasehold.CommitError{}, &leasehold.LostError{}, unknown, errors.New("AccessDeniedException")} {
+		m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventCommitted, Err: err})
+	}
+	for _, outcome := range []string{"landed", "failed", "lost", "unknown", "refused"} {
+		if got := samples(t, reg)["leasehold_commits_total{"+outcome+"}"]; got != (sample{value: 1}) {
+			t.Errorf("%s: %v", outcome, got)
 		}
 	}
 }

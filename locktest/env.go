@@ -35,6 +35,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
@@ -135,7 +136,7 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	cfg.Table = tableName
 	db := machine.DB{
 		Client: e.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = p }),
-		Edit:   func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) },
+		Edit:   p.setClock,
 	}
 	client, err := leasehold.New(db, cfg)
 	if err != nil {
@@ -145,6 +146,15 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	p.client = client
 	e.mu.Unlock()
 	return p
+}
+
+// setClock has m follow package time, but for what p is ahead.
+func (p *process) setClock(m *machine.Machine) {
+	now := machine.BootedAt(p.env.began)
+	m.Now = func() decide.Instant {
+		at, ahead := now(), time.Duration(p.ahead.Load())
+		return decide.Instant{Mono: at.Mono + ahead, Boot: at.Boot + ahead}
+	}
 }
 
 // end closes everything, and reports the locks that the code under test still

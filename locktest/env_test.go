@@ -336,24 +336,3 @@ func TestNoLeaseRunsOutByTheTimeATestReallyTakes(t *testing.T) {
 		release(t, lock)
 	})
 }
-
-func TestAnObservationIsAsOldForEveryClientOfAnEnv(t *testing.T) {
-	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		env.Hold("k", leasehold.WithoutRenewal()) // 20 s
-		_, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k")
-		var held *leasehold.HeldError
-		if !errors.As(err, &held) {
-			t.Fatal(err)
-		}
-		time.Sleep(21 * time.Second)
-		later := env.Client(leasehold.Config{})
-		if err := later.ImportObservations(0, held.Observation); err != nil {
-			t.Fatal(err)
-		}
-		lock, err := later.TryAcquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		release(t, lock)
-	})
-}

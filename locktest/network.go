@@ -6,15 +6,17 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/leasehold-go/leasehold"
 )
 
-// process is a client and its network.
+// process is a client, its network, and its clock.
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	others bool // does not belong to the code under test
+	others bool         // does not belong to the code under test
+	ahead  atomic.Int64 // by how many nanoseconds its clock is ahead of package time
 
 	// Guarded by env.mu.
 	down chan struct{} // nil: connected; else closed by Reconnect

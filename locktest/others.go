@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Hold lets another process acquire key and returns its lock. The process renews
@@ -41,7 +42,7 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	defer e.follow(p)
 	ctx := context.WithoutCancel(e.t.Context())
 	for n := range maxSteals {
-		lock, err := steal(ctx, p.client, key, n >= maxTakeovers)
+		lock, err := p.steal(ctx, key, n >= maxTakeovers)
 		switch {
 		case err == nil:
 			return lock
@@ -63,35 +64,32 @@ const (
 
 // steal tries once, by breaking the grant if byForce. ErrHeld, ErrChanged and
 // ErrNotFound mean that another process was faster.
-func steal(ctx context.Context, thief *leasehold.Client, key string, byForce bool) (*leasehold.Lock, error) {
-	r, err := thief.Get(ctx, key)
-	switch {
-	case errors.Is(err, leasehold.ErrNotFound):
-		return thief.TryAcquire(ctx, key)
-	case err != nil:
-		return nil, err
-	case r.Released:
-		return thief.TryAcquire(ctx, key)
-	}
-	if byForce {
-		return seize(ctx, thief, r)
-	}
-	// Pretend that the thief has observed this version for a whole lease: then the
-	// client takes over as usual.
-	const skew = time.Second
-	seen := leasehold.Observation{Key: r.Key, Version: r.Version, Lease: r.Lease, Since: time.Now().Add(-r.Lease).Add(-skew)}
-	if err := thief.ImportObservations(skew, seen); err != nil {
-		return nil, err
-	}
-	lock, err := thief.TryAcquire(ctx, key)
+func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
+	lock, err := p.client.TryAcquire(ctx, key)
 	var held *leasehold.HeldError
-	if !errors.As(err, &held) || held.Holder.Version != r.Version {
+	if !errors.As(err, &held) {
 		return lock, err
 	}
-	// An endless lease, or a layout with an expiry time: there, observation does
-	// not make a holder dead.
-	return seize(ctx, thief, r)
+	r := held.Holder
+	if byForce || !p.canOutwait(r) {
+		return seize(ctx, p.client, r)
+	}
+	// The thief has looked at this version. Once its clock says that a lease has passed
+	// since, it takes over as any client does.
+	p.ahead.Add(int64(r.Lease))
+	return p.client.TryAcquire(ctx, key)
 }
+
+// canOutwait reports whether the holder in r is dead, and nobody else with it, once p's
+// clock has gone on by its lease. Not where records say when they expire; nor if other
+// locks share the lease, or the clock cannot show its end.
+func (p *process) canOutwait(r leasehold.Record) bool {
+	return p.client.Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
+}
+
+// longestJump is as much as a clock is set ahead at once: maxTakeovers of it, and the
+// times that follow from them, are less than a Duration can say.
+const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.
 func seize(ctx context.Context, thief *leasehold.Client, r leasehold.Record) (*leasehold.Lock, error) {

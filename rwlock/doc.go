@@ -6,7 +6,7 @@
 //	r, err := rw.AcquireRead(ctx)  // beside other readers
 //	w, err := rw.AcquireWrite(ctx) // alone
 //
-// Both return a *leasehold.Lock: its context, Do, Commit, Guard, Renew and
+// Both return a *leasehold.Lock: its context, Do, Commit, Guards, Renew and
 // Release are those of a plain lock. A read lock fences as well: what is
 // committed under it lands only while no writer can have been granted the key.
 //

@@ -30,11 +30,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	read := func(inside *sync.WaitGroup) error {
-		lock, err := rw.AcquireRead(ctx)
-		if err != nil {
-			return err
-		}
-		return lock.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
+		return rw.DoRead(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
 			inside.Done()
 			inside.Wait() // until the other reader is inside as well
 			return ctx.Err()
@@ -52,11 +48,7 @@ func Example() {
 	done.Wait()
 	fmt.Println("two read at a time")
 
-	lock, err := rw.AcquireWrite(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
+	err = rw.DoWrite(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
 		return lock.Commit(ctx, nil) // the writes of the new version; they land only under this lock
 	})
 	fmt.Println("written alone:", err == nil)

@@ -21,14 +21,14 @@ func TestAReadLockFencesItsCommits(t *testing.T) {
 		if err := r.Commit(t.Context(), lab.Writes(lab.Note("log", "r"))); err != nil {
 			t.Fatal(err)
 		}
-		guard := r.Guard()
+		guard := r.Guards()[0]
 		w.Release(r)
 		if err := w.Transact(guard, lab.Note("log", "late")); err == nil {
 			t.Error("a guard held after its reader had left")
 		}
 		w.Release(other)
 		wr := b.write()
-		guard = wr.Guard()
+		guard = wr.Guards()[0]
 		if err := w.Transact(guard, lab.Note("log", "w")); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestALateCopyOfAGrantDoesNotBringItsGuardBack(t *testing.T) {
 					acquire = a.write
 				}
 				lock := acquire(leasehold.NoWait()) // which is not held back for readers
-				guard := lock.Guard()
+				guard := lock.Guards()[0]
 				w.Release(lock)
 				lab.Elapse(time.Second)
 				w.Release(b.write()) // another was last

@@ -91,7 +91,7 @@ func TestADamagedReadWriteRowIsNeverGranted(t *testing.T) {
 			w.Update("set", damage)
 			before := w.Item("set")
 			for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){p.l.AcquireRead, p.l.AcquireWrite} {
-				if _, err := acquire(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrBadRecord) {
+				if _, err := acquire(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrRecord) {
 					t.Errorf("%s: %v", name, err)
 				}
 				lab.Elapse(time.Second) // what has landed is undone
@@ -109,13 +109,13 @@ func TestAKeyIsAPlainLockOrAReadWriteLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := newReadWriter(w, "set")
 		w.Release(p.read())
-		if _, err := p.c.TryAcquire(t.Context(), "set"); !errors.Is(err, leasehold.ErrBadRecord) {
+		if _, err := p.c.TryAcquire(t.Context(), "set"); !errors.Is(err, leasehold.ErrRecord) {
 			t.Errorf("a plain lock on it: %v", err)
 		}
 		w.Release(w.Acquire(p.c, "plain"))
 		plain := newReadWriter(w, "plain")
 		for _, acquire := range []func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error){plain.l.AcquireRead, plain.l.AcquireWrite} {
-			if _, err := acquire(t.Context()); !errors.Is(err, leasehold.ErrBadRecord) {
+			if _, err := acquire(t.Context()); !errors.Is(err, leasehold.ErrRecord) {
 				t.Errorf("a read/write lock on a plain one: %v", err)
 			}
 		}

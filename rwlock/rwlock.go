@@ -3,8 +3,11 @@ package rwlock
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/bridge"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // RWLock is a key that one writer or up to 100 readers hold. A waiting writer
@@ -13,6 +16,8 @@ type RWLock struct {
 	locks *leasehold.Client
 	key   string
 }
+
+var acquireSide = bridge.AcquireSide.(func(*leasehold.Client, context.Context, string, protocol.Mode, []leasehold.AcquireOption) (*leasehold.Lock, error))
 
 // New returns the lock under key. It sends nothing. The error matches
 // errors.ErrUnsupported if the client's layout is not layout.Native.
@@ -27,20 +32,55 @@ func New(locks *leasehold.Client, key string) (*RWLock, error) {
 	// Arguments are checked before ctx: with one that has ended nothing is sent.
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if _, err := locks.AcquireRead(ended, key, opts...); !errors.Is(err, context.Canceled) {
+	if _, err := acquireSide(locks, ended, key, protocol.ModeRead, opts); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
 	return &RWLock{locks, key}, nil
 }
 
-// AcquireRead waits until no writer has or awaits the key: see
-// leasehold.Client.AcquireRead.
+// AcquireRead acquires the key for reading, together with other readers. It waits
+// while a writer holds the key or waits for it, and while 100 readers hold it.
+//
+// A key is either for Client.Acquire or for AcquireRead and AcquireWrite: the first
+// grant makes its record, and calls of the other kind return a *leasehold.RecordError;
+// the command leasehold forget starts over.
+// The error matches errors.ErrUnsupported for options that set data or attributes, and
+// for DeleteOnRelease. If ctx belongs to a lock of the key the error is
+// leasehold.ErrDeadlock, unless Reentrant is given, which shares that grant, also a
+// writer's. Otherwise it is as Client.Acquire.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return l.locks.AcquireRead(ctx, l.key, opts...)
+	return acquireSide(l.locks, ctx, l.key, protocol.ModeRead, opts)
 }
 
-// AcquireWrite waits until every reader and the writer before have gone: see
-// leasehold.Client.AcquireWrite.
+// AcquireWrite acquires the key for writing, alone. It waits until neither a writer nor
+// a reader holds it, and keeps new readers out meanwhile. Tokens grow with every
+// grant, those of readers included. If ctx belongs to a lock of the key the error is
+// leasehold.ErrDeadlock; Reentrant shares the grant of a writer, never that of a reader.
+// Otherwise it is as AcquireRead.
 func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return l.locks.AcquireWrite(ctx, l.key, opts...)
+	return acquireSide(l.locks, ctx, l.key, protocol.ModeWrite, opts)
+}
+
+// DoRead calls fn with a read lock. It is AcquireRead and Lock.Do in one. An error from
+// before fn was called matches leasehold.ErrNotRun.
+func (l *RWLock) DoRead(ctx context.Context, fn func(ctx context.Context, lock *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
+	return l.do(ctx, l.AcquireRead, fn, opts)
+}
+
+// DoWrite is DoRead with the write lock.
+func (l *RWLock) DoWrite(ctx context.Context, fn func(ctx context.Context, lock *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
+	return l.do(ctx, l.AcquireWrite, fn, opts)
+}
+
+func (l *RWLock) do(ctx context.Context, acquire func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error),
+	fn func(context.Context, *leasehold.Lock) error, opts []leasehold.AcquireOption,
+) error {
+	if fn == nil {
+		return fmt.Errorf("rwlock: do %s: the function is nil: %w", l.key, leasehold.ErrNotRun)
+	}
+	lock, err := acquire(ctx, opts...)
+	if err != nil {
+		return fmt.Errorf("%w: %w", leasehold.ErrNotRun, err)
+	}
+	return lock.Do(ctx, fn)
 }

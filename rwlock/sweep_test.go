@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"bytes"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -147,4 +148,24 @@ func TestAReaderWhoseRenewalArrivesBeforeItsRemovalStays(t *testing.T) {
 // sweeps reports whether the request removes dead readers and nothing else.
 func sweeps(c lab.Call) bool {
 	return c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte(`"UpdateExpression":"REMOVE `)) && bytes.Contains(c.Body, []byte("attribute_type("))
+}
+
+func TestAReaderWithALeaseWithoutEndIsNeverRemoved(t *testing.T) { // twice its lease is more than a Duration holds
+	for _, term := range []time.Duration{math.MaxInt64, math.MaxInt64/2 + 1} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			silent, p, writer := newReadWriter(w, "set"), newReadWriter(w, "set"), newReadWriter(w, "set")
+			lock := silent.read(leasehold.WithLease(term), leasehold.WithoutRenewal())
+			for range 3 {
+				w.Release(p.read())
+				lab.Elapse(time.Minute)
+			}
+			if _, err := writer.l.AcquireWrite(t.Context(), leasehold.NoWait()); err == nil {
+				t.Error("a writer came in beside a reader")
+			}
+			if n := readersOf(w, "set"); n != 1 || lock.Err() != nil {
+				t.Errorf("%d readers are left of one with a lease of %v: %v", n, term, lock.Err())
+			}
+			w.Release(lock)
+		})
+	}
 }

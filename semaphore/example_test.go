@@ -33,11 +33,7 @@ func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, dr
 		return err
 	}
 	for job := range jobs {
-		permit, err := gpu.Acquire(ctx)
-		if err != nil {
-			return err
-		}
-		err = permit.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error { return draw(ctx, job) })
+		err := gpu.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error { return draw(ctx, job) })
 		if err != nil {
 			return err
 		}
@@ -112,7 +108,7 @@ func ExampleSemaphore_Resize() {
 	}
 	counts, _ := semaphore.New(locks, "gpu", 1) // a process that was not told
 	_, other := counts.Acquire(ctx)
-	fmt.Println(err, errors.Is(other, semaphore.ErrPermits))
+	fmt.Println(err, errors.Is(other, leasehold.ErrPermits))
 
 	// Output:
 	// a second one, of one: true

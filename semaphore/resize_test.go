@@ -22,7 +22,7 @@ func TestProcessesThatCountDifferentlyAreTold(t *testing.T) {
 		wire.Sent()
 		for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.NoWait()}} {
 			_, err := newSemaphore(w, c, "gpu", 4).Acquire(t.Context(), opts...)
-			if !errors.Is(err, semaphore.ErrPermits) {
+			if !errors.Is(err, leasehold.ErrPermits) {
 				t.Fatalf("error %v", err)
 			}
 			for _, want := range []string{"gpu", "locks", "3", "4", "Resize"} {
@@ -51,7 +51,7 @@ func TestASemaphoreFollowsAResize(t *testing.T) {
 		if _, err := ours.TryAcquire(t.Context()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("a fourth: %v", err)
 		}
-		if _, err := newSemaphore(w, a, "gpu", 1).Acquire(t.Context()); !errors.Is(err, semaphore.ErrPermits) {
+		if _, err := newSemaphore(w, a, "gpu", 1).Acquire(t.Context()); !errors.Is(err, leasehold.ErrPermits) {
 			t.Errorf("a new one that counts as before: %v", err)
 		}
 		_ = a.Close(t.Context())
@@ -357,6 +357,44 @@ func TestAResizeThatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			wire.SetFault(nil)
+		}
+		closed(t, c)
+	})
+}
+
+func TestWhoGivesUpOnAResizeUnderWayIsToldWhatWasWrongWithTheAttemptsBefore(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		s := newSemaphore(w, c, "gpu", 3)
+		began := time.Now()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op != "UpdateItem" {
+				return r.Send()
+			}
+			if time.Since(began) > 2*time.Second {
+				time.Sleep(5 * time.Second) // longer than the rest of the time
+			}
+			return lab.Refusal(400, "ThrottlingException"), nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := s.Resize(ctx, 5)
+		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
+			t.Errorf("error %v after %v", err, time.Since(began))
+		}
+		closed(t, c)
+	})
+}
+
+func TestAResizeThatEndsWhileItReadsIsKnownNotToHaveHappened(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		s := newSemaphore(w, c, "gpu", 3)
+		wire.SetFault(lab.Slow(2 * time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Resize(ctx, 5); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
 		}
 		closed(t, c)
 	})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func TestAWaiterAsksForNothingTwiceWithoutAResize(t *testing.T) {
@@ -73,7 +72,7 @@ func TestAStoredNumberWhoseReplyIsLostIsOurs(t *testing.T) {
 				resizeTo(w, newSemaphore(w, b, "gpu", 9), 5)
 				return r.Send()
 			}))
-			if _, err := newSemaphore(w, a, "gpu", 3).Acquire(t.Context()); !errors.Is(err, semaphore.ErrPermits) {
+			if _, err := newSemaphore(w, a, "gpu", 3).Acquire(t.Context()); !errors.Is(err, leasehold.ErrPermits) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -163,6 +162,44 @@ func TestAnAcquireThatMayHaveStoredTheNumberIsOfNoUnknownOutcome(t *testing.T) {
 	})
 }
 
+// What leasehold forget removes, another may store or lock anew. Whoever counted before
+// follows the new number, or gives its permit back: it never goes by its own.
+func TestWhoCountedAForgottenSemaphoreGoesByWhatIsThereNow(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		s := newSemaphore(w, c, "gpu", 3)
+		forget := func() {
+			for _, key := range []string{"gpu", "gpu/0", "gpu/1", "gpu/2"} {
+				w.Delete(key)
+			}
+		}
+		w.Release(takePermit(w, s))
+		forget()
+		one := newSemaphore(w, other, "gpu", 1)
+		w.Release(takePermit(w, one))
+		lock := takePermit(w, s)
+		if lock.Key().Partition != "gpu/0" {
+			t.Errorf("of one permit it has %v", lock.Key())
+		}
+		if _, err := one.TryAcquire(t.Context()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a second one: %v", err)
+		}
+		w.Release(lock)
+		forget()
+		plain := w.Acquire(other, "gpu")
+		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, leasehold.ErrRecord) {
+			t.Errorf("a permit of what is a lock: %v", err)
+		}
+		for _, key := range s.Keys() {
+			if r, err := c.Get(t.Context(), key.Partition); err == nil && !r.Released {
+				t.Errorf("%v is held", key)
+			}
+		}
+		w.Release(plain)
+	})
+}
+
 func TestARowThatWasDeletedIsStoredAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -237,7 +274,7 @@ func TestTheRowOfASemaphoreIsNeverGrantedNorListed(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		w.Release(takePermit(w, newSemaphore(w, c, "gpu", 3)))
 		for range 2 {
-			if _, err := c.TryAcquire(t.Context(), "gpu"); !errors.Is(err, leasehold.ErrBadRecord) {
+			if _, err := c.TryAcquire(t.Context(), "gpu"); !errors.Is(err, leasehold.ErrRecord) {
 				t.Errorf("granted as a lock: %v", err)
 			}
 			lab.Elapse(200 * 24 * time.Hour) // nobody renews it

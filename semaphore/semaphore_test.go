@@ -257,7 +257,7 @@ func TestPermitsInATableWithASortKey(t *testing.T) {
 				if lock.Key() != (leasehold.Key{Partition: "gpu/0", Sort: want}) {
 					t.Errorf("%v granted", lock.Key())
 				}
-				if _, err := c.Get(t.Context(), "gpu", leasehold.WithSortKey(want)); !errors.Is(err, leasehold.ErrBadRecord) {
+				if _, err := c.Get(t.Context(), "gpu", leasehold.WithSortKey(want)); !errors.Is(err, leasehold.ErrRecord) {
 					t.Errorf("no row there: %v", err)
 				}
 				_ = c.Close(t.Context())

@@ -11,8 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -32,22 +34,29 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(spec.Name)})
+	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(spec.Name)}, attempts.Bounded)
 	if err != nil {
-		return nil, fmt.Errorf("table: time to live of %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("table: time to live of %s: %w", spec.Name, visible.Error(err))
 	}
 	problems := append(checkStatus(found), checkKeys(found, want)...)
 	problems = append(problems, checkTTL(ttl.TimeToLiveDescription, want)...)
-	return append(problems, checkReplicas(found)...), nil
+	problems = append(problems, checkReplicas(found)...)
+	for i, p := range problems {
+		problems[i].What = visible.Line(p.What)
+	}
+	return problems, nil
 }
 
 func describe(ctx context.Context, db DB, name string) (*types.TableDescription, error) {
-	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)})
+	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, attempts.Bounded)
 	if none := (*types.ResourceNotFoundException)(nil); errors.As(err, &none) {
-		return nil, fmt.Errorf("table: %s: %w: %w", name, leasehold.ErrTableNotFound, err)
+		return nil, fmt.Errorf("table: %s: %w: %w", name, leasehold.ErrTableNotFound, visible.Error(err))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("table: describe %s: %w", name, err)
+		return nil, fmt.Errorf("table: describe %s: %w", name, visible.Error(err))
+	}
+	if out.Table == nil {
+		return nil, fmt.Errorf("table: describe %s: the answer is not DynamoDB's: check proxies and the endpoint", name)
 	}
 	return out.Table, nil
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // CloudFormation returns the table as a YAML template. Deleting the stack keeps
-// the table, because deleting it would delete the locks and their tokens. For a
+// the table, because deleting it would delete the locks and their tokens; DynamoDB
+// refuses to delete it, and recovers it to a point in time: see Spec.Disposable. For a
 // spec that Create refuses, it returns the error, which is not a valid template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()
@@ -19,8 +20,12 @@ func (s Spec) CloudFormation() string {
 	t.line(0, "Resources:")
 	t.line(1, "LockTable:")
 	t.line(2, "Type: AWS::DynamoDB::Table")
-	t.line(2, "DeletionPolicy: Retain")
-	t.line(2, "UpdateReplacePolicy: Retain")
+	kept := "Retain"
+	if s.Disposable {
+		kept = "Delete"
+	}
+	t.line(2, "DeletionPolicy: %s", kept)
+	t.line(2, "UpdateReplacePolicy: %s", kept)
 	t.line(2, "Properties:")
 	t.line(3, "TableName: %s", quote(s.Name))
 	if s.ReadUnits > 0 {
@@ -47,8 +52,12 @@ func (s Spec) CloudFormation() string {
 		t.line(4, "AttributeName: %s", quote(want.TTL))
 		t.line(4, "Enabled: true")
 	}
-	if s.DeletionProtection {
+	if s.DeletionProtection || !s.Disposable {
 		t.line(3, "DeletionProtectionEnabled: true")
+	}
+	if !s.Disposable {
+		t.line(3, "PointInTimeRecoverySpecification:")
+		t.line(4, "PointInTimeRecoveryEnabled: true")
 	}
 	if len(s.Tags) > 0 {
 		t.line(3, "Tags:")

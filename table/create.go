@@ -14,7 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // createTimeout bounds the wait for a new table. DynamoDB usually takes seconds.
@@ -31,10 +33,10 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 	}
 	found, err := describe(ctx, db, spec.Name)
 	if errors.Is(err, leasehold.ErrTableNotFound) {
-		_, err = db.CreateTable(ctx, spec.request(want))
+		_, err = db.CreateTable(ctx, spec.request(want), attempts.Bounded)
 		// Another caller may have created it in the meantime.
 		if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
-			return fmt.Errorf("table: create %s: %w", spec.Name, err)
+			return fmt.Errorf("table: create %s: %w", spec.Name, visible.Error(err))
 		}
 	} else if err != nil {
 		return err
@@ -100,9 +102,10 @@ func sortType(s protocol.Schema) types.ScalarAttributeType {
 func wait(ctx context.Context, db DB, name string) error {
 	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 250*time.Millisecond, 5*time.Second
+		o.ClientOptions = append(o.ClientOptions, attempts.Bounded)
 	})
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, createTimeout); err != nil {
-		return fmt.Errorf("table: waiting for %s to become active: %w", name, err)
+		return fmt.Errorf("table: waiting for %s to become active: %w", name, visible.Error(err))
 	}
 	return nil
 }
@@ -111,9 +114,9 @@ func wait(ctx context.Context, db DB, name string) error {
 // one.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
-		out, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)})
+		out, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)}, attempts.Bounded)
 		if err != nil {
-			return false, fmt.Errorf("table: time to live of %s: %w", name, err)
+			return false, fmt.Errorf("table: time to live of %s: %w", name, visible.Error(err))
 		}
 		return ttlIsOn(out.TimeToLiveDescription), nil
 	}
@@ -125,7 +128,7 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{
 			AttributeName: aws.String(attribute), Enabled: aws.Bool(true),
 		},
-	})
+	}, attempts.Bounded)
 	if refused == nil {
 		return nil
 	}
@@ -133,5 +136,5 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	if on, err := isOn(); on && err == nil {
 		return nil
 	}
-	return fmt.Errorf("table: turn on TTL of %s for %q: %w", name, attribute, refused)
+	return fmt.Errorf("table: turn on TTL of %s for %q: %w", name, attribute, visible.Error(refused))
 }

@@ -37,9 +37,10 @@ func ExampleSpec_Terraform() {
 	fmt.Print(table.Spec{Name: "locks", Tags: map[string]string{"team": "billing"}}.Terraform())
 	// Output:
 	// resource "aws_dynamodb_table" "locks" {
-	//   name         = "locks"
-	//   billing_mode = "PAY_PER_REQUEST"
-	//   hash_key     = "key"
+	//   name                        = "locks"
+	//   billing_mode                = "PAY_PER_REQUEST"
+	//   hash_key                    = "key"
+	//   deletion_protection_enabled = true
 	//
 	//   attribute {
 	//     name = "key"
@@ -53,6 +54,10 @@ func ExampleSpec_Terraform() {
 	//
 	//   tags = {
 	//     "team" = "billing"
+	//   }
+	//
+	//   point_in_time_recovery {
+	//     enabled = true
 	//   }
 	//
 	//   lifecycle {
@@ -83,6 +88,9 @@ func ExampleSpec_CloudFormation() {
 	//       TimeToLiveSpecification:
 	//         AttributeName: "expiresAt"
 	//         Enabled: true
+	//       DeletionProtectionEnabled: true
+	//       PointInTimeRecoverySpecification:
+	//         PointInTimeRecoveryEnabled: true
 	//       Tags:
 	//         - Key: "team"
 	//           Value: "billing"

@@ -3,6 +3,8 @@ package table
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // Access is what an IAM policy allows.
@@ -48,13 +50,19 @@ var actions = map[Access][]string{
 // actions of Create and Check, nor those of the caller's own writes in a Commit or
 // reads in a Read.
 //
+// With prefixes it allows keys alone that begin with one of them, as they are given: end
+// them with a separator, or "bill" allows "billing/7" as well. Then there is no
+// dynamodb:Scan: it names no key. The rows of shared leases begin with no prefix of
+// yours, so Config.SharedLease is denied: whoever may write those rows can end the locks
+// of every client that has one.
+//
 // The ARN is used as given. If it is empty, or if a is none of the constants of
 // this package, IAM refuses the document.
-func (s Spec) Policy(arn string, a Access) string {
-	type statement struct {
-		Effect   string
-		Action   []string
-		Resource string
+func (s Spec) Policy(arn string, a Access, prefixes ...string) string {
+	allowed := statement{Effect: "Allow", Action: append([]string{}, actions[a]...), Resource: arn}
+	if len(prefixes) > 0 {
+		allowed.Action = slices.DeleteFunc(allowed.Action, func(action string) bool { return action == "dynamodb:Scan" })
+		allowed.Condition = leadingKeys(prefixes)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -64,6 +72,31 @@ func (s Spec) Policy(arn string, a Access) string {
 	_ = e.Encode(struct {
 		Version   string
 		Statement []statement
-	}{"2012-10-17", []statement{{"Allow", append([]string{}, actions[a]...), arn}}})
+	}{"2012-10-17", []statement{allowed}})
 	return b.String()
+}
+
+type statement struct {
+	Effect    string
+	Action    []string
+	Resource  string
+	Condition map[string]map[string]any `json:",omitempty"`
+}
+
+// leadingKeys is the condition that every key of a request begins with one of prefixes.
+// ForAllValues holds for a request that names no key (AWS, IAM User Guide, "Set
+// operators for multivalued context keys"), so that one is refused by itself.
+func leadingKeys(prefixes []string) map[string]map[string]any {
+	const key = "dynamodb:LeadingKeys"
+	// What else would stand for something (AWS, IAM User Guide, "IAM policy elements:
+	// Variables and tags") stands for itself.
+	literal := strings.NewReplacer("$", "${$}", "*", "${*}", "?", "${?}")
+	patterns := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		patterns[i] = literal.Replace(prefix) + "*"
+	}
+	return map[string]map[string]any{
+		"ForAllValues:StringLike": {key: patterns},
+		"Null":                    {key: "false"},
+	}
 }

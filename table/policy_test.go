@@ -25,6 +25,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/rwlock"
@@ -38,16 +39,17 @@ const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
 type document struct {
 	Version   string
 	Statement []struct {
-		Effect   string
-		Action   []string
-		Resource string
+		Effect    string
+		Action    []string
+		Resource  string
+		Condition map[string]map[string]stringOrStrings
 	}
 }
 
-func policy(t *testing.T, s table.Spec, arn string, a table.Access) document {
+func policy(t *testing.T, s table.Spec, arn string, a table.Access, prefixes ...string) document {
 	t.Helper()
 	var d document
-	decoder := json.NewDecoder(strings.NewReader(s.Policy(arn, a)))
+	decoder := json.NewDecoder(strings.NewReader(s.Policy(arn, a, prefixes...)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&d); err != nil || decoder.More() {
 		t.Fatalf("%v in %s", err, s.Policy(arn, a))
@@ -58,11 +60,15 @@ func policy(t *testing.T, s table.Spec, arn string, a table.Access) document {
 	return d
 }
 
-// iam records the actions on the lock table that IAM would look for.
+// iam records the actions on the lock table that IAM would look for, and denies those
+// that its policy does not allow; nil: none.
 type iam struct {
-	engine *localdynamo.Engine
-	mu     sync.Mutex
-	asked  map[string]bool
+	engine    *localdynamo.Engine
+	partition string // the name of the partition key
+	policy    *document
+	mu        sync.Mutex
+	asked     map[string]bool
+	items     []access
 }
 
 func (i *iam) Do(r *http.Request) (*http.Response, error) {
@@ -72,37 +78,20 @@ func (i *iam) Do(r *http.Request) (*http.Response, error) {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	items := accessesOf(operation, body, i.partition)
 	i.mu.Lock()
-	for _, a := range actionsOf(operation, body) {
-		i.asked["dynamodb:"+a] = true
+	for _, a := range items {
+		i.asked[a.action] = true
 	}
+	i.items = append(i.items, items...)
 	i.mu.Unlock()
-	return i.engine.RoundTrip(r)
-}
-
-// actionsOf are the actions of a request on the lock table: its operation, or of
-// a transaction those of its items.
-func actionsOf(operation string, body []byte) []string {
-	var in struct {
-		TableName     string
-		RequestItems  map[string]any
-		TransactItems []map[string]struct{ TableName string }
+	if i.policy != nil && !slices.ContainsFunc(items, i.policy.denies) || i.policy == nil {
+		return i.engine.RoundTrip(r)
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		panic(err)
-	}
-	var actions []string
-	for _, item := range in.TransactItems {
-		for kind, of := range item { // Put, Update, Delete, Get or ConditionCheck
-			if of.TableName == "locks" {
-				actions = append(actions, kind+"Item")
-			}
-		}
-	}
-	if _, batch := in.RequestItems["locks"]; batch || in.TableName == "locks" {
-		actions = append(actions, operation)
-	}
-	return actions
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(strings.NewReader(`{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}`)),
+	}, nil
 }
 
 // account is where the calls below are made.
@@ -114,7 +103,11 @@ type account struct {
 }
 
 func newAccount(t *testing.T, l layout.Layout) *account {
-	a := &account{T: t, layout: l, iam: &iam{engine: localdynamo.New(), asked: map[string]bool{}}}
+	proto, err := records.Of(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &account{T: t, layout: l, iam: &iam{engine: localdynamo.New(), partition: proto.Schema().Partition, asked: map[string]bool{}}}
 	t.Cleanup(func() { _ = a.iam.engine.Close() })
 	db := a.iam.engine.Client()
 	for _, s := range []table.Spec{{Name: "locks", Layout: l}, {Name: "books", Layout: layout.AWSLabs{}}} {
@@ -200,16 +193,8 @@ func (a *account) side(c *leasehold.Client, acquire acquisition[*rwlock.RWLock])
 	return l
 }
 
-// sideOf acquires one side of a read/write lock, or a lock if the layout has none.
-func (a *account) sideOf(c *leasehold.Client, acquire func(*leasehold.Client, context.Context, string, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
-	a.Helper()
-	l, err := acquire(c, a.Context(), "k")
-	if errors.Is(err, errors.ErrUnsupported) {
-		l, err = a.lock(c, "k"), nil
-	}
-	a.must(err)
-	a.must(l.Release(a.Context()))
-}
+// nothing is a function for Do.
+func nothing(context.Context, *leasehold.Lock) error { return nil }
 
 // write is a caller's own, to a table of the caller's.
 func write() []types.TransactWriteItem {
@@ -308,12 +293,6 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write()))
 			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write(), leasehold.DeleteOnRelease()))
 		},
-		"Lock.Guard": func(a *account) {
-			l := a.lock(a.first, "k")
-			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
-				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), l.Guard())})
-			a.must(l.GuardError(err, 1), l.Release(a.Context()))
-		},
 		"Lock.Guards": func(a *account) {
 			l := a.lock(a.first, "k")
 			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
@@ -342,7 +321,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			g := a.group("k", "l")
 			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
 				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), g.Guards()...)})
-			a.must(err, g.Release(a.Context()))
+			a.must(g.GuardError(err, 1), g.Release(a.Context()))
 		},
 		"Election.Campaign": func(a *account) {
 			a.later(a.term(a.first))
@@ -375,6 +354,11 @@ var calls = map[table.Access]map[string]func(a *account){
 		"Semaphore.TryAcquire": func(a *account) {
 			a.must(a.permit((*semaphore.Semaphore).TryAcquire).Release(a.Context()))
 		},
+		"Semaphore.Do": func(a *account) {
+			a.permit(func(s *semaphore.Semaphore, ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+				return nil, s.Do(ctx, nothing, opts...)
+			})
+		},
 		"Semaphore.Holders": func(a *account) {
 			l := a.permit((*semaphore.Semaphore).Acquire)
 			if s, err := semaphore.New(a.first, "k", 2); err == nil {
@@ -389,12 +373,6 @@ var calls = map[table.Access]map[string]func(a *account){
 				a.must(s.Resize(a.Context(), 3))
 			}
 		},
-		"Client.AcquireRead": func(a *account) {
-			a.sideOf(a.first, (*leasehold.Client).AcquireRead)
-		},
-		"Client.AcquireWrite": func(a *account) {
-			a.sideOf(a.first, (*leasehold.Client).AcquireWrite)
-		},
 		"Client.Watch": func(a *account) {
 			a.later(a.lock(a.second, "k"))
 			seen := 0
@@ -404,6 +382,16 @@ var calls = map[table.Access]map[string]func(a *account){
 					break
 				}
 			}
+		},
+		"RWLock.DoRead": func(a *account) {
+			a.side(a.first, func(rw *rwlock.RWLock, ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+				return nil, rw.DoRead(ctx, nothing, opts...)
+			})
+		},
+		"RWLock.DoWrite": func(a *account) {
+			a.side(a.first, func(rw *rwlock.RWLock, ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+				return nil, rw.DoWrite(ctx, nothing, opts...)
+			})
 		},
 		"RWLock.AcquireRead": func(a *account) {
 			a.later(a.side(a.first, (*rwlock.RWLock).AcquireRead))
@@ -443,8 +431,8 @@ var calls = map[table.Access]map[string]func(a *account){
 
 // silent are the methods that send nothing.
 var silent = []string{
-	"Client.Capabilities", "Client.Held", "Client.ImportObservations", "Client.Observations", "Client.Semaphore", "Client.Stats",
-	"Lock.Bind", "Lock.Context", "Lock.Data", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Lock.Key", "Lock.Record", "Lock.Token",
+	"Client.Capabilities", "Client.Held", "Client.Stats",
+	"Lock.Bind", "Lock.Context", "Lock.Data", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Group.GuardError", "Lock.Key", "Lock.Record", "Lock.Token",
 	"Lock.TookOver", "Lock.TrustedUntil",
 	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks", "Semaphore.Keys",
 }

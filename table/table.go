@@ -34,7 +34,12 @@ type Spec struct {
 	ReadUnits          int64         // provisioned capacity; default 0 and 0: pay per request
 	WriteUnits         int64
 	Tags               map[string]string
-	DeletionProtection bool
+	DeletionProtection bool // for Create: DynamoDB refuses to delete the table
+
+	// Disposable is for Terraform and CloudFormation: it leaves out what they protect a
+	// table with by default, against deletion, by DynamoDB and by themselves, and by
+	// recovery to a point in time, which AWS charges for by the size of the table.
+	Disposable bool
 }
 
 // Problem is one way in which a table does not fit.

@@ -3,6 +3,9 @@ package table_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -10,9 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -245,6 +250,63 @@ func TestCheckNamesTheLayoutWhoseTableItIs(t *testing.T) {
 			if fits != (named == 0) {
 				t.Errorf("a table of %s for %s: %v", is, asked, problems)
 			}
+		}
+	}
+}
+
+// acting answers with text that acts on a terminal.
+type acting struct {
+	*dynamodb.Client
+	err error
+}
+
+const acts = "\x1b]0;x\a\u009b2J\u202e\n"
+
+func (d acting) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{
+		TableStatus: "S" + acts,
+		KeySchema:   []types.KeySchemaElement{{AttributeName: aws.String("a" + acts), KeyType: types.KeyTypeHash}},
+	}}, d.err
+}
+
+func (d acting) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: &types.TimeToLiveDescription{
+		TimeToLiveStatus: types.TimeToLiveStatusEnabled, AttributeName: aws.String("t" + acts),
+	}}, nil
+}
+
+func TestWhatTheServerSaysOfATableShowsAndDoesNotAct(t *testing.T) {
+	problems, err := table.Check(t.Context(), acting{}, table.Spec{Name: "locks"})
+	if err != nil || len(problems) < 3 {
+		t.Fatalf("%d problems, %v", len(problems), err)
+	}
+	for _, p := range problems {
+		if visible.Line(p.What) != p.What {
+			t.Errorf("%s: %q", p.About, p.What)
+		}
+	}
+	_, err = table.Check(t.Context(), acting{err: &smithy.GenericAPIError{Code: "C", Message: acts}}, table.Spec{Name: "locks"})
+	if text := err.Error(); visible.Line(text) != text {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestAReplyWithoutEndIsNotReadToIt(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, err := io.WriteString(w, `{"Table":{"TableName":"`)
+		for chunk := strings.Repeat("a", 1<<20); err == nil; {
+			_, err = io.WriteString(w, chunk)
+		}
+	}))
+	defer server.Close()
+	db := dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}, HTTPClient: server.Client(), Retryer: aws.NopRetryer{},
+	})
+	_, checked := table.Check(t.Context(), db, table.Spec{Name: "locks"})
+	for name, err := range map[string]error{"Check": checked, "Create": table.Create(t.Context(), db, table.Spec{Name: "locks"})} {
+		if err == nil || !strings.Contains(err.Error(), "longer than any of DynamoDB's") {
+			t.Errorf("%s: %.300v", name, err)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // Terraform returns the table as an HCL resource of the AWS provider. It makes
-// Terraform refuse to destroy the table, because that would delete the locks and
-// their tokens. For a spec that Create refuses, it returns the error, which is not
-// valid HCL.
+// Terraform and DynamoDB refuse to delete the table, because that would delete the locks
+// and their tokens, and DynamoDB recover it to a point in time: see Spec.Disposable. For
+// a spec that Create refuses, it returns the error, which is not valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {
@@ -30,7 +30,7 @@ func (s Spec) Terraform() string {
 	if want.Sort != "" {
 		first = append(first, [2]string{"range_key", quoteHCL(want.Sort)})
 	}
-	if s.DeletionProtection {
+	if s.DeletionProtection || !s.Disposable {
 		first = append(first, [2]string{"deletion_protection_enabled", "true"})
 	}
 	t.assign(1, first)
@@ -56,10 +56,16 @@ func (s Spec) Terraform() string {
 		t.assign(2, tags)
 		t.line(1, "}")
 	}
-	t.line(0, "")
-	t.line(1, "lifecycle {")
-	t.line(2, "prevent_destroy = true # its records are the locks")
-	t.line(1, "}")
+	if !s.Disposable {
+		t.line(0, "")
+		t.line(1, "point_in_time_recovery {")
+		t.line(2, "enabled = true")
+		t.line(1, "}")
+		t.line(0, "")
+		t.line(1, "lifecycle {")
+		t.line(2, "prevent_destroy = true # its records are the locks")
+		t.line(1, "}")
+	}
 	t.line(0, "}")
 	return t.String()
 }

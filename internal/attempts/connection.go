@@ -1,26 +1,73 @@
 package attempts
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"strings"
 
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// KeepConnections has a DynamoDB client use its connections again.
+// Bounded has a DynamoDB client refuse what DynamoDB does not send, with a
+// *ForeignError, and use its connections again.
+//
+// Compression is off: a reply of megabytes may be sent as a few bytes.
 //
 // The SDK closes the body of a request once the reply has come. Then the body's
 // WriteTo returns io.EOF, which a transport that looks for the end of the body only
 // afterwards takes for a failure: it drops a connection that is as good as new. Its
 // Read returns io.EOF too, but there that is the end.
-func KeepConnections(o *dynamodb.Options) { o.HTTPClient = reading{o.HTTPClient} }
+func Bounded(o *dynamodb.Options) {
+	o.HTTPClient = bounded{o.HTTPClient}
+	o.EnableAcceptEncodingGzip = false
+}
 
-// reading sends bodies that can only be read.
-type reading struct{ dynamodb.HTTPClient }
+type bounded struct{ dynamodb.HTTPClient }
 
-func (c reading) Do(r *http.Request) (*http.Response, error) {
+// exchange is one request, whose body can only be read, and its reply.
+type exchange struct {
+	io.ReadCloser
+	reply replyBody
+}
+
+func (c bounded) Do(r *http.Request) (*http.Response, error) {
+	x := &exchange{ReadCloser: r.Body}
 	if r.Body != nil {
-		r.Body = struct{ io.ReadCloser }{r.Body}
+		r.Body = x
 	}
-	return c.HTTPClient.Do(r)
+	response, err := c.HTTPClient.Do(r)
+	switch {
+	case err != nil && isProtocol(err):
+		return response, &ForeignError{endpointOf(r), err}
+	case err != nil:
+		return response, err
+	}
+	if err := check(response); err != nil {
+		_ = response.Body.Close() // nothing of it is of use
+		return nil, &ForeignError{endpointOf(r), err}
+	}
+	x.reply = replyBody{ReadCloser: response.Body, endpoint: endpointOf(r), left: longestReply}
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchGetItem") {
+		x.reply.left = longestBatch
+	}
+	response.Body = &x.reply
+	return response, nil
+}
+
+// BoundedReplies has clients of other services refuse a reply that is longer than any of
+// DynamoDB's: those of who gives credentials, which read what they are sent to its end.
+// It is for the APIOptions of an aws.Config; Bounded is for DynamoDB's own.
+func BoundedReplies(stack *middleware.Stack) error {
+	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, about, err := next.HandleDeserialize(ctx, in)
+		if r, ok := out.RawResponse.(*smithyhttp.Response); ok && r != nil && r.Response != nil && r.Body != nil && awsmiddleware.GetServiceID(ctx) != dynamodb.ServiceID {
+			r.Body = &replyBody{ReadCloser: r.Body, endpoint: endpointOf(r.Request), left: longestReply}
+		}
+		return out, about, err
+	}
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }

@@ -63,7 +63,8 @@ func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
-			_, _ = w.Write([]byte("{}"))
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			_, _ = w.Write([]byte(`{"Responses":{}}`))
 		})}
 		go func() { _ = server.Serve(network) }()
 		transport := &http.Transport{DialContext: network.dial}

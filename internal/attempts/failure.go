@@ -82,20 +82,20 @@ func (s *Sender) NextPause(p *Pauses) time.Duration {
 		most = time.Second
 	}
 	p.n++
-	return p.Least + decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance())
+	return decide.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance()))
 }
 
-// Wait waits for d, or until ctx ends.
-func Wait(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
+// Wait waits for d, or until ctx ends. It reports whether ctx has not ended.
+func Wait(ctx context.Context, d time.Duration) bool {
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	return ctx.Err() == nil
 }
 
 // Repeat calls do until it succeeds, is refused, returns an error that is no Failure,

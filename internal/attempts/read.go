@@ -2,6 +2,7 @@ package attempts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -60,12 +61,18 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 				items[s.Keys.Schema().KeyOf(item)] = item
 			}
 			if ask = left; len(ask) > 0 { // the reply was full, or the table is throttled
+				if len(found) == 0 {
+					return nil, requests, &Failure{Cause: decide.Busy, Err: errNoneRead}
+				}
 				s.Pause(ctx, &pauses)
 			}
 		}
 	}
 	return items, requests, nil
 }
+
+// errNoneRead is what a batch says in its reply where other reads are refused as throttled.
+var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
 // readBatch sends one BatchGetItem. left are the keys that it has not read.
 func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
@@ -74,6 +81,9 @@ func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, le
 	out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 		s.Table: {Keys: keys, ConsistentRead: aws.Bool(true)},
 	}}, once)
+	if err == nil && out.Responses == nil {
+		err = missing(out.ResultMetadata, "responses")
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +93,16 @@ func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, le
 	for _, unread := range out.UnprocessedKeys {
 		left = append(left, unread.Keys...)
 	}
-	return found, left, nil
+	return found, left, CheckBatch(len(keys), len(found), len(left))
+}
+
+// CheckBatch returns why a batch cannot be DynamoDB's: of so many keys it has found and
+// left more than there are. One that finds anything is smaller the next time.
+func CheckBatch(asked, found, left int) error {
+	if found+left > asked {
+		return &ForeignError{"the endpoint", fmt.Errorf("of %d keys it has found %d, and has left %d", asked, found, left)}
+	}
+	return nil
 }
 
 // ReadTogether reads items in one transaction, once, in the order of gets; nil for one
@@ -113,34 +132,39 @@ type Listing struct {
 	Prefix    string  // only those whose partition key begins so
 }
 
-// Page reads one page of a listing from start on, nil for the first, once. It returns
-// where the next page starts, empty at the end. The reads are eventually consistent.
-// The error is a *Failure.
-func (s *Sender) Page(ctx context.Context, l Listing, start protocol.Item) (items []protocol.Item, next protocol.Item, err error) {
+// Page reads the next page of a listing, once, and goes on past it. The reads are
+// eventually consistent. The error is a *Failure.
+func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	names := map[string]string{"#k": s.Keys.Schema().Partition}
 	if l.Partition != nil {
 		out, err := s.DB.Query(ctx, &dynamodb.QueryInput{
-			TableName: aws.String(s.Table), ExclusiveStartKey: start,
+			TableName: aws.String(s.Table), ExclusiveStartKey: at.Start,
 			KeyConditionExpression:    aws.String("#k = :k"),
 			ExpressionAttributeNames:  names,
 			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.Partition}},
 		}, once)
-		if err := s.Failure(ctx, err); err != nil {
-			return nil, start, err
+		if err == nil {
+			err = at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
 		}
-		return out.Items, out.LastEvaluatedKey, nil
+		if err := s.Failure(ctx, err); err != nil {
+			return nil, err
+		}
+		return out.Items, nil
 	}
-	in := &dynamodb.ScanInput{TableName: aws.String(s.Table), ExclusiveStartKey: start}
+	in := &dynamodb.ScanInput{TableName: aws.String(s.Table), ExclusiveStartKey: at.Start}
 	if l.Prefix != "" {
 		in.FilterExpression = aws.String("begins_with(#k, :p)")
 		in.ExpressionAttributeNames = names
 		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.Prefix}}
 	}
 	out, err := s.DB.Scan(ctx, in, once)
-	if err := s.Failure(ctx, err); err != nil {
-		return nil, start, err
+	if err == nil {
+		err = at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
 	}
-	return out.Items, out.LastEvaluatedKey, nil
+	if err := s.Failure(ctx, err); err != nil {
+		return nil, err
+	}
+	return out.Items, nil
 }

@@ -65,7 +65,7 @@ type Reply struct {
 // attempt, with a new version and a condition that names those before.
 func once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	KeepConnections(o)
+	Bounded(o)
 }
 
 // Write sends w once. If somebody must know the effect of the write, pass a ctx that
@@ -79,7 +79,9 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	} else {
 		var out *dynamodb.UpdateItemOutput
 		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), once); r.Err == nil {
-			r.Item = out.Attributes
+			if r.Item = out.Attributes; r.Item == nil {
+				r.Err = missing(out.ResultMetadata, "item that was written")
+			}
 		}
 	}
 	r.Reply = decide.Classify(r.Err)

@@ -81,6 +81,7 @@ type Sequence[A Attempt] struct {
 	unanswered []A  // oldest first
 	silent     bool // one has had no reply at all
 	begun      bool // one has been sent
+	lastErr    error
 }
 
 // Unanswered returns the attempts without an answer, oldest first.
@@ -147,6 +148,20 @@ func (q *Sequence[A]) Silent() bool {
 	return q.silent
 }
 
+// LastErr returns why the last attempt that has ended was not applied: for who gives up
+// while the next is in flight. Nil: none has failed.
+func (q *Sequence[A]) LastErr() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lastErr
+}
+
+func (q *Sequence[A]) setLastErr(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lastErr = err
+}
+
 // NoReply records that the last attempt has had no reply at all.
 func (q *Sequence[A]) NoReply() {
 	q.mu.Lock()
@@ -206,6 +221,7 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 // stays among the unanswered until the caller has recorded that, and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
+	q.setLastErr(reply.Err)
 	r := Result[A]{Attempt: a, Item: reply.Item, Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
 	switch {
 	case reply.Effect == decide.Applied:

@@ -6,6 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 func (a *app) newAcquire() *cobra.Command {
@@ -32,7 +37,7 @@ followed. If the grant cannot be written, KEY is released again.`,
 			if err := a.completeAcquire(cmd, &f); err != nil {
 				return err
 			}
-			wanted, err := choosePlace(a.flags, a.Env, "")
+			wanted, err := a.flags.Place("")
 			if err != nil {
 				return err
 			}
@@ -43,29 +48,29 @@ followed. If the grant cannot be written, KEY is released again.`,
 			if err := refuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
 				return err
 			}
-			lockKey := completeKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})
+			lockKey := store.CompleteKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})
 			to, err := a.openGrantFile(cmd.Context(), path, wanted, lockKey)
 			if err != nil {
 				return err
 			}
 			defer to.close()
-			s, err := a.openOrMake(cmd)
+			s, err := a.open(cmd, store.Opening{Make: true})
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			if err := to.mayBeReplacedIn(a.Now(), s.grantPlace(cmd.Context())); err != nil {
+			defer s.Close()
+			if err := to.mayBeReplacedIn(a.Now(), placeOf(cmd.Context(), s)); err != nil {
 				return err
 			}
-			if err := a.refuseNested(cmd.Context(), s, args[0], f.sortKey); err != nil {
-				return err
+			if err := a.refuseNested(cmd.Context(), s, args[0], f.sortKey, f.nonblock); err != nil {
+				return failure.Answer(err)
 			}
-			return answer(a.acquire(cmd.Context(), s, args[0], &f, to))
+			return failure.Answer(a.acquire(cmd.Context(), s, args[0], &f, to))
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
-	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
+	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, nonblockUsage)
+	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", waitUsage)
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	fl.StringVar(&f.data.text, "data", "", dataUsage)
@@ -73,14 +78,14 @@ followed. If the grant cannot be written, KEY is released again.`,
 	return cmd
 }
 
-func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags, to *grantFile) error {
+func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquireFlags, to *grantFile) error {
 	var err error
 	if f.record, err = f.data.option(a.Stdin); err != nil { // while a signal still ends the wait for it
 		return err
 	}
-	signals := catchSignals()
-	defer signals.release()
-	wait := s.wait
+	signals := process.CatchSignals()
+	defer signals.Release()
+	wait := a.wait
 	sayWait := func(e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
 			a.clientEvent(s, e, wait.holdersSeen())
@@ -90,24 +95,24 @@ func (a *app) acquire(ctx context.Context, s *store, key string, f *acquireFlags
 	if err != nil {
 		return err
 	}
-	defer closeLocks(g.locks)
+	defer store.CloseLocks(g.client.Client)
 	grant, err := g.hold.first().Detach()
 	if err != nil {
 		return err
 	}
-	err = to.write(s.placed(ctx, grant))
+	err = to.write(placed(ctx, s, grant))
 	if err == nil {
 		return nil
 	}
 	// Nobody has the grant, so nobody else could release it.
-	k := printable(grant.Key.String())
-	lock, released := g.locks.Resume(ctx, grant)
+	k := wording.Key(grant.Key)
+	lock, released := g.client.Resume(ctx, grant)
 	if released == nil {
 		released = lock.Release(ctx)
 	}
 	if released != nil {
-		return usagef("cannot write the grant to %s: %v; %s could not be released either, and becomes free when its lease expires: %s",
-			to.name(), withoutPath(err), k, s.errorText(released))
+		return misuse.Errorf("cannot write the grant to %s: %v; %s could not be released either, and becomes free when its lease expires: %s",
+			to.name(), failure.WithoutPath(err), k, failure.Text(released, s.Where()))
 	}
-	return usagef("cannot write the grant to %s: %v; %s was released again", to.name(), withoutPath(err), k)
+	return misuse.Errorf("cannot write the grant to %s: %v; %s was released again", to.name(), failure.WithoutPath(err), k)
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
 // canAsk reports whether there is a terminal to ask at.
-func (a *app) canAsk() bool { return isTerminal(a.Stdin) && isTerminal(a.Stderr) }
+func (a *app) canAsk() bool { return isTerminal(a.Stdin) && a.Stderr.terminal }
 
 // confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it
 // returns the error that ends the command and says no. It returns early only if ctx
@@ -24,7 +26,7 @@ func (a *app) confirm(ctx context.Context, question, no string) error {
 	select {
 	case answer := <-answers:
 		if answer != "y" && answer != "yes" {
-			return exit(codeNo, errors.New(no))
+			return failure.Exit(failure.CodeNo, errors.New(no))
 		}
 		return nil
 	case <-ctx.Done():

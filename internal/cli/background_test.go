@@ -62,7 +62,7 @@ func TestTableTheLockIsHeldUntilWhatCMDLeftRunningEnds(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env)
-	start(t, dir, env, "run", "-n", "k", "--", "true").ends(124)
+	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended, but k stays held: 1 process that it started still runs: sh (pid %d) (see --background)\n", left))
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
 		t.Fatal(err)

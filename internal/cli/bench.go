@@ -15,6 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
@@ -31,6 +37,9 @@ const (
 	writesPerSecond = 1000
 	readsPerSecond  = 2000
 )
+
+// benchPrefix is what all keys of bench begin with.
+const benchPrefix = "leasehold-bench/"
 
 // benchClean bounds the deletion of the keys at the end.
 const benchClean = 10 * time.Second
@@ -95,7 +104,7 @@ provisioned capacity shares it with its other users.`,
 type bench struct {
 	app   *app
 	flags benchFlags
-	store *store
+	store *store.Store
 	meter *meter
 	name  string        // what all of its keys begin with
 	lease time.Duration // the shortest
@@ -103,31 +112,31 @@ type bench struct {
 }
 
 func (a *app) bench(cmd *cobra.Command, f benchFlags) error {
-	s, err := a.openOrMake(cmd)
+	s, err := a.open(cmd, store.Opening{Make: true})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	proto, err := records.Of(s.layout)
+	defer s.Close()
+	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return err
 	}
-	b := &bench{app: a, flags: f, store: s, name: randomKey(benchPrefix) + "/", lease: time.Second + proto.Skew()}
+	b := &bench{app: a, flags: f, store: s, name: scratch.Random(benchPrefix) + "/", lease: time.Second + proto.Skew()}
 	ctx, done := a.untilSignal(cmd.Context())
 	defer done()
 	if err := b.mayDelete(ctx); err != nil {
-		return answer(cause(ctx, err))
+		return failure.Answer(cause(ctx, err))
 	}
 	if err := b.agree(ctx); err != nil {
-		return answer(cause(ctx, err))
+		return failure.Answer(cause(ctx, err))
 	}
-	s.db, b.meter = metered(s.db)
+	s.DB, b.meter = metered(s.DB)
 	err = b.run(ctx)
 	if left := b.clean(); left != nil {
 		a.say.fail(left)
-		err = errors.Join(err, exit(codeTrouble, nil))
+		err = errors.Join(err, failure.Exit(failure.CodeTrouble, nil))
 	}
-	if s := interrupted(context.Cause(ctx)); s != nil {
+	if s := failure.Interrupted(context.Cause(ctx)); s != nil {
 		return s
 	}
 	if err == nil {
@@ -146,28 +155,17 @@ func (b *bench) pricedAt() string {
 // mayDelete returns an error if bench could not delete its keys, or if nobody
 // answers.
 func (b *bench) mayDelete(ctx context.Context) error {
-	permissions, err := b.store.permissions(b.store.testKey(b.name, "bench"))
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, benchClean)
 	defer cancel()
-	for _, p := range permissions {
-		if p.action != "dynamodb:DeleteItem" {
-			continue
-		}
-		is, err := allowed(p.try(ctx))
-		var missing *types.ResourceNotFoundException
-		switch {
-		case errors.As(err, &missing):
-			return leasehold.ErrTableNotFound
-		case err != nil:
-			return err
-		case !is:
-			return usagef("bench could not delete its keys: allow %s in the caller's IAM policy", p.action)
-		}
+	err := scratchOf(b.store).Delete(ctx, scratchOf(b.store).Key(b.name, "bench")) // nobody has it yet
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing):
+		return leasehold.ErrTableNotFound
+	case decide.Denied(err):
+		return misuse.Errorf("bench could not delete its keys: allow dynamodb:DeleteItem in the caller's IAM policy")
 	}
-	return nil
+	return err
 }
 
 // agree says what bench will do and cost, and asks.
@@ -180,8 +178,8 @@ func (b *bench) agree(ctx context.Context) error {
 	writes, reads := took.Seconds()*writesPerSecond, took.Seconds()*readsPerSecond
 	dollars := (writes*b.flags.writePrice + reads*b.flags.readPrice) / 1e6
 	say("bench measures %s for about %s, writes only keys that begin with %s and deletes them",
-		b.store.where(), age(took+time.Second-1), benchPrefix)
-	if b.store.file != "" {
+		b.store.Where(), wording.Age(took+time.Second-1), benchPrefix)
+	if b.store.File != "" {
 		say("a local store costs nothing: the bill is that of the same requests to a table")
 	} else {
 		say("it uses at most about %.0f write units and %.0f read units: %s %s", writes, reads, dollarsText(dollars), b.pricedAt())
@@ -206,8 +204,8 @@ func dollarsText(dollars float64) string {
 // provisioned returns the table's write units a second. 0: it is paid per request,
 // or the caller may not ask.
 func (b *bench) provisioned(ctx context.Context) int64 {
-	out, err := b.store.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(b.store.table)})
-	if err != nil || out.Table.ProvisionedThroughput == nil {
+	out, err := b.store.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(b.store.Table)})
+	if err != nil || out.Table == nil || out.Table.ProvisionedThroughput == nil {
 		return 0
 	}
 	return aws.ToInt64(out.Table.ProvisionedThroughput.WriteCapacityUnits)
@@ -215,7 +213,7 @@ func (b *bench) provisioned(ctx context.Context) int64 {
 
 // run measures the parts, one after another.
 func (b *bench) run(ctx context.Context) error {
-	if isTerminal(b.app.Stdout) && !b.app.flags.json {
+	if b.app.Stdout.terminal && !b.app.flags.json {
 		if _, err := fmt.Fprintf(b.app.Stdout, benchColumns, "OPERATION", "COUNT", "P50 MS", "P95 MS", "P99 MS", "REQUESTS", "WRITES", "READS", "$/MILLION"); err != nil {
 			return err
 		}
@@ -228,7 +226,7 @@ func (b *bench) run(ctx context.Context) error {
 		{"acquire and release", b.flags.duration, b.acquireAndRelease},
 		{"renewal", b.flags.duration, b.renewal},
 		{fmt.Sprintf("hand-over among %d clients", b.flags.clients), b.flags.duration, b.handOver},
-		{"takeover after a lease of " + shortDuration(b.lease), b.takeoverPart(), b.takeover},
+		{"takeover after a lease of " + wording.Duration(b.lease), b.takeoverPart(), b.takeover},
 	} {
 		p := newPart(b, part.name, part.limit)
 		err := p.run(ctx, part.measure)
@@ -236,7 +234,7 @@ func (b *bench) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			return answer(err)
+			return failure.Answer(err)
 		}
 		for _, op := range p.operations {
 			if err := b.write(op); err != nil {
@@ -272,11 +270,11 @@ type resultJSON struct {
 
 func (b *bench) write(op *operation) error {
 	r := op.result(b.flags)
-	r.Table = b.store.table
+	r.Table = b.store.Table
 	a := b.app
 	a.say.clear()
 	if r.Throttled > 0 {
-		a.say.text("%s: %d requests were throttled", r.Operation, r.Throttled)
+		a.say.text("%s: %s throttled", r.Operation, wording.Count(r.Throttled, "request was", "requests were"))
 	}
 	if a.flags.json {
 		return json.NewEncoder(a.Stdout).Encode(r)
@@ -286,7 +284,7 @@ func (b *bench) write(op *operation) error {
 		r.Operation, strconv.Itoa(r.Count), number(r.P50Ms, 2), number(r.P95Ms, 2), number(r.P99Ms, 2),
 		number(r.Requests, 2), number(r.WriteUnits, 2), number(r.ReadUnits, 2), number(r.DollarsPerMillion, 3),
 	}
-	if !isTerminal(a.Stdout) {
+	if !a.Stdout.terminal {
 		_, err := fmt.Fprintln(a.Stdout, strings.Join(cells, "\t"))
 		return err
 	}
@@ -302,8 +300,8 @@ func (b *bench) write(op *operation) error {
 func (b *bench) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), benchClean)
 	defer cancel()
-	if err := b.store.deleteTestKeys(ctx, b.keys...); err != nil {
-		return fmt.Errorf("keys that begin with %s may be left in %s: delete them, or leave them to TTL: %s", b.name, b.store.called(), b.store.errorText(err))
+	if err := scratchOf(b.store).Delete(ctx, b.keys...); err != nil {
+		return fmt.Errorf("keys that begin with %s may be left in %s: delete them, or leave them to TTL: %s", b.name, b.store.Called(), failure.Text(err, b.store.Where()))
 	}
 	return nil
 }

@@ -116,8 +116,8 @@ func TestBenchSaysItsCostAndAsks(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	p := onTerminal(t, t.TempDir(), f.env, "bench", "-q", "--write-price", "1", "--read-price", "2")
-	p.shows(`for about 40s, writes only keys that begin with leasehold-bench/ and deletes them`)
-	p.shows(`at most about 40000 write units and 80000 read units: \$0.20 at the prices given`)
+	p.shows(strings.ReplaceAll(`for about 40s, writes only keys that begin with leasehold-bench/ and deletes them`, " ", `\s+`)) // wrapped at words
+	p.shows(strings.ReplaceAll(`at most about 40000 write units and 80000 read units: \$0.20 at the prices given`, " ", `\s+`))
 	p.shows(`Go on\? \[y/N\] `)
 	p.types("n\r")
 	p.ends(1)

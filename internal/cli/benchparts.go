@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
@@ -33,7 +37,7 @@ func (o *operation) result(f benchFlags) resultJSON {
 	n := float64(max(len(o.took), 1))
 	return resultJSON{
 		Operation: o.name, Count: len(o.took),
-		P50Ms: ms(percentile(o.took, 0.5)), P95Ms: ms(percentile(o.took, 0.95)), P99Ms: ms(percentile(o.took, 0.99)), MaxMs: ms(percentile(o.took, 1)),
+		P50Ms: ms(checks.Percentile(o.took, 0.5)), P95Ms: ms(checks.Percentile(o.took, 0.95)), P99Ms: ms(checks.Percentile(o.took, 0.99)), MaxMs: ms(checks.Percentile(o.took, 1)),
 		Requests: float64(o.used.requests) / n, WriteUnits: o.used.writes / n, ReadUnits: o.used.reads / n,
 		DollarsPerMillion: (o.used.writes*f.writePrice + o.used.reads*f.readPrice) / n,
 		WritePrice:        f.writePrice, ReadPrice: f.readPrice,
@@ -64,8 +68,8 @@ func (b *bench) takeoverPart() time.Duration { return max(b.flags.duration, b.ta
 // takeoverTime is how long a takeover takes at most, if DynamoDB answers soon.
 func (b *bench) takeoverTime() time.Duration {
 	late := time.Duration(0)
-	if proto, err := records.Of(b.store.layout); err == nil {
-		late = proto.Skew() + b.store.layout.Capabilities().LeaseStep
+	if proto, err := records.Of(b.store.Layout); err == nil {
+		late = proto.Skew() + b.store.Layout.Capabilities().LeaseStep
 	}
 	return b.lease + late + time.Second
 }
@@ -110,7 +114,7 @@ func (p *part) time(o *operation, do func() error) error {
 func (p *part) report() (stop func()) {
 	say := p.bench.app.say
 	if !say.rewrites() {
-		say.text("measuring %s for up to %s", p.name, age(p.limit+time.Second-1))
+		say.text("measuring %s for up to %s", p.name, wording.Age(p.limit+time.Second-1))
 		return func() {}
 	}
 	ended, gone := make(chan struct{}), make(chan struct{})
@@ -119,7 +123,7 @@ func (p *part) report() (stop func()) {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
-			say.rewrite(fmt.Sprintf("measuring %s: %s left, %d so far", p.name, age(p.limit-time.Since(p.began)), p.done.Load()))
+			say.rewrite(fmt.Sprintf("measuring %s: %s left, %d so far", p.name, wording.Age(p.limit-time.Since(p.began)), p.done.Load()))
 			select {
 			case <-tick.C:
 			case <-ended:
@@ -136,14 +140,14 @@ func (p *part) report() (stop func()) {
 
 // key returns a key of this run, which clean deletes.
 func (b *bench) key(name string) leasehold.Key {
-	key := b.store.testKey(b.name+name, "bench")
+	key := scratchOf(b.store).Key(b.name+name, "bench")
 	b.keys = append(b.keys, key)
 	return key
 }
 
 // client returns a lock client of its own, as of another process.
 func (b *bench) client(lease time.Duration) (*leasehold.Client, error) {
-	return b.store.locks(leasehold.Config{Lease: lease})
+	return b.store.Locks(leasehold.Config{Lease: lease})
 }
 
 // acquireAndRelease acquires and releases a free key, again and again.
@@ -152,12 +156,12 @@ func (b *bench) acquireAndRelease(ctx context.Context, p *part) error {
 	if err != nil {
 		return err
 	}
-	defer closeLocks(locks)
+	defer store.CloseLocks(locks)
 	key, acquire, release := b.key("acquire"), p.operation("acquire"), p.operation("release")
 	for ; !p.over() && err == nil; err = ctx.Err() {
 		var lock *leasehold.Lock
 		if err := p.time(acquire, func() (err error) {
-			lock, err = acquireTestKey(ctx, locks, key, leasehold.WithoutRenewal())
+			lock, err = scratch.Acquire(ctx, locks, key, leasehold.WithoutRenewal())
 			return err
 		}); err != nil {
 			return err
@@ -175,8 +179,8 @@ func (b *bench) renewal(ctx context.Context, p *part) error {
 	if err != nil {
 		return err
 	}
-	defer closeLocks(locks)
-	lock, err := acquireTestKey(ctx, locks, b.key("renewal"), leasehold.WithoutRenewal())
+	defer store.CloseLocks(locks)
+	lock, err := scratch.Acquire(ctx, locks, b.key("renewal"), leasehold.WithoutRenewal())
 	if err != nil {
 		return err
 	}
@@ -231,10 +235,10 @@ func (b *bench) handOver(ctx context.Context, p *part) error {
 		if err != nil {
 			return err
 		}
-		defer closeLocks(locks)
+		defer store.CloseLocks(locks)
 		wg.Go(func() {
 			for waits.Err() == nil {
-				lock, err := acquireTestKey(waits, locks, key)
+				lock, err := scratch.Acquire(waits, locks, key)
 				if err != nil {
 					if waits.Err() == nil {
 						failed[i] = err
@@ -277,13 +281,13 @@ func (b *bench) takeover(ctx context.Context, p *part) error {
 	if err != nil {
 		return err
 	}
-	defer closeLocks(holders)
-	db, meter := metered(b.store.db) // a takeover is what its waiter sends
-	waiters, err := b.store.locksOver(db, leasehold.Config{Lease: b.lease})
+	defer store.CloseLocks(holders)
+	db, meter := metered(b.store.DB) // a takeover is what its waiter sends
+	waiters, err := b.store.LocksOver(db, leasehold.Config{Lease: b.lease})
 	if err != nil {
 		return err
 	}
-	defer closeLocks(waiters)
+	defer store.CloseLocks(waiters)
 	var mu sync.Mutex
 	o := p.operation("takeover")
 	o.clients, o.lease = b.flags.clients, b.lease
@@ -313,7 +317,7 @@ func (b *bench) takeover(ctx context.Context, p *part) error {
 // takeOver has one holder of key die, and returns how long another client had to
 // wait for it.
 func (b *bench) takeOver(ctx context.Context, holders, waiters *leasehold.Client, key leasehold.Key) (time.Duration, error) {
-	dead, err := acquireTestKey(ctx, holders, key, leasehold.WithoutRenewal())
+	dead, err := scratch.Acquire(ctx, holders, key, leasehold.WithoutRenewal())
 	if err != nil {
 		return 0, err
 	}
@@ -321,7 +325,7 @@ func (b *bench) takeOver(ctx context.Context, holders, waiters *leasehold.Client
 	if _, err := dead.Detach(); err != nil {
 		return 0, err
 	}
-	lock, err := acquireTestKey(ctx, waiters, key, leasehold.WithoutRenewal())
+	lock, err := scratch.Acquire(ctx, waiters, key, leasehold.WithoutRenewal())
 	if err != nil {
 		return 0, err
 	}
@@ -329,5 +333,5 @@ func (b *bench) takeOver(ctx context.Context, holders, waiters *leasehold.Client
 	if _, err := lock.Detach(); err != nil {
 		return 0, err
 	}
-	return took, b.store.deleteTestKeys(ctx, key)
+	return took, scratchOf(b.store).Delete(ctx, key)
 }

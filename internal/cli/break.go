@@ -3,15 +3,21 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -29,7 +35,7 @@ type breakFlags struct {
 }
 
 func (a *app) newBreak() *cobra.Command {
-	var f breakFlags
+	f := breakFlags{checkFor: defaultCheckFor}
 	cmd := &cobra.Command{
 		Use:   "break KEY [flags]",
 		Short: "Break one grant that is stuck",
@@ -42,8 +48,11 @@ may work on for some seconds: in that time only fenced writes are safe. The
 record keeps who broke it, when and why, and the holder is told.
 
 With --dead it breaks the grants of all dead holders of the keys that begin
-with KEY, or of all keys: it observes the holders, lists the dead ones, asks
-once, and breaks those that have not renewed since.
+with KEY, or of all keys: it observes the holders, shows each dead one as soon
+as it is known, asks once when all are known or --for is over, and breaks those
+that have not renewed since. Ctrl-C before the answer breaks nothing, after it
+no more. Of all keys, it also ends the shared leases of dead clients, whose
+rows nobody else looks for; that reads the table once more.
 
 With --damaged it removes a record that does not read as a lock: it shows what
 is stored, asks, and removes exactly that. See also leasehold get --raw.`,
@@ -73,23 +82,23 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
 			}
 			f.store = storeFlags(cmd)
-			s, err := a.open(cmd, "")
+			s, err := a.open(cmd, store.Opening{})
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			if f.reason != "" && !s.layout.Capabilities().KeepOnRelease {
-				return usagef("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.layout.Name())
+			defer s.Close()
+			if f.reason != "" && !s.Layout.Capabilities().KeepOnRelease {
+				return misuse.Errorf("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.Layout.Name())
 			}
 			if f.dead {
 				var reads *meter
-				s.db, reads = metered(s.db)
-				return answer(s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+				s.DB, reads = metered(s.DB)
+				return failure.Answer(withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
 					return a.breakDead(ctx, s, locks, reads, strings.Join(args, ""), f)
 				}))
 			}
-			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			return answer(s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+			key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
+			return failure.Answer(withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
 				if f.damaged {
 					return a.breakDamaged(ctx, s, locks, key, f)
 				}
@@ -103,15 +112,12 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask; without --dead, do not observe either")
 	fl.StringVar(&f.reason, "reason", "", "`TEXT` that says why, for the record and its holder")
 	fl.BoolVar(&f.dead, "dead", false, "break the grants of all dead holders of keys that begin with KEY")
-	fl.Var(durationFlag{d: &f.checkFor}, "for", "with --dead, observe at most `DURATION`; holders not known by then are left alone")
+	fl.Var(durationFlag{d: &f.checkFor}, "for", "with --dead, observe at most `DURATION`; holders not known by then are left alone; 0: until all are known")
 	fl.BoolVar(&f.damaged, "damaged", false, "remove a record that does not read as a lock")
 	fl.StringVar(&f.ifRaw, "if-raw", "", "with --damaged, remove only what leasehold get --raw wrote to `FILE`; needed with --yes")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
-
-// maxReason is the most bytes of a reason that package leasehold accepts.
-const maxReason = 1000
 
 // check refuses flags that do not go together.
 func (f *breakFlags) check(cmd *cobra.Command) error {
@@ -119,8 +125,8 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("reason") && strings.TrimSpace(f.reason) == "":
 		return usageOf(cmd, "--reason is empty: say why, or leave it out")
-	case len(f.reason) > maxReason || !utf8.ValidString(f.reason):
-		return usageOf(cmd, "--reason must be text of at most %d bytes", maxReason)
+	case protocol.ReasonProblem(f.reason) != "":
+		return usageOf(cmd, "--reason: %s", protocol.ReasonProblem(f.reason))
 	case f.dead && f.damaged:
 		return usageOf(cmd, "--dead and --damaged: use one of them")
 	case f.dead && (one || f.sortKey != ""):
@@ -140,36 +146,36 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 // breaker is how the one who breaks a grant is named in its record: as in
 // LEASEHOLD_OWNER, else as the user of this machine.
 func (a *app) breaker() leasehold.Config {
-	owner, err := chooseOwner("", a.Env)
+	owner, err := chooseOwner("", &a.flags.Settings)
 	if err == nil && owner == "" {
 		host, unnamed := os.Hostname()
 		if unnamed != nil {
 			host = "unknown"
 		}
-		owner = userName() + "@" + host
+		owner = store.UserName() + "@" + host
 	}
 	return leasehold.Config{Owner: owner}
 }
 
-func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
+func (a *app) breakGrant(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
 	wanted := func(r leasehold.Record) bool {
 		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
 	}
-	r, err := holder(ctx, locks, key, wanted)
-	if n, is := permitsIn(s.layout, err); is {
+	r, err := holders.Find(ctx, locks, key, wanted)
+	if n, is := permitsIn(s.Layout, err); is {
 		r, err = holderOfPermit(ctx, locks, key.Partition, n, wanted)
 	}
 	switch {
 	case err != nil:
 		return cause(ctx, err)
 	case r.Released:
-		return exit(codeNo, usagef("%s is not held: nothing to break", printable(key.String())))
+		return failure.Exit(failure.CodeNo, misuse.Errorf("%s is not held: nothing to break", wording.Key(key)))
 	case !wanted(r):
 		return &leasehold.ChangedError{Now: r}
 	}
 	if !f.yes && !a.canAsk() {
-		return usagef("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
-			printable(r.Key.String()), shortOwner(r.Owner), f.wordsFor(r))
+		return misuse.Errorf("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
+			wording.Key(r.Key), shortOwner(r.Owner), f.wordsFor(r))
 	}
 	opts := f.options()
 	if f.ifVersion != "" {
@@ -180,16 +186,19 @@ func (a *app) breakGrant(ctx context.Context, s *store, locks *leasehold.Client,
 		if err != nil {
 			return err
 		}
-		if o.liveness == dead {
+		if o.State == holders.Dead {
 			opts = append(opts, leasehold.IfUnrenewed())
 		}
-		r = o.record
+		r = o.Record
 	}
-	if err := locks.Break(ctx, r, opts...); err != nil {
+	switch err := locks.Break(ctx, r, opts...); {
+	case errors.Is(err, leasehold.ErrHolderUntold): // broken all the same
+		a.say.fail(err)
+	case err != nil:
 		return cause(ctx, err)
 	}
 	if a.flags.json {
-		return json.NewEncoder(a.Stdout).Encode(recordJSON{Table: s.table, Record: r})
+		return json.NewEncoder(a.Stdout).Encode(recordJSON{Table: s.Table, Record: r})
 	}
 	_, err = fmt.Fprintln(a.Stdout, brokeText(r))
 	return err
@@ -201,12 +210,12 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	if r.Token != 0 {
 		words += " --token " + tokenText(r)
 	} else {
-		words += " --if-version " + shellWord(r.Version)
+		words += " --if-version " + wording.ShellWord(r.Version)
 	}
 	if f.reason != "" {
-		words += " --reason " + shellWord(f.reason)
+		words += " --reason " + wording.ShellWord(f.reason)
 	}
-	return words + " --yes " + shellWords(r.Key)
+	return words + " --yes " + wording.ShellKey(r.Key)
 }
 
 func (f *breakFlags) options() []leasehold.BreakOption {
@@ -217,34 +226,37 @@ func (f *breakFlags) options() []leasehold.BreakOption {
 }
 
 // confirmBreak shows the record, observes it for its lease and asks.
-func (a *app) confirmBreak(ctx context.Context, s *store, locks *leasehold.Client, r leasehold.Record) (observation, error) {
+func (a *app) confirmBreak(ctx context.Context, s *store.Store, locks *leasehold.Client, r leasehold.Record) (holders.Observation, error) {
 	if err := a.showRecord(a.Stderr, s, row{record: r}); err != nil {
-		return observation{}, err
+		return holders.Observation{}, err
 	}
 	by, err := newObserver(s, locks)
 	if err != nil {
-		return observation{}, err
+		return holders.Observation{}, err
 	}
 	o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
 	switch {
-	case o.err != nil:
-		return o, o.err
-	case o.gone:
+	case o.Err != nil:
+		return o, o.Err
+	case o.Gone:
 		return o, notFound(s, r.Key)
-	case o.record.Released, grantOf(o.record) != grantOf(r):
-		return o, &leasehold.ChangedError{Now: o.record}
-	case o.liveness == live && o.heartbeat.shared:
-		fmt.Fprintln(a.Stderr, "The holder is alive: it has just renewed its session. After a break it may work on for up to twenty minutes.")
-	case o.liveness == live:
-		fmt.Fprintln(a.Stderr, "The holder is alive: it has just renewed. After a break it may work on for some seconds.")
-	case by.expiry == layout.WallClock:
-		fmt.Fprintf(a.Stderr, "The record has expired (%s): its holder is dead or stuck.\n", leaseText(o.record, a.Now()))
+	case o.Record.Released, holders.GrantOf(o.Record) != holders.GrantOf(r):
+		return o, &leasehold.ChangedError{Now: o.Record}
+	case o.State == holders.Live && o.Shared:
+		err = writeProse(a.Stderr, "The holder is alive: it has just renewed its session. After a break it may work on until it renews that next.")
+	case o.State == holders.Live:
+		err = writeProse(a.Stderr, "The holder is alive: it has just renewed. After a break it may work on for some seconds.")
+	case s.Layout.Capabilities().Expiry == layout.WallClock:
+		err = writeProse(a.Stderr, "The record has expired (%s): its holder is dead or stuck.", leaseText(o.Record, a.Now()))
 	default:
-		fmt.Fprintf(a.Stderr, "The holder has not renewed for one lease (%s): it is dead or stuck.\n", shortDuration(o.heartbeat.lease))
+		err = writeProse(a.Stderr, "The holder has not renewed for one lease (%s): it is dead or stuck.", wording.Duration(o.Beat.Lease))
 	}
-	err = a.confirm(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", printable(r.Key.String())), "nothing was broken")
-	if err == nil && o.liveness == dead {
-		err = by.stillDead(ctx, o)
+	if err != nil {
+		return o, err
+	}
+	err = a.confirm(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", wording.Key(r.Key)), "nothing was broken")
+	if err == nil && o.State == holders.Dead {
+		err = by.StillDead(ctx, o)
 	}
 	return o, err
 }

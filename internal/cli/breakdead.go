@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,14 +11,21 @@ import (
 	"sync"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // breaksAtOnce is how many grants are broken at the same time.
 const breaksAtOnce = 16
 
 // breakDead breaks the grants of all dead holders of keys that begin with prefix: those
-// that it has listed, and that have not renewed since.
-func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, prefix string, f breakFlags) error {
+// that it has listed, and that have not renewed since. A shared lease is a holder too,
+// under the key of its row: somebody has to end those that nobody waits for.
+func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *meter, prefix string, f breakFlags) error {
 	records, damaged, err := a.records(ctx, locks, listFlags{prefix: prefix})
 	if err != nil {
 		return cause(ctx, err)
@@ -26,91 +34,140 @@ func (a *app) breakDead(ctx context.Context, s *store, locks *leasehold.Client, 
 	if err != nil {
 		return err
 	}
-	by.limit = f.checkFor
-	by.reader.mayList(scope{prefix: prefix}, reads)
-	var found []observation
-	unclear := 0
-	for _, o := range a.observeWithProgress(ctx, by, records, countOf(len(records), "holder", "holders")) {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(o.err, leasehold.ErrBadRecord):
-			a.say.fail(o.err)
-			damaged = true
-		case o.err != nil:
-			return o.err
-		case o.liveness == dead:
-			found = append(found, o)
-		case o.liveness == unknown:
-			unclear++
-		}
+	by.Limit = f.checkFor
+	requests, units := reads.total()
+	by.Reader.MayList(holders.Scope{Prefix: prefix}, requests, units)
+	sessions, bad, err := by.Reader.Sessions(ctx, prefix)
+	if err != nil {
+		return cause(ctx, err)
 	}
-	if unclear > 0 {
-		a.say.note("%s not known to be dead yet: left alone; observe for longer with --for", countOf(unclear, "holder is", "holders are"))
+	for _, err := range bad {
+		a.say.fail(err)
 	}
+	records, damaged = append(records, sessions...), damaged || len(bad) > 0
 	under := ""
 	if prefix != "" {
 		under = " of keys that begin with " + printable(prefix)
 	}
-	if len(found) == 0 {
-		if damaged {
-			return exit(codeTrouble, nil)
-		}
-		return exit(codeNo, fmt.Errorf("no dead holders%s: nothing to break", under))
+	found, more, err := a.findDead(ctx, s, by, records, !f.yes)
+	damaged = damaged || more
+	switch {
+	case err != nil:
+		return err
+	case len(found) == 0 && damaged:
+		return failure.Exit(failure.CodeTrouble, nil)
+	case len(found) == 0:
+		return failure.Exit(failure.CodeNo, fmt.Errorf("no dead holders%s: nothing to break", under))
 	}
 	if !f.yes {
-		out := a.newListing(s, locks)
-		out.json, out.terminal, out.checked = false, true, true
-		out.colour = a.get("NO_COLOR") == ""
-		rows := make([]row, len(found))
-		for i, o := range found {
-			rows[i] = row{record: o.record, liveness: dead}
-		}
-		if err := out.write(a.Stderr, rows, a.Now()); err != nil {
-			return err
-		}
-		question := fmt.Sprintf("Break the %s of %s%s? [y/N] ", plural(len(found), "grant", "grants"), countOf(len(found), "dead holder", "dead holders"), under)
-		if err := a.confirm(ctx, question, "nothing was broken"); err != nil {
+		if err := a.confirm(ctx, askOf(s, found)+under+"? [y/N] ", "nothing was broken"); err != nil {
 			return err
 		}
 	}
 	code := 0
 	if damaged {
-		code = codeTrouble
+		code = failure.CodeTrouble
 	}
 	for some := range slices.Chunk(found, breaksAtOnce) {
 		for i, err := range breakAll(ctx, by, some, f) {
-			if ctx.Err() != nil && err != nil {
-				return context.Cause(ctx)
+			if ctx.Err() != nil && err != nil && !errors.Is(err, leasehold.ErrUnknownOutcome) {
+				continue // nothing became of it
 			}
-			if err := a.tellBroken(s, some[i].record, err); err != nil {
+			if err := a.tellBroken(s, some[i].Record, err); err != nil {
 				return err
 			}
 			switch {
-			case err == nil:
-			case isNotThere(err), hasChanged(err):
-				code = max(code, codeNo)
+			case err == nil, errors.Is(err, leasehold.ErrHolderUntold):
+			case failure.NotFound(err), failure.Changed(err):
+				code = max(code, failure.CodeNo)
 			default:
-				code = codeTrouble
+				code = failure.CodeTrouble
 			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	if code != 0 {
-		return exit(code, nil)
+		return failure.Exit(code, nil)
 	}
 	return nil
 }
 
+// isSession reports whether the row of key is that of a shared lease.
+func isSession(s *store.Store, key leasehold.Key) bool {
+	proto, err := records.Of(s.Layout)
+	sharing, ok := proto.(protocol.Sharing)
+	return err == nil && ok && sharing.IsSessionKey(protocol.Key(key))
+}
+
+// askOf asks whether to break what was found.
+func askOf(s *store.Store, found []holders.Observation) string {
+	shared := 0
+	for _, o := range found {
+		if isSession(s, o.Record.Key) {
+			shared++
+		}
+	}
+	grants, leases := len(found)-shared, wording.Count(shared, "dead shared lease", "dead shared leases")
+	if grants == 0 {
+		return "End " + leases
+	}
+	ask := fmt.Sprintf("Break the %s of %s", wording.Plural(grants, "grant", "grants"), wording.Count(grants, "dead holder", "dead holders"))
+	if shared > 0 {
+		ask += " and end " + leases
+	}
+	return ask
+}
+
+// findDead observes the holders and returns the dead ones. Each is shown, if they are to
+// be, as soon as it is known. A record that has been damaged meanwhile is reported on
+// stderr.
+func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer, records []leasehold.Record, show bool) (found []holders.Observation, damaged bool, err error) {
+	out := a.newListing(s, by.Locks)
+	out.json, out.terminal, out.checked = false, true, true
+	out.columns = a.Stderr.columns()
+	to := out.stream(a.Stderr, rowsOf(records), a.Now())
+	unclear := 0
+	var ended error
+	err = a.watchWithProgress(ctx, by, records, wording.Count(len(records), "holder", "holders"), func(_ int, o holders.Observation) error {
+		switch {
+		case errors.Is(o.Err, leasehold.ErrRecord):
+			a.say.fail(o.Err)
+			damaged = true
+		case o.Err != nil:
+			ended = o.Err // the others have it too
+		case o.State == holders.Unknown:
+			unclear++
+		case o.State == holders.Dead:
+			found = append(found, o)
+			if show {
+				return to.write(row{record: o.Record, liveness: holders.Dead}, a.Now())
+			}
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, damaged, context.Cause(ctx)
+	case err != nil || ended != nil:
+		return nil, damaged, cmp.Or(err, ended)
+	case unclear > 0:
+		a.say.note("%s not known to be dead yet: left alone; observe for longer with --for", wording.Count(unclear, "holder is", "holders are"))
+	}
+	return found, damaged, nil
+}
+
 // breakAll breaks grants at the same time, and returns the errors in their order. None
 // is broken whose holder has renewed since.
-func breakAll(ctx context.Context, by observer, found []observation, f breakFlags) []error {
+func breakAll(ctx context.Context, by holders.Observer, found []holders.Observation, f breakFlags) []error {
 	errs := make([]error, len(found))
 	opts := append(f.options(), leasehold.IfUnrenewed())
 	var wg sync.WaitGroup
 	for i, o := range found {
 		wg.Go(func() {
-			if errs[i] = by.stillDead(ctx, o); errs[i] == nil {
-				errs[i] = by.locks.Break(ctx, o.record, opts...)
+			if errs[i] = by.StillDead(ctx, o); errs[i] == nil {
+				errs[i] = by.Locks.Break(ctx, o.Record, opts...)
 			}
 		})
 	}
@@ -133,37 +190,37 @@ func (b brokenJSON) MarshalJSON() ([]byte, error) {
 }
 
 // tellBroken says what became of one grant.
-func (a *app) tellBroken(s *store, r leasehold.Record, err error) error {
+func (a *app) tellBroken(s *store.Store, r leasehold.Record, err error) error {
 	if a.flags.json {
-		b := brokenJSON{outcome: "broken", record: recordJSON{Table: s.table, Record: r, Holder: dead}}
+		b := brokenJSON{outcome: "broken", record: recordJSON{Table: s.Table, Record: r, Holder: holders.Dead}}
 		if err != nil {
-			b.outcome, b.message = kindOf(err), s.errorText(err)
+			b.message = failure.Text(err, s.Where())
+		}
+		if err != nil && !errors.Is(err, leasehold.ErrHolderUntold) {
+			b.outcome = failure.Kind(err)
 		}
 		return json.NewEncoder(a.Stdout).Encode(b)
 	}
 	if err != nil {
 		a.say.fail(err)
-		return nil
+		if !errors.Is(err, leasehold.ErrHolderUntold) { // broken all the same
+			return nil
+		}
 	}
-	_, err = fmt.Fprintln(a.Stdout, brokeText(r))
+	if isSession(s, r.Key) {
+		_, err = fmt.Fprintf(a.Stdout, "ended the shared lease %s of %s\n", wording.Key(r.Key), shortOwner(r.Owner))
+	} else {
+		_, err = fmt.Fprintln(a.Stdout, brokeText(r))
+	}
 	return err
 }
 
 // brokeText says that a grant was broken.
 func brokeText(r leasehold.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "broke the grant of %s to %s", printable(r.Key.String()), shortOwner(r.Owner))
+	fmt.Fprintf(&b, "broke the grant of %s to %s", wording.Key(r.Key), shortOwner(r.Owner))
 	if r.Token != 0 {
 		fmt.Fprintf(&b, " (token %d)", r.Token)
 	}
 	return b.String()
 }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
-func countOf(n int, one, many string) string { return fmt.Sprintf("%d %s", n, plural(n, one, many)) }

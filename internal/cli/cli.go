@@ -2,14 +2,15 @@
 // files that the commands share.
 //
 //	root.go       global flags, and the order of commands in the help
-//	settings.go   chooses the table or local store: flag, LEASEHOLD_*, AWS
-//	              settings, default (defaultstore.go); held.go: the keys held
-//	              by outer runs
-//	connect.go    connects to the table or store, and makes lock clients
+//	connect.go    opens the table or local store
+//	store         chooses it, by flag, LEASEHOLD_*, AWS settings, default
+//	held.go       the keys held by outer runs
+//	output.go     the standard streams, where nothing that others wrote acts
 //	messages.go   messages on stderr, in text or JSON
 //	events.go     the events of --json; eventstream.go: those of --events
-//	errors.go     an error's exit code, kind and text
-//	doctor*.go    what doctor checks; probe.go: what it sees of each request
+//	failure       an error's exit code, kind and text
+//	wording       how values, names and sentences are put into words
+//	doctor.go     prints what doctor and table check find; checks: what they ask
 //	bench*.go     what bench measures; meter.go: what requests use
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
@@ -18,9 +19,8 @@
 //	grantfile.go  writes a grant to a file without overwriting anything of
 //	              value; grantstore.go: the table or store a grant belongs to
 //	runmetrics.go the metrics of run --metrics
-//	supervise.go  runs CMD under the lock; child*.go: its process group;
-//	              watchdog.go: the process that stops CMD when trust ends;
-//	              gate*.go: keeps CMD waiting until the watchdog knows of it
+//	underlock.go  runs CMD under the lock, and releases that
+//	process       starts CMD, passes signals on, and stops it before trust ends
 package cli
 
 import (
@@ -32,11 +32,17 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 // Env is the environment of one run of the command. Tests replace its parts.
@@ -50,6 +56,7 @@ type Env struct {
 	Executable     func() (string, error) // path of this program, to start it again
 	MachineDir     string                 // the machine's store is used if this directory exists
 	OnEC2          func() bool            // whether this machine is an EC2 instance
+	OnTrial        func() bool            // whether leasehold runs from its own source
 
 	FileSystem func(path string) (kind string, free uint64, err error) // that path is on, and its free bytes
 }
@@ -58,9 +65,9 @@ type Env struct {
 func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), LookupEnv: os.LookupEnv, Now: time.Now, Executable: thisProgram,
-		MachineDir: machineDir(), OnEC2: func() bool { return onEC2("/sys") },
-		FileSystem: fileSystemOf,
+		Environ: os.Environ(), LookupEnv: os.LookupEnv, Now: time.Now, Executable: process.ThisProgram,
+		MachineDir: store.MachineDir(), OnEC2: store.OnEC2, OnTrial: onTrial,
+		FileSystem: checks.FileSystem,
 	}
 }
 
@@ -72,22 +79,39 @@ func (e Env) get(name string) string {
 // app is one run of the command.
 type app struct {
 	Env
+	Stdout, Stderr *output // what leasehold says; Env has the streams, for CMD
+
 	flags globalFlags
 	say   *messages
 
 	metrics    *runMetrics // of run --metrics; nil: none
 	completing bool        // of an argument: create nothing
+	placeShown bool        // the command itself shows which store it uses
+
+	health  health        // of the requests to the store
+	sending sync.RWMutex  // held for reading during a request; lock it to keep requests back
+	wait    *waitReporter // of the store that is open
+}
+
+func newApp(env Env) *app {
+	a := &app{Env: env, Stdout: newOutput(env.Stdout, env), Stderr: newOutput(env.Stderr, env)}
+	a.say = newMessages(a.Stderr)
+	a.flags.Settings = store.Settings{
+		LookupEnv: env.LookupEnv, MachineDir: env.MachineDir, OnEC2: env.OnEC2, OnTrial: env.OnTrial,
+		SetByRun: func(table, file string) bool { return setByRun(env, table, file) },
+	}
+	return a
 }
 
 // Main runs the command and returns its exit code.
 func Main(env Env) int {
-	a := &app{Env: env, say: newMessages(env)}
+	a := newApp(env)
 	root := a.newRoot()
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
-	out := &keepingErrors{Writer: env.Stdout}
+	out := &keepingErrors{Writer: a.Stdout}
 	root.SetOut(out)
-	root.SetErr(env.Stderr)
+	root.SetErr(a.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		err = out.err
@@ -123,17 +147,17 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
-	if readerGone(err, a.Stdout) {
-		return codeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
+	if readerGone(err, a.Env.Stdout) {
+		return failure.CodeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
 	}
 	// PersistentPreRunE has not run if the flags could not be parsed, and those after
 	// the bad one were not read.
 	a.flags.json = a.flags.json || slices.Contains(a.ownArgs(), "--json")
 	a.say.configure(a.flags)
 	a.report(err)
-	var code *exitError
+	var code *failure.ExitError
 	if errors.As(err, &code) {
-		return code.code
+		return code.Code
 	}
 	return a.troubleCode(cmd)
 }
@@ -160,16 +184,6 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// width is the terminal's number of columns, or 80 if unknown.
-func width(stream any) int {
-	if f, ok := stream.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			return w
-		}
-	}
-	return 80
-}
-
 // troubleCode is the exit code of cmd if leasehold itself fails. Commands that
 // run a CMD leave the small codes to CMD, as timeout(1) does.
 func (a *app) troubleCode(cmd *cobra.Command) int {
@@ -180,9 +194,9 @@ func (a *app) troubleCode(cmd *cobra.Command) int {
 		}
 	}
 	if runsCommand {
-		return codeNotRun
+		return failure.CodeNotRun
 	}
-	return codeTrouble
+	return failure.CodeTrouble
 }
 
 // The annotation runsCMD says when a command runs a CMD: always, only if one

@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -24,12 +28,6 @@ const (
 )
 
 func (a *app) newCompletion() *cobra.Command {
-	shells := map[string]func(root *cobra.Command, w io.Writer) error{
-		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-		"zsh":        (*cobra.Command).GenZshCompletion,
-		"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
-		"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
-	}
 	names := []cobra.Completion{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL [flags]",
@@ -38,7 +36,9 @@ func (a *app) newCompletion() *cobra.Command {
 bash, zsh, fish or powershell.
 
 Keys are read from the table that flags and environment name, for a second at
-most. If that fails, nothing is completed and nothing is said.`,
+most. If that fails, nothing is completed and nothing is said. A key with more
+in it than ASCII letters, digits and / . _ - : is not offered, as a shell may
+read it as something else: type it, in quotes.`,
 		Example: `  source <(leasehold completion bash)      # in this shell; or in ~/.bashrc
   leasehold completion zsh > "${fpath[1]}/_leasehold"
   leasehold completion fish > ~/.config/fish/completions/leasehold.fish
@@ -50,24 +50,81 @@ most. If that fails, nothing is completed and nothing is said.`,
 				return usageOf(cmd, "SHELL is missing: use %s", strings.Join(names, ", "))
 			case len(args) > 1:
 				return usageOf(cmd, "only one SHELL is allowed: remove %s", printable(args[1]))
-			case shells[args[0]] == nil:
+			case !slices.Contains(names, args[0]):
 				return usageOf(cmd, "unknown SHELL %s: use %s", printable(args[0]), strings.Join(names, ", "))
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return shells[args[0]](cmd.Root(), a.Stdout) },
+		RunE: func(cmd *cobra.Command, args []string) error { return Completion(cmd.Root(), args[0], a.Stdout) },
 	}
 }
 
-// completeFlags sets what the values of cmd's flags, and of its subcommands' flags,
-// complete to.
-func completeFlags(cmd *cobra.Command) {
+// Completion writes the script that completes the command in a shell.
+func Completion(root *cobra.Command, shell string, w io.Writer) error {
+	var script bytes.Buffer
+	var err error
+	// What stands on the line is evaluated by TAB. Another may have named a file there,
+	// so a line that could run something is not: the shell completes a file.
+	const runs = "`({;&|<>"
+	var call, guard string
+	switch shell {
+	case "bash":
+		err = root.GenBashCompletionV2(&script, true)
+		call, guard = `out=$(eval "${requestComp}" 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && return"
+	case "zsh":
+		err = root.GenZshCompletion(&script)
+		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
+	case "fish":
+		err = root.GenFishCompletion(&script, true)
+		call, guard = `set -l results (eval $requestComp 2> /dev/null)`, "string match -qr '["+runs+"]' -- $requestComp; and return"
+	case "powershell":
+		err = root.GenPowerShellCompletionWithDesc(&script)
+		call, guard = `Invoke-Expression -OutVariable out "$RequestComp" 2>&1 | Out-Null`, "if ($RequestComp -match '["+runs+"]') { return }"
+	}
+	if err != nil {
+		return err
+	}
+	before, after, found := strings.Cut(script.String(), call)
+	if !found {
+		return fmt.Errorf("the script for %s does not evaluate the line where it did", shell)
+	}
+	_, err = io.WriteString(w, before+guard+"\n    "+call+after)
+	return err
+}
+
+// plainWord matches what bash, zsh, fish and PowerShell read as itself, wherever it
+// stands. Others may choose what is stored in a table; a shell evaluates it at TAB.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
+
+// offering is what f completes, without what a shell may read as something else.
+func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all, directive := f(cmd, args, toComplete)
+		var plain []cobra.Completion
+		for _, c := range all {
+			if plainWord.MatchString(c) {
+				plain = append(plain, c)
+			}
+		}
+		return plain, directive
+	}
+}
+
+// complete sets what the values of the flags of cmd and its subcommands complete to.
+// Every completion goes through offering here, that of arguments too.
+func (a *app) complete(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction != nil {
+		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
+	}
+	if cmd.Flags().Lookup("key") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("key", offering(a.completeKeys(anyRecord))) // it exists
+	}
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
 		"attr":       {"key=", "sort=", "ttl="},
 		"access":     {string(table.Use), string(table.Operate), string(table.Read)},
 		"signal":     {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"},
-		"background": backgroundModes,
+		"background": process.BackgroundModes,
 	}
 	for name, all := range values {
 		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
@@ -77,10 +134,10 @@ func completeFlags(cmd *cobra.Command) {
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(all, directive)) // it exists
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // it exists
 	}
 	for _, sub := range cmd.Commands() {
-		completeFlags(sub)
+		a.complete(sub)
 	}
 }
 
@@ -106,22 +163,20 @@ func (a *app) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.R
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	cmd.SetContext(ctx)
-	env := a.Env
-	env.Stderr = io.Discard
-	a.say, a.completing = newMessages(env), true
-	if p, err := choosePlace(a.flags, a.Env, ""); err != nil || p.file != "" && !exists(p.file) {
+	a.say, a.completing = newMessages(newOutput(io.Discard, a.Env)), true
+	if p, err := a.flags.Place(""); err != nil || p.File != "" && !exists(p.File) {
 		return nil
 	}
-	s, err := a.open(cmd, "")
+	s, err := a.open(cmd, store.Opening{})
 	if err != nil {
 		return nil
 	}
-	defer s.close()
-	locks, err := s.locks(leasehold.Config{})
+	defer s.Close()
+	locks, err := s.Locks(leasehold.Config{})
 	if err != nil {
 		return nil
 	}
-	defer closeLocks(locks)
+	defer store.CloseLocks(locks)
 	var opts []leasehold.ListOption
 	if prefix != "" {
 		opts = append(opts, leasehold.ListPrefix(prefix))
@@ -133,8 +188,7 @@ func (a *app) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.R
 		if ctx.Err() != nil || len(keys) == completionKeys {
 			break
 		}
-		// A shell would not take a key with a tab, or with a line's end, as one.
-		if err == nil && wanted(r) && !seen[key] && !strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		if err == nil && wanted(r) && !seen[key] {
 			seen[key] = true
 			keys = append(keys, key)
 		}

@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // breakDamaged removes a record that does not read as a lock, if it is still exactly
 // what was shown or what was read from a file.
-func (a *app) breakDamaged(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
+func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
 	item, err := rawItem(ctx, s, key)
 	if err != nil {
 		return err
@@ -29,31 +32,34 @@ func (a *app) breakDamaged(ctx context.Context, s *store, locks *leasehold.Clien
 		return err
 	}
 	if f.ifRaw != "" {
-		looked, err := os.ReadFile(f.ifRaw)
+		looked, err := readNamed(f.ifRaw)
 		switch {
 		case err != nil:
-			return usagef("--if-raw %s: %v", f.ifRaw, withoutPath(err))
+			return misuse.Errorf("--if-raw %s: %v", f.ifRaw, failure.WithoutPath(err))
 		case ordered(looked) == nil:
-			return usagef("--if-raw %s: the file does not hold what leasehold get --raw writes", f.ifRaw)
+			return misuse.Errorf("--if-raw %s: the file does not hold what leasehold get --raw writes", f.ifRaw)
 		case !sameRaw(looked, raw):
 			return changedRaw(key)
 		}
 	}
-	if !f.yes {
-		fmt.Fprintln(a.Stderr, string(indented(raw)))
-		if record := (*leasehold.RecordError)(nil); errors.As(bad, &record) {
-			fmt.Fprintf(a.Stderr, "It does not read as a lock: %s %s.\n", printable(record.Attribute), record.Problem)
-		}
-		fmt.Fprintln(a.Stderr, "Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
-		if err := a.confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", printable(key.String())), "nothing was removed"); err != nil {
-			return err
-		}
-	}
-	proto, err := records.Of(s.layout)
+	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return err
 	}
-	_, err = s.db.DeleteItem(ctx, records.DeleteExactly(proto, item).DeleteItem(s.table))
+	if !f.yes {
+		fmt.Fprintln(a.Stderr, string(indented(raw)))
+		if record := (*leasehold.RecordError)(nil); errors.As(bad, &record) {
+			_ = writeProse(a.Stderr, "It does not read as a lock: %s %s.", printable(record.Attribute), record.Problem)
+			if _, held := records.HeldBut(proto, item, record.Attribute); held {
+				_ = writeProse(a.Stderr, "Without that attribute it is a lock that somebody holds: rename the attribute instead.")
+			}
+		}
+		_ = writeProse(a.Stderr, "Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
+		if err := a.confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", wording.Key(key)), "nothing was removed"); err != nil {
+			return err
+		}
+	}
+	_, err = s.DB.DeleteItem(ctx, records.DeleteExactly(proto, item).DeleteItem(s.Table))
 	var changed *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &changed) && len(changed.Item) == 0:
@@ -66,37 +72,37 @@ func (a *app) breakDamaged(ctx context.Context, s *store, locks *leasehold.Clien
 	if a.flags.json {
 		_, err = fmt.Fprintln(a.Stdout, string(raw))
 	} else {
-		_, err = fmt.Fprintf(a.Stdout, "removed the record of %s\n", printable(key.String()))
+		_, err = fmt.Fprintf(a.Stdout, "removed the record of %s\n", wording.Key(key))
 	}
 	return err
 }
 
 // notDamaged says why the record must not be removed, if it reads as what it is. bad
 // is the error of reading it as a lock.
-func notDamaged(ctx context.Context, s *store, key leasehold.Key, item protocol.Item, bad error) error {
-	if _, is := permitsIn(s.layout, bad); is {
-		return exit(codeNo, fmt.Errorf("%s is a semaphore, and nothing is damaged", printable(key.String())))
+func notDamaged(ctx context.Context, s *store.Store, key leasehold.Key, item protocol.Item, bad error) error {
+	if _, is := permitsIn(s.Layout, bad); is {
+		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is a semaphore, and nothing is damaged: once all of it is free leasehold forget %s removes it", wording.Key(key), wording.ShellKey(key)))
 	}
-	if proto, err := records.Of(s.layout); err == nil {
+	if proto, err := records.Of(s.Layout); err == nil {
 		sharing, ok := proto.(protocol.Sharing)
 		if ok && sharing.IsSessionKey(protocol.Key(key)) {
 			if _, err := sharing.Session().Decode(item); err == nil {
-				return exit(codeNo, fmt.Errorf("%s is the row of a shared lease, and nothing is damaged", printable(key.String())))
+				return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and nothing is damaged", wording.Key(key)))
 			}
 			return nil
 		}
 	}
 	switch {
-	case errors.Is(bad, leasehold.ErrBadRecord):
+	case errors.Is(bad, leasehold.ErrRecord):
 		return nil
 	case bad != nil:
 		return cause(ctx, bad)
 	}
-	return exit(codeNo, fmt.Errorf("the record of %s reads as a lock, and nothing is damaged: to free it use leasehold break %s",
-		printable(key.String()), shellWords(key)))
+	return failure.Exit(failure.CodeNo, fmt.Errorf("the record of %s reads as a lock, and nothing is damaged: to free it use leasehold break %s",
+		wording.Key(key), wording.ShellKey(key)))
 }
 
 func changedRaw(key leasehold.Key) error {
 	return fmt.Errorf("%w meanwhile: %s: nothing was removed: look again with leasehold get --raw %s",
-		leasehold.ErrChanged, printable(key.String()), shellWords(key))
+		leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
 }

@@ -48,7 +48,7 @@ func TestADamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
 				sort = "--sort-key " + proto.Schema().KeyOf(whole).Sort + " "
 			}
 			for code, args := range map[int][]string{2: {"get", "it's bad"}, 125: {"run", "-n", "it's bad", "--", "true"}} {
-				says(code, `see it with leasehold get --raw `+sort+`'it'\''s bad' and remove it with leasehold break --damaged `+sort+`'it'\''s bad'`, args...)
+				says(code, `see it with leasehold get --raw `+sort+`'it'\''s bad' and, if nobody can hold it, remove it with leasehold break --damaged `+sort+`'it'\''s bad'`, args...)
 			}
 			raw := says(0, "", "get", "--raw", "it's bad")
 			var shown map[string]map[string]any
@@ -111,7 +111,7 @@ func TestTheCommandsToTypeForADamagedRecordNameItsTable(t *testing.T) {
 		2:   {"ls", "-t", "locks", "--layout=awslabs"},
 		125: {"run", "-n", "-t", "locks", "--layout", "awslabs", "damaged", "--", "true"},
 	} {
-		want := "see it with leasehold get" + flags + "--raw damaged and remove it with leasehold break" + flags + "--damaged damaged,"
+		want := "see it with leasehold get" + flags + "--raw damaged and, if nobody can hold it, remove it with leasehold break" + flags + "--damaged damaged\n"
 		if _, errs, got := said(t, env, args...); got != code || !strings.Contains(errs, want) {
 			t.Errorf("%q: exit code %d, %s", args, got, errs)
 		}

@@ -13,6 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -47,7 +53,7 @@ about 8 seconds and needs no AWS.`,
 				return usageOf(cmd, "-c %d: use %d to %d", f.clients, minClients, maxClients)
 			}
 			if runtime.GOOS == "windows" {
-				return usagef("the demo does not run on Windows, which cannot stop and continue a process")
+				return misuse.Errorf("the demo does not run on Windows, which cannot stop and continue a process")
 			}
 			return a.demo(cmd, f)
 		},
@@ -82,7 +88,7 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 	ctx, done := a.untilSignal(cmd.Context())
 	defer done()
 
-	key := randomKey("leasehold-demo/")
+	key := scratch.Random("leasehold-demo/")
 	d := &demo{app: a, lease: f.lease, events: make(chan demoEvent)}
 	defer d.end()
 	for i := range f.clients {
@@ -94,7 +100,7 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 		d.processes = append(d.processes, p)
 	}
 	if err := d.play(ctx); err != nil {
-		return answer(err)
+		return failure.Answer(err)
 	}
 	return nil
 }
@@ -104,28 +110,28 @@ func (a *app) demo(cmd *cobra.Command, f demoFlags) error {
 func (a *app) demoPlace(l layout.Layout) (flags []string, clean func(), err error) {
 	f := a.flags
 	written := []string{"--layout", l.Name()}
-	if attr := f.attr.String(); attr != "" {
+	if attr := f.Attributes.String(); attr != "" {
 		written = append(written, "--attr", attr)
 	}
-	if f.file == "" && f.table == "" && awsFlag(f) == "" {
+	if f.File == "" && f.Table == "" && f.AWSFlag() == "" {
 		dir, err := os.MkdirTemp("", "leasehold-demo-")
 		if err != nil {
 			return nil, nil, err
 		}
-		file, clean := filepath.Join(dir, storeName), func() { _ = os.RemoveAll(dir) }
-		if _, err := makeStoreFile(a.Env, file); err != nil {
+		file, clean := filepath.Join(dir, store.DefaultFile), func() { _ = os.RemoveAll(dir) }
+		if _, err := f.MakeFile(file); err != nil {
 			clean()
 			return nil, nil, err
 		}
 		return append(written, "--file", file), clean, nil
 	}
-	if f.file != "" {
-		if err := a.makeNamed(f.file); err != nil {
+	if f.File != "" {
+		if err := a.makeNamed(f.File); err != nil {
 			return nil, nil, err
 		}
 	}
 	for _, pair := range [][2]string{
-		{"--table", f.table}, {"--file", f.file}, {"--region", f.region}, {"--profile", f.profile}, {"--endpoint-url", f.endpoint},
+		{"--table", f.Table}, {"--file", f.File}, {"--region", f.Region}, {"--profile", f.Profile}, {"--endpoint-url", f.Endpoint},
 	} {
 		if pair[1] != "" {
 			flags = append(flags, pair[0], pair[1])
@@ -157,10 +163,10 @@ func (d *demo) play(ctx context.Context) error {
 	}
 	d.say(waits, "waits for %s", waits.Holder)
 
-	if !sleep(ctx, d.lease/2-time.Since(d.began)) {
+	if !attempts.Wait(ctx, d.lease/2-time.Since(d.began)) {
 		return context.Cause(ctx)
 	}
-	first.child.signal(syscall.SIGKILL)
+	first.child.Signal(syscall.SIGKILL)
 	killed := time.Now()
 	d.say(demoEvent{Process: first.name, Event: "killed"}, "killed (kill -9)")
 	granted, err = d.next(ctx, demoGranted)
@@ -176,7 +182,7 @@ func (d *demo) play(ctx context.Context) error {
 			return err
 		}
 	}
-	if !sleep(ctx, d.lease/2) {
+	if !attempts.Wait(ctx, d.lease/2) {
 		return context.Cause(ctx)
 	}
 	second.tell(demoStop)
@@ -190,11 +196,11 @@ func (d *demo) play(ctx context.Context) error {
 	}
 	d.say(granted, "took over, token %d", granted.Token)
 
-	if !sleep(ctx, d.lease*3/4) {
+	if !attempts.Wait(ctx, d.lease*3/4) {
 		return context.Cause(ctx)
 	}
 	second.tell(demoWrite) // it reads this once it is continued
-	second.child.signal(continueSignal)
+	second.child.Signal(process.ContinueSignal)
 	wrote, err := d.next(ctx, demoWrote)
 	if err != nil {
 		return err
@@ -204,7 +210,7 @@ func (d *demo) play(ctx context.Context) error {
 	last := d.byName(granted.Process)
 	for _, p := range d.processes {
 		if p != last { // a survivor would be granted the key, and write after the clean-up
-			p.child.signal(syscall.SIGKILL)
+			p.child.Signal(syscall.SIGKILL)
 		}
 	}
 	last.tell(demoClean)
@@ -226,8 +232,10 @@ func (d *demo) summarize(blocked time.Duration, wrote demoEvent) error {
 	if blocked > d.lease+time.Second { // a slow machine or table
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
-	_, err := fmt.Fprintf(d.app.Stdout, "A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.\n"+
-		"Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.\n", lasted, d.lease.Seconds())
+	err := writeProse(d.app.Stdout, "A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.lease.Seconds())
+	if err == nil {
+		err = writeProse(d.app.Stdout, "Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.")
+	}
 	return err
 }
 
@@ -255,7 +263,7 @@ func (d *demo) next(ctx context.Context, kind string) (demoEvent, error) {
 			case kind:
 				return e, nil
 			case demoFailed:
-				return e, exit(codeTrouble, fmt.Errorf("process %s of the demo: %s", e.Process, e.Error))
+				return e, failure.Exit(failure.CodeTrouble, fmt.Errorf("process %s of the demo: %s", e.Process, e.Error))
 			}
 		case <-limit.C:
 			return demoEvent{}, fmt.Errorf("the demo has timed out: no process became %s", kind)

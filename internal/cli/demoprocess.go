@@ -19,6 +19,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
@@ -58,7 +61,7 @@ type demoEvent struct {
 // demoProcess is the demo's side of a process.
 type demoProcess struct {
 	name  string
-	child *child
+	child *process.Child
 	in    io.WriteCloser
 	heard chan struct{} // closed after its last event
 }
@@ -70,7 +73,7 @@ func (d *demo) start(args []string) (*demoProcess, error) {
 		return nil, err
 	}
 	p := &demoProcess{name: args[1], heard: make(chan struct{})}
-	cmd := &exec.Cmd{Path: self, Args: append([]string{"leasehold"}, args...), Env: d.app.Environ, Stderr: d.app.Stderr}
+	cmd := &exec.Cmd{Path: self, Args: append([]string{"leasehold"}, args...), Env: d.app.Environ, Stderr: d.app.Env.Stderr}
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func (d *demo) start(args []string) (*demoProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.child, err = startChild(cmd); err != nil {
+	if p.child, err = process.Start(cmd); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -97,16 +100,16 @@ func (d *demo) start(args []string) (*demoProcess, error) {
 func (p *demoProcess) tell(what string) { _, _ = fmt.Fprintln(p.in, what) }
 
 func (p *demoProcess) end() {
-	p.child.signal(syscall.SIGKILL)
+	p.child.Signal(syscall.SIGKILL)
 	for ended := false; !ended; {
 		select {
-		case <-p.child.stops:
-		case <-p.child.exited:
+		case <-p.child.Stops:
+		case <-p.child.Exited:
 			ended = true
 		}
 	}
 	<-p.heard
-	p.child.reap()
+	p.child.Reap()
 }
 
 // newDemoProcess is the hidden command that the demo starts.
@@ -117,8 +120,8 @@ func (a *app) newDemoProcess() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := &contender{app: a, name: args[0], key: args[1], lease: lease}
 			if err := c.run(cmd); err != nil {
-				c.tell(demoEvent{Event: demoFailed, Error: errorText(err, "table "+a.flags.table)})
-				return exit(codeTrouble, nil)
+				c.tell(demoEvent{Event: demoFailed, Error: failure.Text(err, "table "+a.flags.Table)})
+				return failure.Exit(failure.CodeTrouble, nil)
 			}
 			return nil
 		},
@@ -132,7 +135,7 @@ type contender struct {
 	app       *app
 	name, key string
 	lease     time.Duration
-	store     *store
+	store     *store.Store
 	lock      *leasehold.Lock
 }
 
@@ -144,11 +147,11 @@ func (c *contender) tell(e demoEvent) {
 // run follows orders until standard input ends.
 func (c *contender) run(cmd *cobra.Command) error {
 	var err error
-	if c.store, err = c.app.open(cmd, ""); err != nil {
+	if c.store, err = c.app.open(cmd, store.Opening{}); err != nil {
 		return err
 	}
-	defer c.store.close()
-	locks, err := c.store.locks(leasehold.Config{Owner: c.name, Lease: c.lease, PollMax: c.lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
+	defer c.store.Close()
+	locks, err := c.store.Locks(leasehold.Config{Owner: c.name, Lease: c.lease, PollMax: c.lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
 			c.tell(demoEvent{Event: demoWaiting, Holder: cmp.Or(withoutID(e.Holder.Owner), "somebody")})
 		}
@@ -162,7 +165,7 @@ func (c *contender) run(cmd *cobra.Command) error {
 		switch orders.Text() {
 		case demoAcquire:
 			var opts []leasehold.AcquireOption
-			if locks.Capabilities().SortKey && completeKey(c.store.layout, leasehold.Key{}).Sort == "" {
+			if locks.Capabilities().SortKey && store.CompleteKey(c.store.Layout, leasehold.Key{}).Sort == "" {
 				opts = append(opts, leasehold.WithSortKey("demo"))
 			}
 			if c.lock, err = locks.Acquire(ctx, c.key, opts...); err != nil {
@@ -178,10 +181,10 @@ func (c *contender) run(cmd *cobra.Command) error {
 		case demoStop:
 			// Stop between two requests: a process that is stopped during a
 			// request to a local store blocks the file for all others.
-			c.store.requests.Lock()
+			c.app.sending.Lock()
 			c.tell(demoEvent{Event: demoStopping})
-			stopSelf()
-			c.store.requests.Unlock()
+			process.StopSelf()
+			c.app.sending.Unlock()
 		case demoWrite:
 			refused, err := c.write(ctx)
 			if err != nil {
@@ -208,8 +211,8 @@ func (c *contender) write(ctx context.Context) (refused bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = c.store.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                 aws.String(c.store.table),
+	_, err = c.store.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(c.store.Table),
 		Key:                       target,
 		UpdateExpression:          aws.String("SET #fence = :token"),
 		ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
@@ -227,14 +230,14 @@ func (c *contender) write(ctx context.Context) (refused bool, err error) {
 // lock table, so it is written as a lock record of the demo: leasehold ls can
 // read that in any layout.
 func (c *contender) makeTarget(ctx context.Context) error {
-	proto, err := records.Of(c.store.layout)
+	proto, err := records.Of(c.store.Layout)
 	if err != nil {
 		return err
 	}
 	w := proto.Grant(protocol.Grant{
 		Key: c.targetKey(), Owner: c.lock.Record().Owner, Version: protocol.NewVersion(), Lease: c.lease, Now: time.Now(),
 	})
-	_, err = c.store.db.UpdateItem(ctx, w.UpdateItem(c.store.table))
+	_, err = c.store.DB.UpdateItem(ctx, w.UpdateItem(c.store.Table))
 	if exists := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &exists) {
 		return nil
 	}
@@ -247,7 +250,7 @@ func (c *contender) targetKey() protocol.Key {
 
 // target returns the key of the row that write writes to.
 func (c *contender) target() (protocol.Item, error) {
-	proto, err := records.Of(c.store.layout)
+	proto, err := records.Of(c.store.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +264,7 @@ func (c *contender) clean(ctx context.Context) error {
 	if errors.Is(released, leasehold.ErrLost) {
 		released = nil
 	}
-	proto, err := records.Of(c.store.layout)
+	proto, err := records.Of(c.store.Layout)
 	if err != nil {
 		return err
 	}
@@ -274,7 +277,7 @@ func (c *contender) clean(ctx context.Context) error {
 		return err
 	}
 	for _, key := range []protocol.Item{lock, target} {
-		_, err := c.store.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(c.store.table), Key: key})
+		_, err := c.store.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(c.store.Table), Key: key})
 		released = errors.Join(released, err)
 	}
 	return released

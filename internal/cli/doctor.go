@@ -3,24 +3,27 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/table"
 )
 
 const (
-	doctorTime   = time.Minute     // for all checks
-	doctorTries  = 3               // of one request
-	measureTime  = 5 * time.Second // for the requests that are timed
-	measureCount = 100
+	doctorTime   = time.Minute // for all checks
+	doctorPrefix = "leasehold-doctor/"
 )
 
 type doctorFlags struct {
@@ -55,7 +58,7 @@ answers, the credentials are refused, or there is no such table.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if f.lease, err = chooseLease(f.lease, cmd.Flags().Changed("lease"), a.Env); err != nil {
+			if f.lease, err = chooseLease(f.lease, cmd.Flags().Changed("lease"), &a.flags.Settings); err != nil {
 				return err
 			}
 			switch table.Access(f.access) {
@@ -73,195 +76,190 @@ answers, the credentials are refused, or there is no such table.`,
 	return cmd
 }
 
-// verdict is the result of a check.
-type verdict string
-
-const (
-	fine     verdict = "ok"
-	warning  verdict = "warning"
-	fatal    verdict = "fatal"   // locks would fail or be unsafe
-	notKnown verdict = "unknown" // it cannot be found out, and that may be as it should
-)
-
-// finding is one line of doctor, or of table check.
-type finding struct {
-	Check  string         `json:"check"`
-	State  verdict        `json:"state"`
-	What   string         `json:"what"`
-	Do     string         `json:"do,omitempty"`
-	Values map[string]any `json:"values,omitempty"`
-}
-
-// doctor is one run of the command.
-type doctor struct {
-	app   *app
-	flags doctorFlags
-	place place
-	store *store
-	proto protocol.Protocol
-	probe *probe
-
-	testKey leasehold.Key // to write to
-	cannot  []string      // actions that are denied, or were refused
-
-	worst  verdict // fine, warning or fatal
-	failed bool    // something could not be found out: exit code 2
-	err    error   // of the output
-
-	interrupted func() bool // by a signal: requests fail then, and say nothing
-}
-
 func (a *app) doctor(cmd *cobra.Command, f doctorFlags) error {
 	l, proto, err := a.chooseProtocol(cmd)
 	if err != nil {
 		return err
 	}
-	d := &doctor{app: a, flags: f, probe: &probe{}, worst: fine, proto: proto}
+	a.placeShown = true
 	if err := refuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
 		return err
 	}
-	if d.place, err = choosePlace(a.flags, a.Env, ""); err != nil {
+	p, err := a.flags.Place("")
+	if err != nil {
 		return err
 	}
 	ctx, done := a.untilSignal(cmd.Context())
 	defer done()
-	d.interrupted = func() bool { return interrupted(context.Cause(ctx)) != nil }
-	ctx, cancel := context.WithTimeoutCause(ctx, doctorTime, fmt.Errorf("not done after %s", age(doctorTime)))
+	ctx, cancel := context.WithTimeoutCause(ctx, doctorTime, fmt.Errorf("not done after %s", wording.Age(doctorTime)))
 	defer cancel()
-	err = d.examine(ctx, cmd)
-	if s := interrupted(context.Cause(ctx)); s != nil {
-		return s
-	}
-	switch {
-	case err != nil:
+	r := &report{app: a, ctx: ctx}
+	if err := a.examine(cmd, r, p, f); err != nil && failure.Interrupted(context.Cause(ctx)) == nil {
 		return err
-	case d.err != nil:
-		return d.err
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case d.failed:
-		return exit(codeTrouble, nil)
-	case d.worst != fine:
-		return exit(codeNo, nil)
 	}
-	return nil
+	return r.verdict()
 }
 
 // examine makes all checks. Its error is that of the command line; of all else the
 // findings speak.
-func (d *doctor) examine(ctx context.Context, cmd *cobra.Command) error {
-	if d.place.file != "" && !d.checkFile(ctx, cmd) {
+func (a *app) examine(cmd *cobra.Command, r *report, p store.Place, f doctorFlags) error {
+	if p.File != "" && !r.run(a.fileOf(cmd, p).Checks()) {
 		return nil
 	}
-	s, err := d.app.openAny(cmd, "")
+	s, err := a.open(cmd, store.Opening{AnyLayout: true})
 	switch {
-	case err != nil && d.place.file == "":
+	case err != nil && p.File == "":
 		return err
 	case err != nil:
-		d.trouble("open", errorText(err, d.place.table+" in "+d.place.file))
+		r.where = p.Table + " in " + p.File
+		r.found(checks.Finding{Check: "open", State: checks.Fatal, Err: err, Failed: true})
 		return nil
 	}
-	defer s.close()
-	s.db = d.probe.watch(s.db)
-	d.store = s
-	if _, err := s.locks(d.lockConfig()); err != nil {
+	defer s.Close()
+	t, err := targetOf(s, table.Access(f.access), f.lease, f.prefix+doctorPrefix)
+	if err != nil {
 		return err
 	}
-	if s.file == "" {
-		d.sayStore()
-		d.checkRegion()
-		d.checkIdentity(ctx)
+	r.where, s.DB = s.Where(), t.DB
+	locks, err := s.Locks(leasehold.Config{Lease: f.lease})
+	if err != nil {
+		return err
 	}
-	if !d.checkTable(ctx) {
-		return nil
+	defer store.CloseLocks(locks)
+	var list []checks.Check
+	if s.File == "" {
+		list = t.From(checks.Origin{AWS: s.AWS, TableBy: namedBy("table", a.flags.Table, "LEASEHOLD_TABLE"), RegionBy: a.flags.RegionBy(s.AWS)})
 	}
-	if s.file != "" { // nobody denies, throttles or bills anything
-		d.checkLock(ctx)
-		return nil
-	}
-	if d.checkPermissions(ctx) {
-		d.checkLock(ctx)
-		d.checkThrottling()
-		d.checkConnections()
-		d.checkClock()
-	}
+	r.run(append(append(list, t.Settings()...), t.Locking(locks)...))
 	return nil
 }
 
-// cleanUp is the check that says that something is left in the table.
-const cleanUp = "clean-up"
-
-// say writes a line as soon as it is known.
-func (d *doctor) say(f finding) {
-	if d.err != nil || f.Check != cleanUp && d.interrupted() {
-		return
+// fileOf is the file of a local store, as it is checked.
+func (a *app) fileOf(cmd *cobra.Command, p store.Place) checks.File {
+	named := "named by " + namedBy("file", a.flags.File, "LEASEHOLD_FILE")
+	if p.Unnamed {
+		named = "as no table and no file is named"
 	}
-	if f.State == fatal || f.State == warning && d.worst == fine {
-		d.worst = f.State
+	return checks.File{
+		Path: p.File, Table: p.Table, Named: named, Scope: p.Scope(), Unnamed: p.Unnamed, Machine: p.Machine,
+		OfAnyUser: a.flags.IsMachines(p.File), StoreFlags: storeFlags(cmd), FileSystem: a.FileSystem,
 	}
-	d.err = d.app.writeFinding(f)
 }
 
-// writeFinding writes a line to standard output.
-func (a *app) writeFinding(f finding) error {
+// namedBy says whether a flag or a variable named the store.
+func namedBy(flag, value, variable string) string {
+	if value != "" {
+		return "--" + flag
+	}
+	return variable
+}
+
+// target is the table as it is checked.
+func targetOf(s *store.Store, access table.Access, lease time.Duration, key string) (*checks.Target, error) {
+	return checks.New(checks.Target{
+		Table: scratchOf(s), Place: s.Location, Local: s.File != "", Made: s.Created, Access: access, Lease: lease,
+		OnThisMachine: store.IsLoopback(aws.ToString(s.DB.Options().BaseEndpoint)),
+	}, key)
+}
+
+// scratch is the table as it is tried out.
+func scratchOf(s *store.Store) scratch.Table {
+	return scratch.Table{DB: s.DB, Name: s.Table, Layout: s.Layout}
+}
+
+// report prints findings, and makes an exit code of them.
+type report struct {
+	app    *app
+	ctx    context.Context // of the checks
+	where  string          // the table is
+	strict bool            // what is not known is no answer, and what failed is an error
+
+	worst  checks.State // "", Warning or Fatal
+	failed bool         // something could not be found out
+	err    error        // of what failed, or of the output
+}
+
+func (r *report) run(list []checks.Check) (more bool) {
+	return checks.Run(r.ctx, list, r.does, r.found)
+}
+
+// does says what is being done, on a terminal.
+func (r *report) does(what string) {
+	if r.app.say.rewrites() {
+		r.app.say.rewrite(what)
+	}
+}
+
+// found prints a finding as soon as it is known. After a signal requests fail, and say
+// nothing.
+func (r *report) found(f checks.Finding) {
+	if r.err != nil || f.Check != checks.CleanUp && failure.Interrupted(context.Cause(r.ctx)) != nil {
+		return
+	}
+	if f.State == checks.Fatal || f.State == checks.Warning && r.worst == "" {
+		r.worst = f.State
+	}
+	r.failed = r.failed || f.Failed || r.strict && f.State == checks.Unknown
+	if r.strict && f.Failed {
+		r.err = f.Err
+		return
+	}
+	r.err = r.print(f)
+}
+
+// print writes a line to standard output.
+func (r *report) print(f checks.Finding) error {
+	a := r.app
+	if f.Err != nil {
+		f.What = strings.TrimPrefix(f.What+": "+r.why(f.Err), ": ")
+		if f.Failed {
+			f.Do = strings.TrimPrefix(failure.Remedy(f.Err), ": ")
+		}
+	}
+	f.What, f.Do = failure.OneLine(f.What), failure.OneLine(f.Do)
 	a.say.clear()
-	f.What, f.Do = oneLine(f.What), oneLine(f.Do)
-	var err error
 	switch {
 	case a.flags.json:
-		err = json.NewEncoder(a.Stdout).Encode(f)
-	case isTerminal(a.Stdout):
+		return json.NewEncoder(a.Stdout).Encode(f)
+	case a.Stdout.terminal:
 		what := f.What
 		if f.Do != "" {
 			what += ": " + f.Do
 		}
-		_, err = fmt.Fprintf(a.Stdout, "%s  %-18s  %s\n", f.State.paint(a.get("NO_COLOR") == ""), f.Check, what)
-	default:
-		_, err = fmt.Fprintln(a.Stdout, strings.Join([]string{string(f.State), f.Check, f.What, f.Do}, "\t"))
+		state := fmt.Sprintf("%-7s", f.State)
+		text := wording.Fill(fmt.Sprintf("%s  %-18s  ", state, f.Check), what, a.Stdout.columns())
+		return a.Stdout.show(append(stateColour[f.State].of(state), strings.TrimPrefix(text, state))...)
 	}
-	return err
+	return a.Stdout.show(tabbed(string(f.State), f.Check, f.What, f.Do), "\n")
 }
 
-// paint pads the verdict to a column, and colours one that is not ok.
-func (v verdict) paint(colour bool) string {
-	const red, yellow, plain = "\x1b[31m", "\x1b[33m", "\x1b[0m"
-	text := fmt.Sprintf("%-7s", string(v))
+// why is the text of an error. Of one of the SDK it is the reason alone: the line says
+// what was asked.
+func (r *report) why(err error) string {
+	var ours *leasehold.OpError
+	var sdk *smithy.OperationError
+	if errors.As(err, &sdk) && !errors.As(err, &ours) {
+		return failure.Reason(err)
+	}
+	return failure.Text(err, r.where)
+}
+
+// stateColour marks what is not ok.
+var stateColour = map[checks.State]colour{checks.Fatal: red, checks.Warning: yellow}
+
+// verdict makes an exit code of the findings.
+func (r *report) verdict() error {
 	switch {
-	case colour && v == fatal:
-		return red + text + plain
-	case colour && v == warning:
-		return yellow + text + plain
+	case failure.Interrupted(context.Cause(r.ctx)) != nil:
+		return failure.Interrupted(context.Cause(r.ctx))
+	case r.err != nil:
+		return r.err
+	case r.ctx.Err() != nil:
+		return context.Cause(r.ctx)
+	case r.failed:
+		return failure.Exit(failure.CodeTrouble, nil)
+	case r.worst != "":
+		return failure.Exit(failure.CodeNo, nil)
 	}
-	return text
-}
-
-// trouble says that something could not be found out, and that doctor ends.
-func (d *doctor) trouble(check, why string) {
-	d.failed = true
-	f := finding{Check: check, State: fatal, What: why}
-	if strings.HasPrefix(why, "no connection to ") || why == "no answer in time" {
-		f.Do = adviceUnreachable
-	}
-	d.say(f)
-}
-
-// progress says what is being done, on a terminal.
-func (d *doctor) progress(what string) {
-	if d.app.say.rewrites() {
-		d.app.say.rewrite(what)
-	}
-}
-
-// ask sends a request until it is answered, a few times: one packet that was lost,
-// or one request that was throttled, says little.
-func (d *doctor) ask(ctx context.Context, send func(context.Context) error) error {
-	for n := 1; ; n++ {
-		within, cancel := context.WithTimeout(ctx, attempts.Limit)
-		err := send(within)
-		cancel()
-		cause := decide.Classify(err).Cause
-		if cause != decide.Unreachable && cause != decide.Busy || n == doctorTries || !sleep(ctx, time.Duration(n)*100*time.Millisecond) {
-			return err
-		}
-	}
+	return nil
 }

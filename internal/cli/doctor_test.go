@@ -3,11 +3,13 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -139,6 +141,7 @@ func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
 			}
 			recorded := httptest.NewRecorder()
 			next.ServeHTTP(recorded, r)
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 			_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), from, to, 1))
 		}
 	}
@@ -239,6 +242,12 @@ func TestDoctorSaysHowTheServerIsReached(t *testing.T) {
 		f.env = append(f.env, "AWS_ENDPOINT_URL_DYNAMODB="+server.URL, "AWS_CA_BUNDLE="+bundle)
 		is(t, f.doctor(0), "connections", "ok", "to "+server.Listener.Addr().String()+", TLS 1.")
 	})
+	t.Run("without a Region", func(t *testing.T) {
+		t.Parallel()
+		f := newFaulty(t, table.Spec{}, healthy)
+		f.env = slices.DeleteFunc(f.env, func(v string) bool { return strings.HasPrefix(v, "AWS_REGION=") })
+		is(t, f.doctor(0), "region", "ok", "local, from nowhere: any will do for a server on this machine")
+	})
 	t.Run("in the clear", func(t *testing.T) {
 		t.Parallel()
 		f := newFaulty(t, table.Spec{}, healthy)
@@ -282,6 +291,34 @@ func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 	is(t, lines, "table", "fatal", "no connection to "+closed.URL, "check the network, the region and the endpoint")
 	if len(lines) != 4 {
 		t.Errorf("lines: %v", lines)
+	}
+}
+
+func TestAServerThatIsNotDynamoDBIsCalledThat(t *testing.T) {
+	t.Parallel()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	go func() {
+		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
+			_, _ = bufio.NewReader(conn).ReadString('}') // the whole request: an answer before that is another error
+			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
+			_ = conn.Close()
+		}
+	}()
+	endpoints := map[string]string{"of another protocol": "http://" + other.Addr().String()}
+	for name, body := range map[string]string{"a page": "<html></html>", "another JSON": `{"name": "search"}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		defer server.Close()
+		endpoints[name] = server.URL
+	}
+	for name, url := range endpoints {
+		env := append(bare(t.TempDir()), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1")
+		t.Run(name, func(t *testing.T) {
+			is(t, doctor(t, env, 2, "--table", "locks", "--endpoint-url", url), "table", "fatal", "the answer is not DynamoDB's: check proxies and the endpoint")
+		})
 	}
 }
 
@@ -374,6 +411,10 @@ func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		is(t, doctor(t, env, 2), "file lock", "fatal", "the file is not a store")
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		is(t, doctor(t, env, 2), "store", "fatal", "is not a store any more: the file is empty")
 		is(t, doctor(t, append(bare(t.TempDir()), "LEASEHOLD_FILE="+t.TempDir()), 2), "store", "fatal", "is not a regular file")
 	})
 	t.Run("that cannot be made", func(t *testing.T) {

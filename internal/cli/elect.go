@@ -8,6 +8,9 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 type electFlags struct {
@@ -49,7 +52,7 @@ With --watch, runs nothing and prints every change of leader.`,
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
-	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
+	fl.StringVar(&f.background, "background", process.BackgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	fl.StringVar(&f.events, "events", "", eventsUsage)
 	return cmd
@@ -78,12 +81,12 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 	if err := a.openEvents(f.events); err != nil {
 		return err
 	}
-	s, err := a.openOrMake(cmd)
+	s, err := a.open(cmd, store.Opening{Make: true})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if err := a.refuseNested(cmd.Context(), s, key, ""); err != nil {
+	defer s.Close()
+	if err := a.refuseNested(cmd.Context(), s, key, "", false); err != nil {
 		return err
 	}
 	f.acquire = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
@@ -93,24 +96,26 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		}
 		return e.Campaign(ctx, f.value, opts...)
 	}
-	signals := catchSignals()
-	defer signals.release()
+	signals := process.CatchSignals()
+	defer signals.Release()
 	for {
 		renewals := a.newRenewals(s)
 		g, err := a.acquireFor(cmd.Context(), s, []string{key}, &f.acquireFlags, signals, renewals.event)
 		if err != nil {
-			return answer(err)
+			return failure.Answer(err)
 		}
-		term := a.supervision(s, g.hold, signals, renewals, j)
-		err = term.run()
-		closeLocks(g.locks)
+		if f.client == nil { // it stays for the next terms
+			f.client = g.client
+			defer store.CloseLocks(g.client.Client)
+		}
+		ended, err := a.runUnder(s, g.hold, signals, renewals, j)
 		switch {
 		case !errors.Is(err, leasehold.ErrLost):
 			return err
-		case term.endSignal != 0: // the user wants to end this, not to start CMD again
-			return exit(codeSignal+int(term.endSignal), nil)
+		case ended.Signal != 0: // the user wants to end this, not to start CMD again
+			return failure.Exit(failure.CodeSignal+int(ended.Signal), nil)
 		}
-		a.say.text("%s; campaigning again", s.errorText(err))
-		s.wait = a.startWaitReporter(s)
+		a.say.text("%s; campaigning again", failure.Text(err, s.Where()))
+		a.wait = a.startWaitReporter(s)
 	}
 }

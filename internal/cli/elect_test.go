@@ -5,12 +5,14 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -70,6 +72,38 @@ func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 	p.ends(128 + int(syscall.SIGTERM))
 	if got := p.stderr.String(); !regexp.MustCompile(`: broken by [^ ]+ at [^ ]+; CMD was stopped; campaigning again\n`).MatchString(got) {
 		t.Errorf("stderr: %s", got)
+	}
+}
+
+// What an outage leaves in the table is the grant of its own last term.
+func TestAfterAnOutageAnElectionDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
+	var hangs atomic.Bool
+	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if hangs.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	dir := t.TempDir()
+	p := start(t, dir, server.env, "elect", "-l", "4s", "--owner", "me", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >>terms; `+works)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	hangs.Store(true)
+	eventually(t, "the end of the term", func() bool { return strings.Contains(p.stderr.String(), "campaigning again") })
+	hangs.Store(false)
+	back := time.Now()
+	eventually(t, "a second term", func() bool {
+		b, err := os.ReadFile(filepath.Join(dir, "terms"))
+		return err == nil && strings.Count(string(b), "\n") == 2
+	})
+	if took := time.Since(back); took > 4*time.Second {
+		t.Errorf("elected again after %v", took)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(128 + int(syscall.SIGTERM))
+	if strings.Contains(p.stderr.String(), "held by me/") {
+		t.Errorf("it waited for itself: %s", &p.stderr)
 	}
 }
 

@@ -4,26 +4,29 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // eventJSON is one event of run --json.
 type eventJSON struct {
-	Time        string      `json:"time"`
-	Event       string      `json:"event"`
-	Key         string      `json:"key,omitempty"`
-	SortKey     string      `json:"sortKey,omitempty"`
-	Token       int64       `json:"token,omitempty"`
-	TookMs      *int64      `json:"tookMs,omitempty"`
-	RemainingMs *int64      `json:"remainingMs,omitempty"`
-	Holder      *recordJSON `json:"holder,omitempty"`
-	HoldersSeen int         `json:"holdersSeen,omitempty"`
-	LastsMs     *int64      `json:"lastsMs,omitempty"`
-	Error       string      `json:"error,omitempty"`
-	Advice      string      `json:"advice,omitempty"`
-	Kind        string      `json:"kind,omitempty"` // of Error
-	ExitCode    *int        `json:"exitCode,omitempty"`
-	Processes   []process   `json:"processes,omitempty"`
-	PID         int         `json:"pid,omitempty"`
+	Time        string        `json:"time"`
+	Event       string        `json:"event"`
+	Key         string        `json:"key,omitempty"`
+	SortKey     string        `json:"sortKey,omitempty"`
+	Token       int64         `json:"token,omitempty"`
+	TookMs      *int64        `json:"tookMs,omitempty"`
+	RemainingMs *int64        `json:"remainingMs,omitempty"`
+	Holder      *recordJSON   `json:"holder,omitempty"`
+	HoldersSeen int           `json:"holdersSeen,omitempty"`
+	LastsMs     *int64        `json:"lastsMs,omitempty"`
+	Error       string        `json:"error,omitempty"`
+	Advice      string        `json:"advice,omitempty"`
+	Kind        string        `json:"kind,omitempty"` // of Error
+	ExitCode    *int          `json:"exitCode,omitempty"`
+	Processes   []processJSON `json:"processes,omitempty"`
+	PID         int           `json:"pid,omitempty"`
 
 	// Of a request, with -v.
 	Operation string    `json:"operation,omitempty"`
@@ -32,6 +35,12 @@ type eventJSON struct {
 	RequestID string    `json:"requestId,omitempty"`
 	Units     *float64  `json:"units,omitempty"`
 	Outcome   string    `json:"outcome,omitempty"`
+}
+
+// processJSON is a process that CMD has started.
+type processJSON struct {
+	PID  int    `json:"pid"` // of a group, if its processes are not known
+	Name string `json:"name,omitempty"`
 }
 
 // keyJSON is one of several keys.
@@ -51,7 +60,7 @@ const (
 )
 
 func newEvent(kind string, at time.Time) eventJSON {
-	return eventJSON{Time: timeJSON(at), Event: kind}
+	return eventJSON{Time: wording.Time(at), Event: kind}
 }
 
 // event returns an event with its time, kind and lock.
@@ -68,11 +77,11 @@ func millis(d time.Duration) *int64 {
 
 // clientEvent writes an event of the lock client, if it is one that users see.
 // holdersSeen is for those about a wait.
-func (a *app) clientEvent(s *store, e leasehold.Event, holdersSeen int) {
+func (a *app) clientEvent(s *store.Store, e leasehold.Event, holdersSeen int) {
 	out := a.event(string(e.Kind), e.Key, e.Token)
 	switch e.Kind {
 	case leasehold.EventWaiting:
-		out.Holder = &recordJSON{Table: s.table, Record: *e.Holder}
+		out.Holder = &recordJSON{Table: s.Table, Record: *e.Holder}
 		out.HoldersSeen = holdersSeen
 	case leasehold.EventGranted:
 		out.TookMs = millis(e.Took)
@@ -86,7 +95,7 @@ func (a *app) clientEvent(s *store, e leasehold.Event, holdersSeen int) {
 		return
 	}
 	if e.Err != nil {
-		out.Error = s.errorText(e.Err)
+		out.Error = failure.Text(e.Err, s.Where())
 	}
 	a.say.event(out)
 }

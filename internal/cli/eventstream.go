@@ -3,11 +3,18 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 const (
@@ -54,7 +61,7 @@ func (a *app) openEvents(to string) error {
 		return err
 	}
 	s := newEventStream(to, func(err error) {
-		a.say.note("no more events are written to %s: %v; CMD is not affected", printable(to), withoutPath(err))
+		a.say.note("no more events are written to %s: %v; CMD is not affected", printable(to), failure.WithoutPath(err))
 	})
 	go s.write(f)
 	started := newEvent(eventStarted, a.Now())
@@ -66,7 +73,7 @@ func (a *app) openEvents(to string) error {
 	}
 	if err != nil {
 		s.end()
-		return usagef("--events %s: %v", printable(to), withoutPath(err))
+		return misuse.Errorf("--events %s: %v", printable(to), failure.WithoutPath(err))
 	}
 	a.say.setStream(s)
 	return nil
@@ -80,27 +87,42 @@ func (a *app) endEvents(code int, err error) {
 	}
 	ended := newEvent(eventEnded, a.Now())
 	ended.ExitCode = &code
-	if !silent(err) {
+	if !failure.Silent(err) {
 		failure := a.say.failure(err)
 		ended.Error, ended.Kind, ended.Holder = failure.Message, failure.Error, failure.Record
 	}
 	s.send(ended)
 	if n := s.end(); n > 0 {
-		a.say.note("%d events were not written to %s: its reader is too slow", n, printable(s.name))
+		a.say.note("%s not written to %s: its reader is too slow", wording.Count(int(n), "event was", "events were"), printable(s.name))
 	}
 }
 
 // openEventFile opens a file to append to. It does not wait for the reader of a
 // FIFO.
 func openEventFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666) //nolint:gosec // the user's umask applies, as with a shell's >>
+	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
+	f, err := openNamed(path, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = makeEventFile(path, flag)
+	}
+	if errors.Is(err, fs.ErrExist) { // another process has just made it
+		f, err = openNamed(path, flag)
+	}
 	switch {
 	case errors.Is(err, syscall.ENXIO) && isFIFO(path):
-		return nil, usagef("--events %s: no process has this FIFO open for reading: start its reader first", printable(path))
+		return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", printable(path))
 	case err != nil:
-		return nil, usagef("--events %s: %v", printable(path), withoutPath(err))
+		return nil, misuse.Errorf("--events %s: %v", printable(path), failure.WithoutPath(err))
 	}
 	return f, nil
+}
+
+func makeEventFile(path string, flag int) (*os.File, error) {
+	file, err := plainfile.Named(path)
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // the user's umask applies, as with a shell's >>
 }
 
 // write writes lines until the stream ends or breaks.
@@ -130,7 +152,7 @@ func (s *eventStream) send(e eventJSON) {
 		b, _ = json.Marshal(map[string]string{"error": err.Error()})
 	}
 	select {
-	case s.lines <- append(b, '\n'):
+	case s.lines <- []byte(visible.Text(string(b)) + "\n"):
 	default:
 		s.dropped.Add(1)
 	}

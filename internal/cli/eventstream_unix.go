@@ -6,13 +6,14 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"golang.org/x/sys/unix"
 )
 
 // openInherited returns the file descriptor that the caller of this process has
 // opened for events. CMD does not inherit it, unless it is CMD's output as well.
 func openInherited(number string) (*os.File, error) {
-	notOpen := usagef("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
+	notOpen := misuse.Errorf("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	fd, err := strconv.Atoi(number)
 	if err != nil {
 		return nil, notOpen
@@ -27,12 +28,12 @@ func openInherited(number string) (*os.File, error) {
 	case err != nil:
 		return nil, notOpen
 	case fd == 0:
-		return nil, usagef("--events %s: this is CMD's standard input: use another file descriptor", number)
+		return nil, misuse.Errorf("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
-		return nil, usagef("--events %s: this file descriptor is open for reading only", number)
+		return nil, misuse.Errorf("--events %s: this file descriptor is open for reading only", number)
 	case fd <= 2: // a copy, as a broken pipe in place of these ends a Go program
 		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
-			return nil, usagef("--events %s: %v", number, err)
+			return nil, misuse.Errorf("--events %s: %v", number, err)
 		}
 	default:
 		unix.CloseOnExec(fd)

@@ -1,8 +1,12 @@
 package cli
 
-import "os"
+import (
+	"os"
+
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+)
 
 // openInherited fails: a Windows process has no numbered file descriptors.
 func openInherited(number string) (*os.File, error) {
-	return nil, usagef("--events %s: Windows has no file descriptors: name a file", number)
+	return nil, misuse.Errorf("--events %s: Windows has no file descriptors: name a file", number)
 }

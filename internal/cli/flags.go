@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -27,7 +30,7 @@ func (f durationFlag) String() string {
 	if f.d == nil || *f.d == 0 {
 		return ""
 	}
-	return shortDuration(*f.d)
+	return wording.Duration(*f.d)
 }
 
 func (durationFlag) Type() string { return "duration" }
@@ -38,7 +41,7 @@ func (f durationFlag) Set(s string) error {
 		return err
 	}
 	if d < f.min {
-		return fmt.Errorf("use at least %s", shortDuration(f.min))
+		return fmt.Errorf("use at least %s", wording.Duration(f.min))
 	}
 	*f.d = d
 	return nil
@@ -60,86 +63,45 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// shortDuration formats a duration as people write it: 10m, not 10m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
+// chooseOwner returns the name shown to others, empty for the default. The
+// LEASEHOLD_OWNER that run sets ends in the client id of that grant: it is cut
+// off, as this client has its own.
+func chooseOwner(flag string, settings *store.Settings) (string, error) {
+	if flag != "" {
+		return flag, nil
 	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	v, _, err := settings.Variable("LEASEHOLD_OWNER")
+	return withoutID(v), err
 }
 
-// attributeNames are the attribute names given by --attr.
-type attributeNames struct{ key, sort, ttl string }
-
-func (n *attributeNames) String() string {
-	var pairs []string
-	for _, p := range [][2]string{{"key", n.key}, {"sort", n.sort}, {"ttl", n.ttl}} {
-		if p[1] != "" {
-			pairs = append(pairs, p[0]+"="+p[1])
-		}
+// chooseLease returns the lease; flag holds the default if it was not given.
+func chooseLease(flag time.Duration, given bool, settings *store.Settings) (time.Duration, error) {
+	if given {
+		return flag, nil
 	}
-	return strings.Join(pairs, ",")
+	v, set, err := settings.Variable("LEASEHOLD_LEASE")
+	if !set || err != nil {
+		return flag, err
+	}
+	d, err := parseDuration(v)
+	if err != nil {
+		return 0, misuse.Errorf("LEASEHOLD_LEASE %s: %v", printable(v), err)
+	}
+	return d, nil
 }
 
-func (*attributeNames) Type() string { return "ROLE=NAME" }
-
-func (n *attributeNames) Set(s string) error {
-	for _, pair := range strings.Split(s, ",") {
-		role, name, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return errors.New("use ROLE=NAME, such as key=id")
-		}
-		if len(name) > 255 {
-			return errors.New("names of attributes have at most 255 bytes")
-		}
-		switch role {
-		case "key":
-			n.key = name
-		case "sort":
-			n.sort = name
-		case "ttl":
-			n.ttl = name
-		default:
-			return fmt.Errorf("unknown role %q: use key, sort or ttl", role)
-		}
+// refuseShortLease refuses a lease that leaves no time to trust it, in a layout
+// that allows for clocks that differ by skew.
+func refuseShortLease(cmd *cobra.Command, lease time.Duration, l layout.Layout, skew time.Duration) error {
+	switch {
+	case lease-skew >= time.Second:
+		return nil
+	case skew == 0:
+		return usageOf(cmd, "a lease of %s is too short: use at least 1s", wording.Duration(lease))
 	}
-	return nil
+	return usageOf(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s",
+		wording.Duration(lease), l.Name(), wording.Duration(skew), wording.Duration(time.Second+skew))
 }
-
-// apply sets the names in a layout. It also returns the roles whose names are
-// fixed in that layout.
-func (n attributeNames) apply(l layout.Layout) (named layout.Layout, fixed []string) {
-	switch l := l.(type) {
-	case layout.Native:
-		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
-		return l, nil
-	case layout.PythonDynamoDBLock:
-		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
-		return l, nil
-	case layout.AWSLabs:
-		l.PartitionKey, l.SortKey = n.key, n.sort
-		return l, []string{"ttl"}
-	case layout.Dynamolock:
-		l.PartitionKey, l.SortKey = n.key, n.sort
-		return l, []string{"ttl"}
-	case layout.DynamoDLM:
-		if n.sort == noAttribute { // as in tables of dynamo-dlm 1.x
-			l.NoSlots = true
-			return l, []string{"key", "ttl"}
-		}
-		return l, []string{"key", "sort", "ttl"}
-	default:
-		return l, []string{"key", "sort", "ttl"}
-	}
-}
-
-// noAttribute as a name means that the table has no such attribute, as in
-// layout.Native.
-const noAttribute = "-"
 
 // dataFlag is --data: the text itself, or @FILE.
 type dataFlag struct {
@@ -161,10 +123,10 @@ func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if path == "-" {
 		b, err = io.ReadAll(stdin)
 	} else {
-		b, err = os.ReadFile(path)
+		b, err = readNamed(path)
 	}
 	if err != nil {
-		return nil, usagef("--data: cannot read %s: %v", path, withoutPath(err))
+		return nil, misuse.Errorf("--data: cannot read %s: %v", path, failure.WithoutPath(err))
 	}
 	return leasehold.WithData(b), nil
 }

@@ -3,16 +3,15 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
-	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // FuzzGrantFile reads files as --grant names them: what is taken for a grant is
@@ -50,56 +49,6 @@ func FuzzGrantFile(f *testing.F) {
 			if _, ok := parseGrant(written[:cut]); ok {
 				t.Errorf("a part is taken for a grant: %s", written[:cut])
 			}
-		}
-	})
-}
-
-// FuzzSeen reads seen.json: a damaged file counts as empty, what is in a sound one
-// stays, and what is added to either is there.
-func FuzzSeen(f *testing.F) {
-	for _, seed := range []string{
-		`{"seen":[{"store":"s","observation":{"key":"job","version":"v","leaseMs":20000,"since":"2026-11-21T12:00:00Z","boot":"b","bootMs":1000}}]}`,
-		`{"seen":[{"store":"s","observation":{}},{"store":"s","observation":{"key":"other","version":"w","leaseMs":1,"since":"2026-11-21T12:00:00Z"}}]}`,
-		`{"seen":[{"store":"s","observation":{"key":"job","version":"v","leaseMs":-20000,"since":"2026-11-21T12:00:00Z"}}]}`,
-		`{}`, ``, `null`, `[]`, `{"seen":null}`, "\xff",
-	} {
-		f.Add([]byte(seed))
-	}
-	path := filepath.Join(f.TempDir(), "seen.json")
-	var added leasehold.Observation
-	if err := json.Unmarshal([]byte(`{"key":"job","version":"new","leaseMs":20000,"since":"2026-11-21T12:00:00Z"}`), &added); err != nil {
-		f.Fatal(err)
-	}
-	now := added.Since.Add(time.Hour)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		file := &seenFile{path: path, store: "s", keys: map[leasehold.Key]bool{added.Key: true}, now: func() time.Time { return now }}
-		before := file.read()
-		for _, e := range before.Seen {
-			if e.Observation.Lease < 0 {
-				t.Errorf("%q has a lease of %v", b, e.Observation.Lease)
-			}
-		}
-		if err := file.update([]seenEntry{{"s", added}}); err != nil {
-			t.Fatal(err)
-		}
-		after := file.read().Seen
-		if len(after) == 0 || after[len(after)-1].Observation != added {
-			t.Fatalf("%q: what was added is not there: %+v", b, after)
-		}
-		kept := 0
-		for _, e := range before.Seen {
-			if !file.matches(e) && !e.Observation.Since.Before(now.Add(-keepObservations)) {
-				kept++
-			}
-		}
-		if len(after) != min(kept+1, maxObservations) {
-			t.Errorf("%q: %d of others, and after an update there are %d in all", b, kept, len(after))
 		}
 	})
 }
@@ -149,10 +98,10 @@ func FuzzFlags(f *testing.F) {
 			if !strings.Contains(err.Error(), "use a duration") {
 				t.Errorf("%q: %v", s, err)
 			}
-		} else if again, err := parseDuration(shortDuration(d)); d < 0 || err != nil || again != d {
-			t.Errorf("%q reads as %v, which is shown as %s and reads as %v, %v", s, d, shortDuration(d), again, err)
+		} else if again, err := parseDuration(wording.Duration(d)); d < 0 || err != nil || again != d {
+			t.Errorf("%q reads as %v, which is shown as %s and reads as %v, %v", s, d, wording.Duration(d), again, err)
 		}
-		var n, again attributeNames
+		var n, again store.Attributes
 		if err := n.Set(s); err != nil {
 			if err.Error() == "" {
 				t.Errorf("%q is refused without a word", s)
@@ -160,7 +109,7 @@ func FuzzFlags(f *testing.F) {
 		} else if err := again.Set(n.String()); err != nil || n != again {
 			t.Errorf("%q reads as %s, and that as %s, %v", s, &n, &again, err)
 		}
-		if sig, err := parseSignal(s); err == nil && sig <= 0 {
+		if sig, err := process.ParseSignal(s); err == nil && sig <= 0 {
 			t.Errorf("%q is signal %d", s, sig)
 		}
 	})

@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 type getFlags struct {
@@ -28,6 +34,8 @@ func (a *app) newGet() *cobra.Command {
 		Short: "Show one record",
 		Long: `Show the record of KEY. Exit code 1 if there is none.
 Of a semaphore: how many permits there are, and who holds them.
+former is who had the key last or, while it is held, who had it before: until
+when, and how that ended (released, taken over, broken), if the record tells.
 
 With --held it prints nothing: exit code 0 if KEY is held, 1 if it is not. A
 record whose holder has died says held; with --check too, exit code 0 means
@@ -48,16 +56,16 @@ that a live holder has it.`,
 			case !f.check && cmd.Flags().Changed("for"):
 				return usageOf(cmd, "--for is for --check: add --check, or leave out --for")
 			}
-			s, err := a.open(cmd, "")
+			s, err := a.open(cmd, store.Opening{})
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			if f.data && !s.layout.Capabilities().Data {
-				return &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
+			defer s.Close()
+			if f.data && !s.Layout.Capabilities().Data {
+				return &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
 			}
-			key := completeKey(s.layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
+			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
 				switch {
 				case f.raw:
 					return a.getRaw(ctx, s, key)
@@ -71,18 +79,18 @@ that a live holder has it.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&f.check, "check", false, "observe the record and show whether its holder is live or dead")
 	checkForFlag(fl, &f.checkFor)
-	fl.BoolVar(&f.data, "data", false, "print only the data, byte for byte")
+	fl.BoolVar(&f.data, "data", false, "print only the data, byte for byte; at a terminal, escaped")
 	fl.BoolVar(&f.held, "held", false, "print nothing: exit code 0 if KEY is held, 1 if it is not")
 	fl.BoolVar(&f.raw, "raw", false, "print what is stored under KEY, damaged or not, as DynamoDB JSON")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
 
-func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
+func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
-	if n, is := permitsIn(s.layout, err); is {
+	if n, is := permitsIn(s.Layout, err); is {
 		if f.data {
-			return usagef("%[1]s is a semaphore: each permit has its own data: use leasehold get %[1]s/N --data", printable(key.Partition))
+			return misuse.Errorf("%s is a semaphore: each permit has its own data: use leasehold get %s --data", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
 		}
 		return a.showSemaphore(ctx, s, locks, key.Partition, n, f.check, f.checkFor)
 	}
@@ -90,52 +98,56 @@ func (a *app) getRecord(ctx context.Context, s *store, locks *leasehold.Client, 
 		return cause(ctx, err)
 	}
 	if f.data {
-		_, err := a.Stdout.Write(r.Data)
+		return a.Stdout.data(r.Data)
+	}
+	one := []leasehold.Record{r}
+	by, err := newObserver(s, locks)
+	if err != nil {
 		return err
 	}
+	if err := by.Reader.UnderSessions(ctx, one); err != nil {
+		return cause(ctx, err)
+	}
+	r = one[0]
 	shown := row{record: r}
 	if f.check && !r.Released {
-		by, err := newObserver(s, locks)
-		if err != nil {
-			return err
-		}
-		by.limit = f.checkFor
+		by.Limit = f.checkFor
 		o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
-		case o.err != nil && o.liveness != unknown:
-			return o.err
-		case o.err != nil: // it ended early: with what is known
-			return errors.Join(a.showRecord(a.Stdout, s, row{record: o.record, liveness: o.liveness}), o.err)
-		case o.gone:
+		case o.Err != nil && o.State != holders.Unknown:
+			return o.Err
+		case o.Err != nil: // it ended early: with what is known
+			return errors.Join(a.showRecord(a.Stdout, s, row{record: o.Record, liveness: o.State}), o.Err)
+		case o.Gone:
 			return notFound(s, key)
 		}
-		shown = row{record: o.record, liveness: o.liveness}
+		shown = row{record: o.Record, liveness: o.State}
 	}
 	return a.showRecord(a.Stdout, s, shown)
 }
 
 // showRecord writes one record, one line per field.
-func (a *app) showRecord(w io.Writer, s *store, r row) error {
+func (a *app) showRecord(w *output, s *store.Store, r row) error {
 	if a.flags.json {
-		return json.NewEncoder(w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.liveness})
+		return json.NewEncoder(w).Encode(recordJSON{Table: s.Table, Record: r.record, Holder: r.liveness})
 	}
-	terminal := isTerminal(w)
-	out := w
-	var tw *tabwriter.Writer
-	if terminal {
-		tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		out = tw
+	fields := slices.DeleteFunc(a.fields(r, w.terminal), func(f [2]string) bool { return f[1] == "" })
+	widest := 0
+	for _, f := range fields {
+		widest = max(widest, len(f[0]))
 	}
-	for _, field := range a.fields(r, terminal) {
-		if field[1] == "" {
-			continue
+	for _, f := range fields {
+		line := []any{tabbed(f[0], f[1])}
+		if w.terminal {
+			var c colour
+			if f[0] == "holder" {
+				c = colourOf(r.liveness)
+			}
+			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.of(visible.Line(f[1]))...)
 		}
-		if _, err := fmt.Fprintf(out, "%s\t%s\n", field[0], field[1]); err != nil {
+		if err := w.show(append(line, "\n")...); err != nil {
 			return err
 		}
-	}
-	if tw != nil {
-		return tw.Flush()
 	}
 	return nil
 }
@@ -159,16 +171,18 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		{"key", printable(rec.Key.Partition)},
 		{"sortKey", printableOrEmpty(rec.Key.Sort)},
 		{"state", state(rec)},
-		{"holder", listing{colour: terminal && a.get("NO_COLOR") == ""}.paint(string(r.liveness))},
+		{"holder", string(r.liveness)},
 		{"owner", owner},
 		{"token", tokenText(rec)},
 		{"version", printableOrEmpty(rec.Version)},
 		{"lease", leaseFixed(rec)},
+		{"session", rec.Session},
 		{"grantedAt", moment(rec.GrantedAt)},
 		{"held", held},
 		{"renewedAt", moment(renewed)},
 		{"releasedAt", moment(released)},
 		{"expiresAt", moment(rec.ExpiresAt)},
+		{"former", formerText(rec.Former(), moment)},
 		{"broken", brokenText(rec.Broken, moment)},
 		{"data", dataText(rec.Data)},
 	}
@@ -178,6 +192,24 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		}
 	}
 	return fields
+}
+
+// formerText says who had the key before, and how that ended. Empty: it is not known.
+func formerText(f *leasehold.Former, moment func(time.Time) string) string {
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	if f.Owner != "" {
+		parts = append(parts, shortOwner(f.Owner))
+	}
+	if f.Token != 0 {
+		parts = append(parts, fmt.Sprintf("token %d", f.Token))
+	}
+	if until := moment(f.Until); until != "" {
+		parts = append(parts, "until "+until)
+	}
+	return strings.Join(append(parts, string(f.Ended)), ", ")
 }
 
 // brokenText says who broke a grant, which, when and why. Empty: nobody did.
@@ -211,4 +243,11 @@ func dataText(b []byte) string {
 		return fmt.Sprintf("%d bytes (see --data)", len(b))
 	}
 	return printable(string(b))
+}
+
+func withSortKey(k leasehold.Key) []leasehold.GetOption {
+	if k.Sort == "" {
+		return nil
+	}
+	return []leasehold.GetOption{leasehold.WithSortKey(k.Sort)}
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 // standardStream stands for standard input and output.
@@ -36,18 +40,18 @@ func (a *app) readGrant(cmd *cobra.Command, path string) (placedGrant, error) {
 		b, err = readLimited(path)
 	}
 	if err != nil {
-		return g, usagef("cannot read the grant that leasehold acquire wrote: %v", err)
+		return g, misuse.Errorf("cannot read the grant that leasehold acquire wrote: %v", err)
 	}
 	g, ok := parseGrant(b)
 	if !ok {
-		return g, usagef("%s holds no grant as leasehold acquire writes it", from)
+		return g, misuse.Errorf("%s holds no grant as leasehold acquire writes it", from)
 	}
 	return g, nil
 }
 
 // resumed is a grant that renew or release has resumed. A signal ends ctx.
 type resumed struct {
-	store *store
+	store *store.Store
 	lock  *leasehold.Lock
 	ctx   context.Context
 	close func()
@@ -68,35 +72,35 @@ func (a *app) resumeGrant(cmd *cobra.Command, g placedGrant, toRelease, data boo
 	if err := a.useStoreOf(g); err != nil {
 		return nil, err
 	}
-	s, err := a.open(cmd, g.Table)
+	s, err := a.open(cmd, store.Opening{Granted: g.Table})
 	if err != nil {
 		return nil, err
 	}
-	if s.table != g.Table {
-		s.close()
-		return nil, usagef("the grant is from table %s, not %s", g.Table, s.table)
+	if s.Table != g.Table {
+		s.Close()
+		return nil, misuse.Errorf("the grant is from table %s, not %s", g.Table, s.Table)
 	}
-	here := s.grantPlace(cmd.Context())
+	here := placeOf(cmd.Context(), s)
 	if err := a.refuseOtherStore(g, here); err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
-	if data && !s.layout.Capabilities().Data {
-		s.close()
-		return nil, &leasehold.UnsupportedError{Layout: s.layout.Name(), Feature: "data"}
+	if data && !s.Layout.Capabilities().Data {
+		s.Close()
+		return nil, &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
 	}
-	locks, err := s.locks(leasehold.Config{Owner: withoutID(g.Owner)})
+	locks, err := s.Locks(leasehold.Config{Owner: withoutID(g.Owner)})
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
-	signals := catchSignals()
-	ctx, cancel := signals.bind(cmd.Context())
+	signals := process.CatchSignals()
+	ctx, cancel := signals.Bind(cmd.Context())
 	r := &resumed{store: s, ctx: ctx, close: func() {
 		cancel()
-		signals.release()
-		closeLocks(locks)
-		s.close()
+		signals.Release()
+		store.CloseLocks(locks)
+		s.Close()
 	}}
 	for n := 0; ; n++ {
 		r.lock, err = locks.Resume(ctx, g.Grant, opts...)
@@ -136,7 +140,7 @@ func renewedSince(g leasehold.Grant, err error) *leasehold.Record {
 type renewedError struct{ err error }
 
 func (e *renewedError) Error() string {
-	return trim(e.err) + ": use the file that the latest renewal wrote; " +
+	return failure.Brief(e.err) + ": use the file that the latest renewal wrote; " +
 		"if that is lost, leasehold release still accepts this one"
 }
 

@@ -15,13 +15,19 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 const (
 	readerTimeout = 10 * time.Second       // for a reader to open a FIFO, or to make room in it
 	readerPoll    = 100 * time.Millisecond // between two attempts to open a FIFO
 	maxGrantSize  = 1 << 20                // bytes; a longer file holds no grant
-	maxSymlinks   = 40                     // as on Linux
 )
 
 // grantFile is the file that a grant is written to. A regular file is replaced
@@ -31,32 +37,30 @@ const (
 type grantFile struct {
 	path   string    // as the user named it
 	stream io.Writer // nil: a regular file
-	file   string    // the regular file: path with symbolic links resolved
+	file   string    // the regular file: path without symbolic links
 	before []byte    // its content when it was opened
 	absent bool      // it did not exist then
 }
 
 // openGrantFile prepares to write a grant of key to path, and refuses a file
 // that must not be overwritten. It is called before any request is sent.
-func (a *app) openGrantFile(ctx context.Context, path string, in place, key leasehold.Key) (*grantFile, error) {
+func (a *app) openGrantFile(ctx context.Context, path string, in store.Place, key leasehold.Key) (*grantFile, error) {
 	if path == standardStream {
 		return a.grantToStdout()
 	}
 	g := &grantFile{path: path}
-	info, err := os.Stat(path)
+	var err error
+	if g.file, err = plainfile.Named(path); err != nil {
+		return nil, unusable(path, err)
+	}
+	info, err := os.Stat(g.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, unusable(path, err)
 	case info.IsDir():
-		return nil, usagef("--grant %s is a directory: name a file in it", path)
-	case !info.Mode().IsRegular() || isStream(path):
-		return a.openStream(ctx, g)
-	}
-	if g.file, err = resolve(path); err != nil {
-		return nil, unusable(path, err)
-	}
-	if isStream(g.file) {
+		return nil, misuse.Errorf("--grant %s is a directory: name a file in it", path)
+	case !info.Mode().IsRegular() || plainfile.IsStream(g.file):
 		return a.openStream(ctx, g)
 	}
 	if g.before, err = readLimited(g.file); errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +76,8 @@ func (a *app) openGrantFile(ctx context.Context, path string, in place, key leas
 
 // grantToStdout prepares to write a grant to standard output.
 func (a *app) grantToStdout() (*grantFile, error) {
-	if isClosed(a.Stdout) {
-		return nil, usagef("standard output is closed, and nobody would have the grant: name a file with --grant")
+	if isClosed(a.Env.Stdout) {
+		return nil, misuse.Errorf("standard output is closed, and nobody would have the grant: name a file with --grant")
 	}
 	return &grantFile{path: standardStream, stream: a.Stdout}, nil
 }
@@ -84,14 +88,14 @@ func requireRegularFile(path string) error {
 	if path == standardStream {
 		return nil
 	}
-	file, err := resolve(path)
+	file, err := plainfile.Named(path)
 	if err != nil {
 		return unusable(path, err)
 	}
-	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) || isRegular(file) && !isStream(file) {
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) || isRegular(file) && !plainfile.IsStream(file) {
 		return nil
 	}
-	return usagef("--grant %s is not a regular file, so the new grant cannot replace it: "+
+	return misuse.Errorf("--grant %s is not a regular file, so the new grant cannot replace it: "+
 		"use leasehold renew <OLD >NEW", path)
 }
 
@@ -103,45 +107,34 @@ func (a *app) reopenGrantFile(path string, grant placedGrant) (*grantFile, error
 	}
 	g := &grantFile{path: path}
 	var err error
-	if g.file, err = resolve(path); err != nil {
+	if g.file, err = plainfile.Named(path); err != nil {
 		return nil, unusable(path, err)
 	}
 	if g.before, err = readLimited(g.file); err != nil {
 		return nil, unusable(path, err)
 	}
 	if in, ok := parseGrant(g.before); !ok || in.ID != grant.ID {
-		return nil, usagef("--grant %s has changed while it was being read: try again", path)
+		return nil, misuse.Errorf("--grant %s has changed while it was being read: try again", path)
 	}
 	return g, g.checkWritable()
 }
 
-func unusable(path string, err error) error { return usagef("--grant %s: %v", path, withoutPath(err)) }
-
-// withoutPath strips the operation and the path from a file error.
-func withoutPath(err error) error {
-	var in *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &in):
-		return in.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
+func unusable(path string, err error) error {
+	return misuse.Errorf("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
 // mayBeReplaced returns an error if the file must not be replaced. A grant of the
 // lock that is about to be acquired may be: once the lock is granted again, that
 // grant has ended.
-func (g *grantFile) mayBeReplaced(now time.Time, wanted place, key leasehold.Key) error {
+func (g *grantFile) mayBeReplaced(now time.Time, wanted store.Place, key leasehold.Key) error {
 	if len(bytes.TrimSpace(g.before)) == 0 {
 		return nil
 	}
 	in, ok := parseGrant(g.before)
 	if !ok {
-		return usagef("--grant %s: the file holds no grant, and its content would be lost: name another file", g.path)
+		return misuse.Errorf("--grant %s: the file holds no grant, and its content would be lost: name another file", g.path)
 	}
-	if in.Table == wanted.table && in.at.File == wanted.file && in.Key == key {
+	if in.Table == wanted.Table && in.at.File == wanted.File && in.Key == key {
 		return nil
 	}
 	return g.refuseHeld(now, in)
@@ -161,9 +154,9 @@ func (g *grantFile) mayBeReplacedIn(now time.Time, here grantPlace) error {
 // refuseHeld returns an error if a grant may still be held.
 func (g *grantFile) refuseHeld(now time.Time, in placedGrant) error {
 	if end := leaseEnds(in); now.Before(end) {
-		return usagef("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
+		return misuse.Errorf("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
 			"run leasehold release -f %[1]s first, or name another file",
-			g.path, printable(in.Key.String()), in.Token, end.Local().Format(time.DateTime))
+			g.path, wording.Key(in.Key), in.Token, end.Local().Format(time.DateTime))
 	}
 	return nil
 }
@@ -187,19 +180,19 @@ func (g *grantFile) checkWritable() error {
 func (a *app) openStream(ctx context.Context, g *grantFile) (*grantFile, error) {
 	deadline := time.Now().Add(readerTimeout)
 	for n := 0; ; n++ {
-		f, err := os.OpenFile(g.path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		f, err := os.OpenFile(g.file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		switch {
 		case err == nil:
 			g.stream = f
 			return g, nil
-		case !errors.Is(err, syscall.ENXIO) || !isFIFO(g.path):
+		case !errors.Is(err, syscall.ENXIO) || !isFIFO(g.file):
 			return nil, unusable(g.path, err)
 		case time.Now().After(deadline):
-			return nil, usagef("--grant %s: no process has opened this FIFO for reading within %s: start its reader first", g.path, shortDuration(readerTimeout))
+			return nil, misuse.Errorf("--grant %s: no process has opened this FIFO for reading within %s: start its reader first", g.path, wording.Duration(readerTimeout))
 		case n == 0:
 			a.say.note("%s is a FIFO without a reader: waiting for one", g.path)
 		}
-		if !sleep(ctx, readerPoll) {
+		if !attempts.Wait(ctx, readerPoll) {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -213,14 +206,14 @@ func (g *grantFile) write(grant placedGrant) error {
 	if err != nil {
 		return err
 	}
-	b = append(b, '\n')
+	b = []byte(visible.Text(string(b)) + "\n")
 	if old, ok := parseGrant(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
 		return errors.New("it holds a grant from another table of the same name, which may still be held")
 	}
 	if g.stream == nil {
 		return g.replace(b)
 	}
-	if f, ok := g.stream.(*os.File); ok {
+	if f, ok := g.stream.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = f.SetWriteDeadline(time.Now().Add(readerTimeout)) // fails for files that have no deadlines
 	}
 	_, err = g.stream.Write(b)
@@ -241,7 +234,7 @@ func (g *grantFile) replace(b []byte) error {
 		return err
 	}
 	if g.absent {
-		err = os.Link(tmp.Name(), g.file)
+		err = plainfile.Place(tmp.Name(), g.file)
 		switch {
 		case errors.Is(err, fs.ErrExist):
 			return errFileChanged
@@ -250,17 +243,47 @@ func (g *grantFile) replace(b []byte) error {
 			return nil
 		}
 		// Not every file system has hard links.
-		if _, err := os.Lstat(g.file); !errors.Is(err, fs.ErrNotExist) {
+		empty, err := os.OpenFile(g.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
 			return errFileChanged
 		}
-	} else if now, err := readLimited(g.file); err != nil || !isRegular(g.file) || !bytes.Equal(now, g.before) {
-		return errFileChanged
+		if err != nil {
+			return err
+		}
+		_ = empty.Close()
 	}
-	if err := os.Rename(tmp.Name(), g.file); err != nil {
+	err = alone(g.file, func() error {
+		if now, err := readLimited(g.file); err != nil || !isRegular(g.file) || !bytes.Equal(now, g.before) {
+			return errFileChanged
+		}
+		return os.Rename(tmp.Name(), g.file)
+	})
+	if err != nil {
 		return err
 	}
 	syncDir(dirOf(g.file))
 	return nil
+}
+
+// alone calls fn, which replaces or removes a file that is there, while no other
+// leasehold does: each locks the file that it has found under the name. Where files
+// cannot be locked, two may do so in the same moment.
+func alone(file string, fn func() error) error {
+	before, err := os.Stat(file)
+	if err != nil {
+		return errFileChanged
+	}
+	unlock, err := plainfile.LockExisting(file)
+	switch {
+	case err == nil:
+		defer unlock()
+	case errors.Is(err, plainfile.ErrLocked):
+		return err
+	}
+	if now, err := os.Stat(file); err != nil || !os.SameFile(before, now) {
+		return errFileChanged // another's file has this name now, and that one may not be locked
+	}
+	return fn()
 }
 
 var errFileChanged = errors.New("another process has changed it in the meantime")
@@ -296,16 +319,19 @@ func removeGrant(path, id string) error {
 	if path == standardStream {
 		return nil
 	}
-	file, err := resolve(path)
-	if err != nil || isStream(file) || !isRegular(file) {
+	file, err := plainfile.Named(path)
+	if err != nil || plainfile.IsStream(file) || !isRegular(file) {
 		return nil // the grant was read from a stream
 	}
-	b, err := readLimited(file)
-	if in, ok := parseGrant(b); err != nil || !ok || in.ID != id {
-		return nil // somebody has put something else there meanwhile
-	}
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return usagef("the file of the grant is of no more use and could not be removed: %v", err)
+	err = alone(file, func() error {
+		b, err := readLimited(file)
+		if in, ok := parseGrant(b); err != nil || !ok || in.ID != id {
+			return errFileChanged
+		}
+		return os.Remove(file)
+	})
+	if err != nil && !errors.Is(err, errFileChanged) && !errors.Is(err, fs.ErrNotExist) {
+		return misuse.Errorf("the file of the grant is of no more use and could not be removed: %v", err)
 	}
 	return nil
 }
@@ -319,7 +345,7 @@ func parseGrant(b []byte) (placedGrant, bool) {
 
 // readLimited reads a file that may hold a grant.
 func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openNamed(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -327,48 +353,11 @@ func readLimited(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxGrantSize))
 }
 
-// resolve follows symbolic links up to a file, which need not exist, or up to a
-// stream of this process.
-func resolve(path string) (string, error) {
-	for range maxSymlinks {
-		info, err := os.Lstat(path)
-		if isStream(path) || errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
-			return path, nil
-		}
-		if err != nil {
-			return "", err
-		}
-		next, err := os.Readlink(path)
-		if err != nil {
-			return "", err
-		}
-		if !filepath.IsAbs(next) {
-			next = dirOf(path) + string(filepath.Separator) + next
-		}
-		path = next
-	}
-	return "", errors.New("too many symbolic links")
-}
-
 // dirOf returns the directory of a file. Unlike filepath.Dir it does not clean
 // the path: in a/../b, a may be a symbolic link, which only the kernel resolves.
 func dirOf(path string) string {
 	dir, _ := filepath.Split(path)
 	return cmp.Or(strings.TrimSuffix(dir, string(filepath.Separator)), dir, ".")
-}
-
-// isStream reports whether a path names an open file of a process. Replacing it
-// would not replace the file behind it.
-func isStream(path string) bool {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return false
-	}
-	switch abs {
-	case "/dev/stdin", "/dev/stdout", "/dev/stderr":
-		return true
-	}
-	return strings.HasPrefix(abs, "/dev/fd/") || strings.HasPrefix(abs, "/proc/")
 }
 
 func isRegular(file string) bool {

@@ -13,6 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 // placedGrant is a grant and the store that it was made in. In another store, a table
@@ -62,14 +65,14 @@ func (g *placedGrant) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &g.at)
 }
 
-// grantPlace returns the place of this store.
-func (s *store) grantPlace(ctx context.Context) grantPlace {
-	if s.file != "" {
-		return grantPlace{File: s.file, TableID: s.tableID(ctx)}
+// placeOf returns the place of this store.
+func placeOf(ctx context.Context, s *store.Store) grantPlace {
+	if s.File != "" {
+		return grantPlace{File: s.File, TableID: tableID(ctx, s)}
 	}
-	o := s.db.Options()
+	o := s.DB.Options()
 	at := grantPlace{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint)}
-	if o.Credentials != nil && !isLoopback(at.EndpointURL) && !arn.IsARN(s.table) { // an ARN names the account
+	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN names the account
 		if c, err := o.Credentials.Retrieve(ctx); err == nil { // kept for the requests that follow
 			at.Account = c.AccountID
 		}
@@ -79,8 +82,8 @@ func (s *store) grantPlace(ctx context.Context) grantPlace {
 
 // tableID returns the id that a table of a local store got when it was made. Empty: it
 // is not known.
-func (s *store) tableID(ctx context.Context) string {
-	out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.table)})
+func tableID(ctx context.Context, s *store.Store) string {
+	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.Table)})
 	if err != nil || out.Table == nil {
 		return ""
 	}
@@ -88,8 +91,8 @@ func (s *store) tableID(ctx context.Context) string {
 }
 
 // placed adds this store's place to a grant.
-func (s *store) placed(ctx context.Context, g leasehold.Grant) placedGrant {
-	return placedGrant{g, s.grantPlace(ctx)}
+func placed(ctx context.Context, s *store.Store, g leasehold.Grant) placedGrant {
+	return placedGrant{g, placeOf(ctx, s)}
 }
 
 // madeAnew is what differs if the table in a file is not the one that there was.
@@ -122,16 +125,16 @@ func (a *app) refuseOtherStore(g placedGrant, here grantPlace) error {
 	case "":
 		return nil
 	case madeAnew:
-		return usagef("the grant is from a table %s in %s that is gone: the one that is there now was made since, or another file system is mounted",
+		return misuse.Errorf("the grant is from a table %s in %s that is gone: the one that is there now was made since, or another file system is mounted",
 			g.Table, g.at)
 	case "--endpoint-url":
-		if a.flags.endpoint != "" && a.flags.endpoint != g.at.EndpointURL {
+		if a.flags.Endpoint != "" && a.flags.Endpoint != g.at.EndpointURL {
 			return nil // by request, as a server can move: see unproven
 		}
-		return usagef("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
+		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.at, here)
 	default:
-		return usagef("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.at, here, what)
+		return misuse.Errorf("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.at, here, what)
 	}
 }
 
@@ -144,7 +147,7 @@ func unproven(g placedGrant, here grantPlace, err error) error {
 	case g.at == grantPlace{}:
 		return &unprovenError{err, "the grant does not say in which store its table " + g.Table + " is, and this is " + here.String()}
 	case g.at.EndpointURL != here.EndpointURL:
-		return usagef("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
+		return misuse.Errorf("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
 			g.Table, g.at, here.EndpointURL)
 	}
 	return nil
@@ -156,7 +159,7 @@ type unprovenError struct {
 	says string
 }
 
-func (e *unprovenError) Error() string { return trim(e.err) + ": " + e.says }
+func (e *unprovenError) Error() string { return failure.Brief(e.err) + ": " + e.says }
 
 func (e *unprovenError) Unwrap() error { return e.err }
 
@@ -167,32 +170,32 @@ func (e *unprovenError) Unwrap() error { return e.err }
 func (a *app) useStoreOf(g placedGrant) error {
 	f := &a.flags
 	refuse := func(flag, given, made string) error {
-		return usagef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
+		return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 	}
 	switch {
-	case f.table != "" && f.table != g.Table:
-		return usagef("the grant is from table %s, not %s", g.Table, f.table)
+	case f.Table != "" && f.Table != g.Table:
+		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
 	case g.at == (grantPlace{}):
 		return nil // written by the library, which names only the table
 	case g.at.File != "":
 		if _, err := os.Lstat(g.at.File); errors.Is(err, fs.ErrNotExist) {
-			return usagef("the grant is from table %s in %s, and that file is not there", g.Table, g.at.File)
+			return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.at.File)
 		}
-		if f.file != "" {
-			if abs, err := filepath.Abs(f.file); err != nil || abs != g.at.File {
-				return refuse("--file", f.file, g.at.File)
+		if f.File != "" {
+			if abs, err := filepath.Abs(f.File); err != nil || abs != g.at.File {
+				return refuse("--file", f.File, g.at.File)
 			}
 		}
-		f.table, f.file = g.Table, g.at.File
+		f.Table, f.File = g.Table, g.at.File
 		return nil
-	case f.file != "":
-		return refuse("--file", f.file, "DynamoDB")
-	case f.region != "" && f.region != g.at.Region:
-		return refuse("--region", f.region, g.at.Region)
+	case f.File != "":
+		return refuse("--file", f.File, "DynamoDB")
+	case f.Region != "" && f.Region != g.at.Region:
+		return refuse("--region", f.Region, g.at.Region)
 	}
-	f.table, f.region = g.Table, g.at.Region
-	if f.endpoint == "" {
-		f.endpoint = g.at.EndpointURL
+	f.Table, f.Region, f.OfGrant = g.Table, g.at.Region, true
+	if f.Endpoint == "" {
+		f.Endpoint = g.at.EndpointURL
 	}
 	return nil
 }

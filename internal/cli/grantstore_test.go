@@ -6,16 +6,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 func TestAGrantKnowsRegionServerAndAccountOfItsTable(t *testing.T) {
 	at := func(table, region, server, account string) grantPlace {
-		return (&store{table: table, db: dynamodb.New(dynamodb.Options{
+		return placeOf(t.Context(), &store.Store{Table: table, DB: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", AccountID: account}, nil
 			}),
-		})}).grantPlace(t.Context())
+		})})
 	}
 	made := at("locks", "eu-west-1", "", "111111111111")
 	for what, same := range map[string]grantPlace{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // heldVariable holds the keys of all runs around CMD, as JSON. LEASEHOLD_KEY
@@ -44,16 +48,13 @@ func setByRun(env Env, table, file string) bool {
 		return false
 	}
 	last := held[len(held)-1]
-	if table == "" {
-		table = defaultTable
-	}
 	return last.Store == file && last.Table == table
 }
 
 // outerRuns returns what outer runs hold in tables of this name that matches.
-func (a *app) outerRuns(s *store, matches func(leasehold.Key) bool) []heldKey {
+func (a *app) outerRuns(s *store.Store, matches func(leasehold.Key) bool) []heldKey {
 	return slices.DeleteFunc(heldByOuterRuns(a.Env), func(h heldKey) bool {
-		return tableName(h.Table) != tableName(s.table) || !matches(leasehold.Key{Partition: h.Key, Sort: h.SortKey})
+		return tableName(h.Table) != tableName(s.Table) || !matches(leasehold.Key{Partition: h.Key, Sort: h.SortKey})
 	})
 }
 
@@ -67,23 +68,26 @@ func tableName(table string) string {
 
 // isIn reports whether a key is held in s: the same file, or the same place in
 // AWS.
-func (h heldKey) isIn(s *store) bool {
-	if h.Store == s.place() || s.file == "" {
-		return h.Store == s.place()
+func (h heldKey) isIn(s *store.Store) bool {
+	if h.Store == s.Place() || s.File == "" {
+		return h.Store == s.Place()
 	}
 	there, err := os.Stat(h.Store)
-	here, failed := os.Stat(s.file)
+	here, failed := os.Stat(s.File)
 	return err == nil && failed == nil && os.SameFile(here, there)
 }
 
 // refuseNested refuses to wait for a lock that an outer run holds: the outer run
 // waits for this process to end. It may have ended itself, though, and have left
 // this process running.
-func (a *app) refuseNested(ctx context.Context, s *store, key, sortKey string) error {
-	wanted := completeKey(s.layout, leasehold.Key{Partition: key, Sort: sortKey})
+func (a *app) refuseNested(ctx context.Context, s *store.Store, key, sortKey string, nonblock bool) error {
+	wanted := store.CompleteKey(s.Layout, leasehold.Key{Partition: key, Sort: sortKey})
 	outer := a.outerRuns(s, func(held leasehold.Key) bool { return held == wanted })
 	if len(outer) > 0 && a.stillHeld(ctx, s, wanted, outer) {
-		return nestedError(key)
+		if nonblock {
+			return nestedError(key)
+		}
+		return nestedWait(key)
 	}
 	return nil
 }
@@ -91,9 +95,9 @@ func (a *app) refuseNested(ctx context.Context, s *store, key, sortKey string) e
 // stillHeld reports whether one of the outer runs holds key in s. Its token says
 // so, whatever the names of the table and of its place; where there is none, the
 // names must do.
-func (a *app) stillHeld(ctx context.Context, s *store, key leasehold.Key, outer []heldKey) bool {
+func (a *app) stillHeld(ctx context.Context, s *store.Store, key leasehold.Key, outer []heldKey) bool {
 	held := slices.ContainsFunc(outer, func(h heldKey) bool { return h.isIn(s) })
-	_ = s.withLocks(ctx, func(ctx context.Context, locks *leasehold.Client) error {
+	_ = withLocks(ctx, s, func(ctx context.Context, locks *leasehold.Client) error {
 		r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
 		switch {
 		case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
@@ -108,18 +112,29 @@ func (a *app) stillHeld(ctx context.Context, s *store, key leasehold.Key, outer 
 
 // refuseNestedPermit is refuseNested for permits. A process that runs under one
 // permit must not wait for another: if all holders did that, none would ever
-// get one.
-func (a *app) refuseNestedPermit(s *store, key string) error {
+// get one. It may try.
+func (a *app) refuseNestedPermit(s *store.Store, key string) error {
 	outer := a.outerRuns(s, func(held leasehold.Key) bool { return held.Partition == key })
 	if slices.ContainsFunc(outer, func(h heldKey) bool { return h.isIn(s) }) {
-		return nestedError(key)
+		return nestedWait(key)
 	}
 	return nil
 }
 
-func nestedError(key string) error {
-	return usagef("%s is held by the leasehold run that started this command: waiting for it would never end", printable(key))
+// nestedWait refuses to wait for a key that an outer run holds.
+func nestedWait(key string) error {
+	return misuse.Errorf("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
 }
+
+// nestedError says that an outer run holds the key. To a call that does not wait that is
+// an answer like any other: held.
+type nestedError string
+
+func (key nestedError) Error() string {
+	return fmt.Sprintf("%s is held by the leasehold run that started this command", wording.Name(string(key)))
+}
+
+func (nestedError) Is(target error) bool { return target == leasehold.ErrHeld }
 
 // heldBegins returns how LEASEHOLD_HELD begins for CMD, and for every CMD of runs
 // below it. Nothing else begins so: it has the token.
@@ -134,10 +149,10 @@ func heldBegins(env []string) string {
 
 // withoutNested refuses to wait for a lock that an outer run holds. With --any
 // such keys are left out, unless none would be left.
-func (a *app) withoutNested(ctx context.Context, s *store, keys []string, f *runFlags) ([]string, error) {
+func (a *app) withoutNested(ctx context.Context, s *store.Store, keys []string, f *runFlags) ([]string, error) {
 	var nested error
 	free := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
-		err := a.refuseNested(ctx, s, key, f.sortKey)
+		err := a.refuseNested(ctx, s, key, f.sortKey, f.nonblock)
 		if nested == nil {
 			nested = err
 		}
@@ -150,10 +165,10 @@ func (a *app) withoutNested(ctx context.Context, s *store, keys []string, f *run
 }
 
 // heldValue returns the value of LEASEHOLD_HELD for a CMD.
-func (a *app) heldValue(s *store, h hold) string {
+func (a *app) heldValue(s *store.Store, h hold) string {
 	held := heldByOuterRuns(a.Env)
 	for _, lock := range h.locks {
-		key := heldKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.table, Store: s.place(), Token: lock.Token()}
+		key := heldKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.Table, Store: s.Place(), Token: lock.Token()}
 		if len(h.locks) > 1 {
 			key.Key = lock.Key().Partition
 		}

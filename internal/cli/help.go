@@ -9,8 +9,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// printHelp prints the help of a command.
-func printHelp(cmd *cobra.Command, _ []string) {
+// printHelp prints the help of a command, with what is used every day.
+func printHelp(cmd *cobra.Command, _ []string) { printHelpOf(cmd, false) }
+
+// printHelpOf prints the help of a command. all: the advanced commands and flags too.
+func printHelpOf(cmd *cobra.Command, all bool) {
 	w := cmd.OutOrStdout()
 	if cmd.Long == "" {
 		fmt.Fprintln(w, cmd.Short+".")
@@ -22,14 +25,18 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintf(w, "\nUsage:\n  %s\n", usageLine(cmd))
 	if cmd.HasAvailableSubCommands() {
-		printCommands(w, cmd)
+		printCommands(w, cmd, all)
 	}
 	flags := cmd.Flags()
 	if cmd.HasParent() {
 		flags = cmd.LocalFlags()
 	}
-	fmt.Fprintf(w, "\nFlags:\n%s", flags.FlagUsagesWrapped(helpWidth))
-	if hasDuration(flags) {
+	shown, rest := split(cmd, flags)
+	fmt.Fprintf(w, "\nFlags:\n%s", shown.FlagUsagesWrapped(helpWidth))
+	if all && rest.HasFlags() {
+		fmt.Fprintf(w, "\nAdvanced flags:\n%s", rest.FlagUsagesWrapped(helpWidth))
+	}
+	if hasDuration(shown) || all && hasDuration(rest) {
 		fmt.Fprint(w, "\n"+durationNote+"\n")
 	}
 	if cmd.Example != "" {
@@ -37,8 +44,12 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	}
 	if cmd.HasParent() {
 		fmt.Fprintln(w, "\nGlobal flags: leasehold --help")
-	} else {
-		fmt.Fprint(w, "\nMore:\n  leasehold help exit-codes, leasehold help environment, leasehold help events,\n  leasehold help json\n")
+	}
+	if hasAdvanced(cmd) && !all {
+		fmt.Fprintf(w, "\nThere is more: leasehold help%s %s\n", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), advancedWord)
+	}
+	if !cmd.HasParent() {
+		fmt.Fprint(w, "\nTopics:\n  leasehold help exit-codes, leasehold help environment, leasehold help events,\n  leasehold help json\n")
 	}
 }
 
@@ -61,7 +72,7 @@ func usageLine(cmd *cobra.Command) string {
 	return cmd.Use
 }
 
-func printCommands(w io.Writer, cmd *cobra.Command) {
+func printCommands(w io.Writer, cmd *cobra.Command, all bool) {
 	groups := cmd.Groups()
 	if len(groups) == 0 {
 		groups = []*cobra.Group{{Title: "Commands:"}}
@@ -75,7 +86,7 @@ func printCommands(w io.Writer, cmd *cobra.Command) {
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s\n", g.Title)
 		for _, sub := range cmd.Commands() {
-			if sub.GroupID == g.ID && sub.IsAvailableCommand() {
+			if sub.GroupID == g.ID && sub.IsAvailableCommand() && (all || !isAdvancedCommand(sub)) {
 				fmt.Fprintf(w, "  %-*s %s\n", widest, sub.Name(), sub.Short)
 			}
 		}
@@ -85,13 +96,21 @@ func printCommands(w io.Writer, cmd *cobra.Command) {
 // newHelp is the command help, for commands and topics.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true,
+		Use: "help [COMMAND] [advanced]", Short: "Help about a command or a topic", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {
+			all := len(args) > 0 && args[len(args)-1] == advancedWord
+			if all {
+				args = args[:len(args)-1]
+			}
 			found, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
 				return usageOf(root, "unknown command or topic %s", printable(strings.Join(args, " ")))
 			}
 			found.InitDefaultHelpFlag()
+			if all && found.Runnable() {
+				printHelpOf(found, true)
+				return nil
+			}
 			return found.Help()
 		},
 	}
@@ -102,8 +121,8 @@ func newExitCodesTopic() *cobra.Command {
 		Use: "exit-codes", Short: "What the exit codes mean",
 		Long: `Exit codes of run and elect, and of local with CMD, as in timeout(1):
   CMD's     the lock was held until CMD ended; a failed release is a warning
+  75        KEY was not granted (-n, -w); -E changes this code
   123       the lock was lost and CMD was stopped; elect campaigns again instead
-  124       KEY was not granted (-n, -w); -E changes this code
   125       leasehold failed and CMD was not run: usage, no table, access denied
   126, 127  CMD is not executable, or was not found
   128+N     signal N ended CMD, or the wait for KEY
@@ -169,14 +188,16 @@ func newEnvironmentTopic() *cobra.Command {
   LEASEHOLD_TABLE     --table
   LEASEHOLD_FILE      --file
   LEASEHOLD_LAYOUT    --layout
+  LEASEHOLD_REGION, LEASEHOLD_PROFILE, LEASEHOLD_ENDPOINT_URL
+                      --region, --profile, --endpoint-url
   LEASEHOLD_OWNER     --owner
   LEASEHOLD_LEASE     --lease
   LEASEHOLD_REQUIRE_TABLE
                       1: use a local store only if --file names it
   AWS_*               read by the AWS SDK as usual: region, profile, credentials
   NO_COLOR            no colour if not empty
-  XDG_STATE_HOME      the user's local store and observations are kept in its
-                      leasehold/ directory; default ~/.local/state
+  XDG_STATE_HOME      the user's local store is kept in its leasehold/
+                      directory; default ~/.local/state
 
 Precedence: flag, LEASEHOLD_*, AWS settings, default. --table or --file on the
 command line overrides both LEASEHOLD_TABLE and LEASEHOLD_FILE. Without such a
@@ -187,9 +208,11 @@ A file that is named is made by commands that acquire, which say so, if its
 directory is there. Commands that look at locks or mend them need it to exist.
 
 If neither a table nor a file is named, leasehold uses a local store and says
-so each time, even with -q. If there is any sign of AWS (a setting, or this
-machine is an EC2 instance), that is an error instead: a cron job that lost its
-variable must not lock on one machine only.
+so (not with -q); at a terminal once for each store. If there is any sign of AWS
+(a setting, or this machine is an EC2 instance), that is an error instead: a
+cron job that lost its variable must not lock on one machine only. What is run
+from its own source (go run ./cmd/leasehold) uses a local store all the same: it
+is being tried out.
 
   /var/lib/leasehold/locks.db    if that directory exists: shared by all users
                                  of this machine. A user who cannot write to it
@@ -211,17 +234,28 @@ Set for the CMD of run and elect:
                                        are several; the above are of the first
   LEASEHOLD_TABLE or LEASEHOLD_FILE    the table, or the local store
   LEASEHOLD_LAYOUT                     the layout, if not native
+  LEASEHOLD_REGION, LEASEHOLD_PROFILE, LEASEHOLD_ENDPOINT_URL
+                                       what --region, --profile and
+                                       --endpoint-url said: a leasehold below
+                                       finds the table by them, and AWS programs
+                                       are told nothing
   LEASEHOLD_HELD                       every key held by this and outer runs, as
                                        JSON: waiting for one of them is an error
 
-CMD runs in its own process group. A watchdog process stops that group, and on
-Linux every other process that CMD started, before trust in the lock ends, even
-if leasehold itself has been stopped (SIGSTOP) or killed. With --background keep
-it stops the group alone. On other systems a process that leaves the group, as
-by setsid, is neither waited for nor stopped; on Windows CMD alone is. If the
-whole container or machine was frozen, the watchdog was frozen too: CMD may then
-run for some milliseconds before it is killed. In that time only writes fenced
-by the token are safe.
+CMD runs in its own process group. INT, TERM, HUP, QUIT, USR1, USR2, ALRM,
+VTALRM, WINCH, TSTP and CONT are passed on to it. PIPE is not: leasehold gets
+one whenever its standard error is closed.
+
+A watchdog process stops that group, and on Linux every other process that CMD
+started, before trust in the lock ends, even if leasehold itself has been
+stopped (SIGSTOP) or killed. Once leasehold was killed, those outside the group
+are found by LEASEHOLD_HELD in their environment, as far as this user may see
+that: one that runs as another user (sudo), or hides it (setuid), is not. With
+--background keep the watchdog stops the group alone. On other systems a process
+that leaves the group, as by setsid, is neither waited for nor stopped; on
+Windows CMD alone is. If the whole container or machine was frozen, the watchdog
+was frozen too: CMD may then run for some milliseconds before it is killed. In
+that time only writes fenced by the token are safe.
 
 Set for the CMD of local: AWS_ENDPOINT_URL_DYNAMODB, and a placeholder region
 and credentials if none are set.`,

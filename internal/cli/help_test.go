@@ -28,10 +28,60 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.InitDefaultHelpFlag()
-	if err := cmd.Help(); err != nil {
+	if cmd.Runnable() {
+		printHelpOf(cmd, true)
+	} else if err := cmd.Help(); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+func TestHelpShowsWhatIsUsedEveryDayAndOneWordShowsTheRest(t *testing.T) {
+	a := &app{Env: envOf(nil)}
+	known := map[string]bool{}
+	everyCommand(a.newRoot(), func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		known[path] = true
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.InitDefaultHelpFlag()
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		brief, whole := out.String(), helpOf(t, cmd)
+		word := "leasehold help" + strings.TrimPrefix(path, "leasehold") + " advanced\n"
+		left := 0
+		in := func(text, item string) bool { return strings.Contains(text, "\n"+item) }
+		for _, name := range advanced[path].commands {
+			if item := "  " + name + " "; in(brief, item) || !in(whole, item) {
+				t.Errorf("%s: the advanced command %s is met first, or not at all", path, name)
+			}
+			left++
+		}
+		for _, name := range advanced[path].flags {
+			pattern := regexp.MustCompile(`(?m)^  (-., |    )--` + name + ` `)
+			if cmd.Flags().Lookup(name) == nil || pattern.MatchString(brief) || !pattern.MatchString(whole) {
+				t.Errorf("%s: the advanced flag --%s is met first, or not at all", path, name)
+			}
+			left++
+		}
+		if says := strings.Contains(brief, word); says != (left > 0) {
+			t.Errorf("%s --help leaves %d out, and says how to see them: %v", path, left, says)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if cmd.Runnable() && !strings.Contains(whole, "--"+f.Name+" ") {
+				t.Errorf("%s: --%s is nowhere", path, f.Name)
+			}
+		})
+		if flags := strings.Count(brief, "  --") + strings.Count(brief, ", --"); flags > 12 {
+			t.Errorf("%s: %d flags for every day", path, flags)
+		}
+	})
+	for path := range advanced {
+		if !known[path] {
+			t.Errorf("%s is no command", path)
+		}
+	}
 }
 
 func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // hold is what CMD runs under: a lock, a permit, or the locks of several keys.
@@ -18,24 +19,24 @@ type hold struct {
 
 func (h hold) first() *leasehold.Lock { return h.locks[0] }
 
-// context ends when the first of the locks is lost.
-func (h hold) context() context.Context {
+// Context ends when the first of the locks is lost.
+func (h hold) Context() context.Context {
 	if h.group != nil {
 		return h.group.Context()
 	}
 	return h.first().Context()
 }
 
-// lost is the error of the first that was lost; nil: none.
-func (h hold) lost() error {
+// Err is the error of the first that was lost; nil: none.
+func (h hold) Err() error {
 	if h.group != nil {
 		return h.group.Err()
 	}
 	return h.first().Err()
 }
 
-// trustedUntil is when trust in the first of them ends.
-func (h hold) trustedUntil() time.Time {
+// TrustedUntil is when trust in the first of them ends.
+func (h hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
 
@@ -52,7 +53,7 @@ func (h hold) String() string {
 	for _, l := range h.locks {
 		keys = append(keys, l.Key())
 	}
-	return keyNames(keys)
+	return wording.Keys(keys)
 }
 
 // lines returns something of each lock, one a line.

@@ -6,15 +6,20 @@ import (
 	"fmt"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
 // getHeld answers by the exit code whether a key is held, with --check by a live
 // holder. It prints nothing but what went wrong.
-func (a *app) getHeld(ctx context.Context, s *store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
-	no := exit(codeNo, nil)
+func (a *app) getHeld(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
+	no := failure.Exit(failure.CodeNo, nil)
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
-	if _, is := permitsIn(s.layout, err); is {
-		return usagef("%[1]s is a semaphore: ask for one of its permits: leasehold get %[1]s/N --held", printable(key.Partition))
+	if _, is := permitsIn(s.Layout, err); is {
+		return misuse.Errorf("%s is a semaphore: ask for one of its permits: leasehold get %s --held", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
 	}
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound):
@@ -30,50 +35,48 @@ func (a *app) getHeld(ctx context.Context, s *store, locks *leasehold.Client, ke
 	if err != nil {
 		return err
 	}
-	by.limit = f.checkFor
+	by.Limit = f.checkFor
 	found, err := a.anyLive(ctx, by, []leasehold.Record{r})
-	if err == nil && found != live {
+	if err == nil && found != holders.Live {
 		// A read/write lock may have other holders.
-		var others []leasehold.Record
-		for o, failed := range locks.List(ctx, leasehold.ListPartition(key.Partition)) {
-			if failed == nil && o.Key == r.Key && !o.Released && grantOf(o) != grantOf(r) {
-				others = append(others, o)
-			}
+		others, failed := holders.Others(ctx, locks, r)
+		if failed != nil {
+			return cause(ctx, failed)
 		}
-		var more liveness
-		if more, err = a.anyLive(ctx, by, others); more != "" && more != dead {
+		var more holders.State
+		if more, err = a.anyLive(ctx, by, others); more != "" && more != holders.Dead {
 			found = more
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case found == live:
+	case found == holders.Live:
 		return nil
-	case found == unknown:
-		return fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer with --for", printable(key.String()), shortDuration(f.checkFor))
+	case found == holders.Unknown:
+		return fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer with --for", wording.Key(key), wording.Duration(f.checkFor))
 	}
 	return no
 }
 
 // anyLive observes records, and says live if any of their holders is, else unknown
 // if any may be. Empty: none is held any more.
-func (a *app) anyLive(ctx context.Context, by observer, records []leasehold.Record) (liveness, error) {
-	observe := by.observe
+func (a *app) anyLive(ctx context.Context, by holders.Observer, records []leasehold.Record) (holders.State, error) {
+	observe := by.Observe
 	if a.say.rewrites() {
-		observe = func(ctx context.Context, records []leasehold.Record) []observation {
+		observe = func(ctx context.Context, records []leasehold.Record) []holders.Observation {
 			return a.observeWithProgress(ctx, by, records, "the holder")
 		}
 	}
-	var sum liveness
+	var sum holders.State
 	for _, o := range observe(ctx, records) {
 		switch {
-		case o.err != nil:
-			return "", o.err
-		case o.liveness == live:
-			return live, nil
-		case o.liveness == unknown || sum == "":
-			sum = o.liveness
+		case o.Err != nil:
+			return "", o.Err
+		case o.State == holders.Live:
+			return holders.Live, nil
+		case o.State == holders.Unknown || sum == "":
+			sum = o.State
 		}
 	}
 	return sum, nil

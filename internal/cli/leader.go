@@ -4,13 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // leaderJSON is one line of elect --watch --json. Without a leader it has only
@@ -29,30 +31,30 @@ type seatJSON struct {
 // watchLeader writes the leader and every change of leader until a signal ends
 // it.
 func (a *app) watchLeader(cmd *cobra.Command, key string) error {
-	s, err := a.open(cmd, "")
+	s, err := a.open(cmd, store.Opening{})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+	defer s.Close()
+	return withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
 		e, err := election.New(locks, key)
 		if err != nil {
-			return answer(err)
+			return failure.Answer(err)
 		}
 		for l, err := range e.Observe(ctx) {
 			if err != nil {
-				return answer(err)
+				return failure.Answer(err)
 			}
 			line, err := a.leaderLine(l)
 			if err != nil {
 				return err
 			}
 			a.say.clear()
-			if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+			if err := a.Stdout.show(line, "\n"); err != nil {
 				return err
 			}
 		}
-		return answer(context.Cause(ctx))
+		return failure.Answer(context.Cause(ctx))
 	})
 }
 
@@ -62,14 +64,14 @@ func (a *app) leaderLine(l election.Leader) (string, error) {
 	now, nobody := a.Now(), l == election.Leader{}
 	switch {
 	case a.flags.json:
-		out := leaderJSON{Time: timeJSON(now)}
+		out := leaderJSON{Time: wording.Time(now)}
 		if !nobody {
 			out.seatJSON = &seatJSON{l.Owner, l.Value, l.Token}
 		}
 		b, err := json.Marshal(out)
 		return string(b), err
-	case !isTerminal(a.Stdout):
-		return strings.Join([]string{timeJSON(now), printableOrEmpty(l.Owner), printableOrEmpty(l.Value), tokenText(leasehold.Record{Token: l.Token})}, "\t"), nil
+	case !a.Stdout.terminal:
+		return tabbed(wording.Time(now), printableOrEmpty(l.Owner), printableOrEmpty(l.Value), tokenText(leasehold.Record{Token: l.Token})), nil
 	case nobody:
 		return now.Local().Format(time.TimeOnly) + "  nobody leads", nil
 	}

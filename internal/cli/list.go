@@ -11,6 +11,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
 // defaultCheckFor is how long ls and get --check observe at most: three default
@@ -21,6 +25,7 @@ type listFlags struct {
 	all, check, watch bool
 	checkFor, every   time.Duration
 	partition, prefix string
+	bare              bool // data and attributes are not shown: a record may have 400 KB of them
 }
 
 // checkForFlag is --for, of commands that have --check.
@@ -77,17 +82,17 @@ with the state: held, released or deleted.`,
 			case !f.watch && cmd.Flags().Changed("every"):
 				return usageOf(cmd, "--every is for --watch: add --watch, or leave out --every")
 			}
-			s, err := a.open(cmd, "")
+			s, err := a.open(cmd, store.Opening{})
 			if err != nil {
 				return err
 			}
-			defer s.close()
+			defer s.Close()
 			var reads *meter
-			s.db, reads = metered(s.db)
+			s.DB, reads = metered(s.DB)
 			if f.watch {
 				return a.watchList(cmd.Context(), s, reads, f)
 			}
-			return s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			return withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
 				return a.list(ctx, s, locks, reads, f)
 			})
 		},
@@ -102,20 +107,25 @@ with the state: held, released or deleted.`,
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads *meter, f listFlags) error {
+func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *meter, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
+	f.bare = !out.json && !f.check
 	records, damaged, err := a.records(ctx, locks, f)
 	if err != nil {
-		return answer(cause(ctx, err))
+		return failure.Answer(cause(ctx, err))
 	}
-	var o observer
+	o, err := newObserver(s, locks)
+	if err != nil {
+		return err
+	}
+	o.Limit = f.checkFor
 	if f.check {
-		if o, err = newObserver(s, locks); err != nil {
-			return err
-		}
-		o.limit = f.checkFor
-		o.reader.mayList(scope{f.partition, f.prefix}, reads) // what was used so far is the listing
+		requests, units := reads.total() // what was used so far is the listing
+		o.Reader.MayList(holders.Scope{Partition: f.partition, Prefix: f.prefix}, requests, units)
+	}
+	if err := o.Reader.UnderSessions(ctx, records); err != nil {
+		return failure.Answer(cause(ctx, err))
 	}
 	rows := rowsOf(records)
 	permits := permitsAmong(ctx, s, records)
@@ -129,28 +139,29 @@ func (a *app) list(ctx context.Context, s *store, locks *leasehold.Client, reads
 			return to.write(r, a.Now())
 		})
 		switch {
-		case errors.Is(err, leasehold.ErrBadRecord): // it was reported
+		case errors.Is(err, leasehold.ErrRecord): // it was reported
 			damaged = true
 		case err != nil:
-			return answer(err)
+			return failure.Answer(err)
 		}
 	} else if err := out.write(a.Stdout, rows, a.Now()); err != nil {
 		return err
 	}
 	if damaged {
-		return exit(codeTrouble, nil)
+		return failure.Exit(failure.CodeTrouble, nil)
 	}
 	if len(records) == 0 && out.terminal {
-		a.say.text("no locks are held in %s", s.name())
+		a.say.text("no locks are held in %s", s.Name())
 	}
 	return nil
 }
 
 // newListing says how to write records to standard output.
-func (a *app) newListing(s *store, locks *leasehold.Client) listing {
-	terminal, caps := isTerminal(a.Stdout) && !a.flags.json, locks.Capabilities()
+func (a *app) newListing(s *store.Store, locks *leasehold.Client) listing {
+	terminal, caps := a.Stdout.terminal && !a.flags.json, locks.Capabilities()
 	return listing{
-		table: s.table, json: a.flags.json, terminal: terminal, colour: terminal && a.get("NO_COLOR") == "",
+		table: s.Table, json: a.flags.json, terminal: terminal,
+		columns:  a.Stdout.columns(),
 		sortKeys: caps.SortKey, expiry: caps.Expiry,
 	}
 }
@@ -176,11 +187,14 @@ func listed(ctx context.Context, locks *leasehold.Client, f listFlags) (found []
 	}
 	for r, err := range locks.List(ctx, opts...) {
 		switch {
-		case errors.Is(err, leasehold.ErrBadRecord):
+		case errors.Is(err, leasehold.ErrRecord):
 			damaged = append(damaged, err)
 		case err != nil:
 			return nil, damaged, err
 		case f.all || !r.Released:
+			if f.bare {
+				r.Data, r.Attributes = nil, nil
+			}
 			found = append(found, r)
 		}
 	}
@@ -204,7 +218,7 @@ func rowsOf(records []leasehold.Record) []row {
 // known, or once it is clear that it will not be. Records that are no longer held are
 // left out, unless all are wanted. A record that has been damaged meanwhile is
 // reported on stderr, and its error returned in the end.
-func (a *app) checkRows(ctx context.Context, by observer, all bool, records []leasehold.Record, settled func(row) error) error {
+func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(row) error) error {
 	held := 0
 	for _, r := range records {
 		if !r.Released {
@@ -212,18 +226,18 @@ func (a *app) checkRows(ctx context.Context, by observer, all bool, records []le
 		}
 	}
 	var bad, ended error
-	err := a.watchWithProgress(ctx, by, records, countOf(held, "holder", "holders"), func(_ int, found observation) error {
+	err := a.watchWithProgress(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
 		switch {
-		case errors.Is(found.err, leasehold.ErrBadRecord):
-			a.say.fail(found.err)
-			bad = found.err
+		case errors.Is(found.Err, leasehold.ErrRecord):
+			a.say.fail(found.Err)
+			bad = found.Err
 			return nil
-		case found.gone, found.record.Released && !all:
+		case found.Gone, found.Record.Released && !all:
 			return nil
-		case found.err != nil:
-			ended = found.err // the others have it too
+		case found.Err != nil:
+			ended = found.Err // the others have it too
 		}
-		return settled(row{record: found.record, liveness: found.liveness})
+		return settled(row{record: found.Record, liveness: found.State})
 	})
 	return cmp.Or(err, ended, bad)
 }

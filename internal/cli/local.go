@@ -8,11 +8,14 @@ import (
 	"net"
 	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -22,11 +25,17 @@ func (a *app) newLocal() *cobra.Command {
 		Use:   "local [flags] [-- CMD [ARG...]]",
 		Short: "Serve the embedded engine on loopback",
 		Long: `Serve the DynamoDB API on loopback, for tests and for clients in other
-languages. It accepts any credentials. Tables are in memory, or in --file PATH.
-With CMD, runs CMD with AWS_ENDPOINT_URL_DYNAMODB set, and exits when CMD does.`,
-		Example: `  leasehold local
-  aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000
-  leasehold local --addr 127.0.0.1:0 -- pytest`,
+languages. Tables are in memory, or in --file PATH. With CMD, runs CMD with
+AWS_ENDPOINT_URL_DYNAMODB set, and exits when CMD does.
+
+Every user of the machine can connect. So it answers only requests that are
+signed with its own AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whatever they
+are. Without them in its environment it makes a pair that ends with it. CMD gets
+the pair; without CMD it is printed, as a line for the shell.`,
+		Example: `  leasehold local --addr 127.0.0.1:0 -- pytest
+  leasehold local               # in another shell: the line it printed, and
+  aws dynamodb list-tables
+  AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test leasehold local`,
 		Annotations: map[string]string{runsCMD: afterDashes},
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
@@ -57,27 +66,28 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 	}
 	var opts []localdynamo.Option
 	where := "in memory"
-	file, err := fileToServe(a.flags, a.Env)
+	file, err := a.fileToServe()
 	if err != nil {
 		_ = listener.Close()
 		return err
 	}
 	if file != "" {
-		var store localdynamo.Store
+		var locks localdynamo.Store
 		if err = a.makeNamed(file); err == nil {
-			store, err = openStoreFile(file)
+			locks, err = a.flags.OpenFile(file)
 		}
 		if err != nil {
 			_ = listener.Close()
 			return err
 		}
-		opts, where = append(opts, localdynamo.WithStore(store)), "in "+file
+		opts, where = append(opts, localdynamo.WithStore(locks)), "in "+file
 	}
-	engine := localdynamo.New(opts...)
+	key := a.localKey()
+	engine := localdynamo.New(append(opts, localdynamo.WithAccessKey(key.id, key.secret))...)
 	defer engine.Close()
 	server := newLocalServer(engine)
-	signals := catchSignals()
-	defer signals.release()
+	signals := process.CatchSignals()
+	defer signals.Release()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	defer server.Close()
@@ -85,13 +95,13 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 
 	if len(command) > 0 {
 		return a.runLocal(&exec.Cmd{
-			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.localEnv(url),
+			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Env.Stdout, Stderr: a.Env.Stderr, Env: a.localEnv(url, key),
 		}, signals)
 	}
-	if err := a.sayURL(url, "endpointUrl", "serving the DynamoDB API on %s, tables are %s; press Ctrl-C to stop\n", url, where); err != nil {
+	if err := a.sayLocal(url, where, key); err != nil {
 		return err
 	}
-	ctx, cancel := signals.bind(ctx)
+	ctx, cancel := signals.Bind(ctx)
 	defer cancel()
 	select {
 	case err := <-served:
@@ -102,22 +112,21 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 }
 
 // fileToServe returns the file of --file or LEASEHOLD_FILE, empty for none.
-func fileToServe(f globalFlags, env Env) (string, error) {
-	if f.file != "" || f.table != "" {
-		return f.file, nil
+func (a *app) fileToServe() (string, error) {
+	if a.flags.File != "" || a.flags.Table != "" {
+		return a.flags.File, nil
 	}
-	file, _, err := env.setting("LEASEHOLD_FILE")
+	file, _, err := a.flags.Variable("LEASEHOLD_FILE")
 	return file, err
 }
 
-// sayURL writes the URL that is served: as JSON in that field, on a terminal in words.
-// In a pipe it writes nothing else.
-func (a *app) sayURL(url, field, words string, args ...any) error {
+// sayURL writes the URL that is served: on a terminal in words, in a pipe alone.
+func (a *app) sayURL(url string, asJSON map[string]string, words string, args ...any) error {
 	var err error
 	switch {
 	case a.flags.json:
-		err = json.NewEncoder(a.Stdout).Encode(map[string]string{field: url})
-	case isTerminal(a.Stdout):
+		err = json.NewEncoder(a.Stdout).Encode(asJSON)
+	case a.Stdout.terminal:
 		_, err = fmt.Fprintf(a.Stdout, words, args...)
 	default:
 		_, err = fmt.Fprintln(a.Stdout, url)
@@ -125,18 +134,17 @@ func (a *app) sayURL(url, field, words string, args ...any) error {
 	return err
 }
 
-// listenLoopback listens on this machine only: anybody who can connect to the
-// engine can read and write everything in it.
+// listenLoopback listens on this machine only: the engine speaks no TLS.
 func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, usagef("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
+		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
-		return nil, usagef("--addr %s: the port must be a number from 0 to 65535", addr)
+		return nil, misuse.Errorf("--addr %s: the port must be a number from 0 to 65535", addr)
 	}
-	if !isThisMachine(host) {
-		return nil, usagef("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
+	if !store.IsThisMachine(host) {
+		return nil, misuse.Errorf("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
 	}
 	return listen(ctx, addr)
 }
@@ -146,48 +154,29 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, usagef("%s is in use: choose another address with --addr, such as 127.0.0.1:0 for any free port", addr)
+		return nil, misuse.Errorf("%s is in use: choose another address with --addr, such as 127.0.0.1:0 for any free port", addr)
 	}
 	if err != nil {
-		return nil, usagef("--addr %s: %v", addr, err)
+		return nil, misuse.Errorf("--addr %s: %v", addr, err)
 	}
 	return listener, nil
 }
 
-// localEnv returns the environment of a CMD that uses the engine. It adds a
-// placeholder region and credentials if none are set.
-func (a *app) localEnv(url string) []string {
-	var env []string
-	for _, kv := range a.Environ {
-		if !strings.HasPrefix(kv, "AWS_ENDPOINT_URL_DYNAMODB=") {
-			env = append(env, kv)
-		}
-	}
-	env = append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url)
-	if a.get("AWS_REGION") == "" && a.get("AWS_DEFAULT_REGION") == "" {
-		env = append(env, "AWS_REGION="+placeholder, "AWS_DEFAULT_REGION="+placeholder)
-	}
-	if a.get("AWS_ACCESS_KEY_ID") == "" && a.get("AWS_PROFILE") == "" {
-		env = append(env, "AWS_ACCESS_KEY_ID="+placeholder, "AWS_SECRET_ACCESS_KEY="+placeholder)
-	}
-	return env
-}
-
 // runLocal runs CMD, passes signals on to it, and returns its exit code.
-func (a *app) runLocal(cmd *exec.Cmd, signals *signals) error {
-	c, err := startChild(cmd)
+func (a *app) runLocal(cmd *exec.Cmd, signals *process.Signals) error {
+	c, err := process.Start(cmd)
 	if err != nil {
 		return startError(cmd.Args[0], err)
 	}
 	for {
 		select {
-		case sig := <-signals.c:
-			c.passOn(sig)
-		case sig := <-c.stops:
-			c.wasStopped(sig)
-		case <-c.exited:
-			if code := c.reap(); code != 0 {
-				return exit(code, nil)
+		case sig := <-signals.C:
+			c.PassOn(sig)
+		case sig := <-c.Stops:
+			c.WasStopped(sig)
+		case <-c.Exited:
+			if code := c.Reap(); code != 0 {
+				return failure.Exit(code, nil)
 			}
 			return nil
 		}

@@ -39,7 +39,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
 		"leasehold":       func() { main(fromOS()) },
 		"leasehold-alone": func() { main(alone()) },
-		"stand-at-gate":   cli.StandAtGate,
 	})
 }
 
@@ -52,12 +51,12 @@ func main(env cli.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS is cli.FromOS on a machine that is not an EC2 instance, and that has a
+// fromOS is cli.FromOS of an installed leasehold on a machine that is not an EC2 instance, and that has a
 // machine's store only if the test has created one, and the file system that the
 // test says.
 func fromOS() cli.Env {
 	env := cli.FromOS()
-	env.MachineDir, env.OnEC2 = os.Getenv("TEST_MACHINE_DIR"), nil
+	env.MachineDir, env.OnEC2, env.OnTrial = os.Getenv("TEST_MACHINE_DIR"), nil, nil
 	if kind := os.Getenv("TEST_FILE_SYSTEM"); kind != "" {
 		env.FileSystem = func(string) (string, uint64, error) { return kind, 10 << 20, nil }
 	}

@@ -10,7 +10,7 @@ import (
 // flags there are.
 func Command() *cobra.Command {
 	env := Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
-	root := (&app{Env: env, say: newMessages(env)}).newRoot()
+	root := newApp(env).newRoot()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	return root

@@ -4,21 +4,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
-	"unicode"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // messages writes to stderr, in text or JSON. It is safe for concurrent use.
 type messages struct {
-	w        io.Writer
-	terminal bool
-	width    int
+	w     *output
+	width int
 
 	mu          sync.Mutex
 	quiet, json bool
@@ -29,9 +27,7 @@ type messages struct {
 	stream      *eventStream // of --events; nil: events are messages
 }
 
-func newMessages(env Env) *messages {
-	return &messages{w: env.Stderr, terminal: isTerminal(env.Stderr), width: width(env.Stderr)}
-}
+func newMessages(to *output) *messages { return &messages{w: to, width: to.columns()} }
 
 func (m *messages) configure(f globalFlags) {
 	m.mu.Lock()
@@ -57,7 +53,7 @@ func (m *messages) setStoreFlags(words string) {
 func (m *messages) rewrites() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.terminal && !m.quiet && !m.json
+	return m.w.terminal && !m.quiet && !m.json
 }
 
 // note writes a message that is not an error. -q silences it.
@@ -70,13 +66,11 @@ func (m *messages) note(format string, args ...any) {
 	case m.json:
 		m.object(map[string]string{"note": text})
 	default:
-		m.print("leasehold: " + text + "\n")
+		m.sentence(text)
 	}
 }
 
-// always is note for messages that -q does not silence. It names the store that
-// is used by default: a cron job that has lost its variable then locks against
-// nobody else, and must say so.
+// always is note for a message that -q does not silence.
 func (m *messages) always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +79,7 @@ func (m *messages) always(format string, args ...any) {
 		m.object(map[string]string{"note": text})
 		return
 	}
-	m.print("leasehold: " + text + "\n")
+	m.sentence(text)
 }
 
 // text is note for messages that --json replaces by an event.
@@ -93,7 +87,7 @@ func (m *messages) text(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.quiet && !m.json {
-		m.print("leasehold: " + fmt.Sprintf(format, args...) + "\n")
+		m.sentence(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -108,7 +102,7 @@ func (m *messages) tell(e eventJSON, format string, args ...any) {
 func (m *messages) rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text = "leasehold: " + text
+	text = "leasehold: " + visible.Line(text)
 	if r := []rune(text); len(r) >= m.width { // a line that wraps cannot be rewritten
 		text = string(r[:m.width-1])
 	}
@@ -143,13 +137,24 @@ func (m *messages) setStream(s *eventStream) (before *eventStream) {
 	return before
 }
 
+// sentence writes a message, and on a terminal breaks it at words. m.mu is held.
+func (m *messages) sentence(text string) {
+	const head = "leasehold: "
+	text = visible.Line(text)
+	if m.w.terminal {
+		m.print(wording.Fill(head, text, m.width))
+		return
+	}
+	m.print(head + text + "\n")
+}
+
 // print writes text over the line that rewrite wrote, if any. m.mu is held.
 func (m *messages) print(text string) {
+	var before sequence
 	if m.line {
-		m.line = false
-		text = "\r\x1b[K" + text
+		m.line, before = false, overLine
 	}
-	_, _ = io.WriteString(m.w, text)
+	_ = m.w.show(before, text)
 }
 
 func (m *messages) object(v any) {
@@ -173,7 +178,7 @@ func (m *messages) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.json {
-		m.print("leasehold: " + e.Message + "\n")
+		m.sentence(e.Message)
 		return
 	}
 	m.object(e)
@@ -183,16 +188,17 @@ func (m *messages) fail(err error) {
 func (m *messages) failure(err error) errorJSON {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := errorText(err, m.where)
+	text := failure.Text(err, m.where)
 	if !strings.HasPrefix(m.where, "table ") { // the library knows no files
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
-	if errors.Is(err, leasehold.ErrBadRecord) {
+	if errors.Is(err, leasehold.ErrRecord) {
 		text = strings.Replace(text, "leasehold get --raw", "leasehold get"+m.storeFlags+" --raw", 1)
 		text = strings.Replace(text, "leasehold break --damaged", "leasehold break"+m.storeFlags+" --damaged", 1)
 	}
-	e := errorJSON{Error: kindOf(err), Message: plain(text)}
-	if r := recordIn(err); r != nil {
+	text = strings.Replace(text, "start over with leasehold forget", "start over with leasehold forget"+m.storeFlags, 1)
+	e := errorJSON{Error: failure.Kind(err), Message: failure.Plain(text)}
+	if r := failure.Record(err); r != nil {
 		e.Record = &recordJSON{Table: m.table, Record: *r}
 	}
 	return e
@@ -201,43 +207,11 @@ func (m *messages) failure(err error) errorJSON {
 // report writes the error that ended the command. With -q, the exit code alone
 // says that KEY is held: that is the answer to -n and -w, not an error.
 func (a *app) report(err error) {
-	if silent(err) || a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
+	if failure.Silent(err) || a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
 		return
 	}
 	a.say.fail(err)
 }
 
-// silent reports whether err is nothing but an exit code.
-func silent(err error) bool {
-	var code *exitError
-	return err == nil || errors.As(err, &code) && code.err == nil
-}
-
-// printable quotes s if it is empty or would disturb a terminal or a
-// tab-separated line.
-func printable(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
-}
-
-// age formats a duration for people: 12s, 3m12s, 5h3m, 6d5h.
-func age(d time.Duration) string {
-	d = max(d, 0)
-	s := int64(d / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%ds", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
-}
-
-// jsonTime is the format of every time: RFC 3339 in UTC with milliseconds.
-const jsonTime = "2006-01-02T15:04:05.000Z07:00"
-
-func timeJSON(t time.Time) string { return t.UTC().Format(jsonTime) }
+// printable is s as it stands in a sentence or a cell.
+func printable(s string) string { return visible.Name(s) }

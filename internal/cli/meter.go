@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // usage is what requests that were answered have used.
@@ -102,7 +104,7 @@ func usedBy(result any, err error) usage {
 	switch {
 	case errors.As(err, &failed):
 		return usage{requests: 1, writes: 1} // charged like one that was applied, though the reply does not say so
-	case errors.As(err, &api) && isThrottling(api.ErrorCode()):
+	case decide.Throttled(err):
 		return usage{requests: 1, throttled: 1}
 	case errors.As(err, &api):
 		return usage{requests: 1}

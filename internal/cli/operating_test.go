@@ -20,7 +20,7 @@ var (
 
 // saysWhatToDo are the files of commands and flags whose lines say themselves what
 // to do, or whose errors nobody can meet.
-var saysWhatToDo = regexp.MustCompile(`^(doctor|bench|demo|gate|watchdog|flags)`)
+var saysWhatToDo = regexp.MustCompile(`^(doctor|checks|bench|demo|gate|flags|store/attributes)`)
 
 // messagesOf are the formats of what the command can say, and where it says them:
 // values in them are spelled "…".
@@ -29,6 +29,13 @@ func messagesOf(t *testing.T) map[string]string {
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, rooms := range []string{"*/*.go", "../holders/*.go", "../plainfile/lock*.go", "../watchdog/*.go"} {
+		beside, err := filepath.Glob(rooms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, beside...)
 	}
 	found := map[string]string{}
 	for _, path := range paths {
@@ -45,22 +52,17 @@ func messagesOf(t *testing.T) map[string]string {
 			if !ok {
 				return true
 			}
-			switch f := call.Fun.(type) {
-			case *ast.Ident:
-				if f.Name != "usagef" {
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			switch f.Sel.Name {
+			case "note", "Note", "always", "text":
+			case "New":
+				if pkg, ok := f.X.(*ast.Ident); !ok || pkg.Name != "errors" {
 					return true
 				}
-			case *ast.SelectorExpr:
-				switch f.Sel.Name {
-				case "note", "always", "text":
-				case "New":
-					if pkg, ok := f.X.(*ast.Ident); !ok || pkg.Name != "errors" {
-						return true
-					}
-				case "Errorf", "Sprintf":
-				default:
-					return true
-				}
+			case "Errorf", "Sprintf":
 			default:
 				return true
 			}

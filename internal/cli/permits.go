@@ -9,6 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
@@ -27,11 +32,11 @@ func checkPermits(cmd *cobra.Command, f *acquireFlags) error {
 
 // wantedKeys returns the keys that are to be acquired: those of the locks; or
 // those of all permits, of which one is.
-func wantedKeys(s *store, locks *leasehold.Client, names []string, f *acquireFlags) ([]leasehold.Key, error) {
+func wantedKeys(s *store.Store, locks *leasehold.Client, names []string, f *acquireFlags) ([]leasehold.Key, error) {
 	if f.permits <= 1 {
 		var keys []leasehold.Key
 		for _, name := range names {
-			keys = append(keys, completeKey(s.layout, leasehold.Key{Partition: name, Sort: f.sortKey}))
+			keys = append(keys, store.CompleteKey(s.Layout, leasehold.Key{Partition: name, Sort: f.sortKey}))
 		}
 		return keys, nil
 	}
@@ -44,10 +49,10 @@ func wantedKeys(s *store, locks *leasehold.Client, names []string, f *acquireFla
 
 // acquireLockOrPermit acquires what the flags say: the lock of key, one of its
 // permits, or what f.acquire acquires.
-func acquireLockOrPermit(ctx context.Context, s *store, locks *leasehold.Client, key string, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
+func acquireLockOrPermit(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if f.acquire != nil || f.permits <= 1 {
-		lock, err := f.acquireLock(ctx, locks, key, opts)
-		n, is := permitsIn(s.layout, err)
+		lock, err := f.acquireLock(ctx, s, locks, key, opts)
+		n, is := permitsIn(s.Layout, err)
 		switch {
 		case !is:
 			return lock, err
@@ -63,31 +68,37 @@ func acquireLockOrPermit(ctx context.Context, s *store, locks *leasehold.Client,
 	var differs *leasehold.PermitsError
 	switch {
 	case errors.As(err, &differs):
-		err = usagef("%[1]s has %[4]s, but -p says %[3]d: use -p %[2]d, as its other users do, or change it for all: leasehold semaphore resize %[1]s %[3]d",
-			printable(key), differs.Stored, differs.Asked, permitCount(differs.Stored))
+		err = misuse.Errorf("%s has %s, but -p says %d: use -p %d, as its other users do, or change it for all: leasehold semaphore resize %s %[3]d",
+			wording.Name(key), permitCount(differs.Stored), differs.Asked, differs.Stored, wording.ShellWord(key))
 	case errors.Is(err, leasehold.ErrHeld) && holders != nil:
 		err = &allHeldError{holders.all(), err}
 	}
-	if r, is := lockIn(s.layout, err); is {
-		err = usagef("%s is a lock that is %s, not a semaphore: use another key for -p", printable(key), heldNow(r))
+	if r, is := lockIn(s.Layout, err); is {
+		err = misuse.Errorf("%s is a lock that is %s, not a semaphore: use another key for -p, or once it is free start over with leasehold forget %s",
+			wording.Name(key), heldNow(r), wording.ShellKey(r.Key))
 	}
 	return lock, err
 }
 
-func (f *acquireFlags) acquireLock(ctx context.Context, locks *leasehold.Client, key string, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
+func (f *acquireFlags) acquireLock(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if f.acquire != nil {
 		return f.acquire(ctx, locks, key, opts...)
+	}
+	if s.File != "" {
+		turn, leave := takeTurn(s.File, key)
+		defer leave()
+		ctx = pace.With(ctx, turn)
 	}
 	return locks.Acquire(ctx, key, opts...)
 }
 
 // notALock says what the key of n permits is to those who take it for a lock.
 func notALock(key string, n int, f *acquireFlags) error {
-	what := fmt.Sprintf("%s is a semaphore with %s, not a lock: ", printable(key), permitCount(n))
+	what := fmt.Sprintf("%s is a semaphore with %s, not a lock: ", wording.Name(key), permitCount(n))
 	if f.detached {
-		return usagef("%sleasehold run -p %d takes one of them", what, n)
+		return misuse.Errorf("%sleasehold run -p %d takes one of them", what, n)
 	}
-	return usagef("%suse -p %d to take one of them, or another key", what, n)
+	return misuse.Errorf("%suse -p %d to take one of them, or another key, or once all are free start over with leasehold forget %s", what, n, wording.ShellWord(key))
 }
 
 // permitHolders collects the holders of a key's permits, or of several keys, that
@@ -130,7 +141,7 @@ func (p *permitHolders) all() string {
 	if len(owners) == 0 {
 		return p.held
 	}
-	return p.held + ", by " + firstNames(owners)
+	return p.held + ", by " + wording.FirstNames(owners)
 }
 
 // allHeldError says that no permit was granted.
@@ -140,7 +151,7 @@ type allHeldError struct {
 }
 
 func (e *allHeldError) Error() string {
-	var waited *waitedError
+	var waited *failure.WaitedError
 	if errors.As(e.err, &waited) {
 		return e.text + ": " + waited.Error()
 	}

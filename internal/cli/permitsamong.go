@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
@@ -18,8 +20,8 @@ type permit struct {
 // gpu/0 is one if there is a semaphore under gpu: those are read, in one request at
 // most. Nobody waits for that: if it cannot be known, a permit is listed as the lock that
 // it is.
-func permitsAmong(ctx context.Context, s *store, all []leasehold.Record) map[leasehold.Key]*permit {
-	proto, err := records.Of(s.layout)
+func permitsAmong(ctx context.Context, s *store.Store, all []leasehold.Record) map[leasehold.Key]*permit {
+	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return nil
 	}
@@ -36,11 +38,11 @@ func permitsAmong(ctx context.Context, s *store, all []leasehold.Record) map[lea
 			ask = append(ask, row)
 		}
 	}
-	if len(ask) == 0 || len(ask) > batchSize {
+	if len(ask) == 0 || len(ask) > holders.BatchSize {
 		return nil
 	}
-	reader := rereader{db: s.db, table: s.table, proto: proto}
-	found, err := reader.byKey(ctx, ask)
+	reader := holders.NewReader(s.DB, s.Table, proto)
+	found, err := reader.ByKey(ctx, ask)
 	if err != nil {
 		return nil
 	}

@@ -114,7 +114,7 @@ func TestTableTheExitCodeIsTheSameIfNobodyReadsStandardError(t *testing.T) {
 	}
 	p := unheard("run", "-l", "2", "k", "--", "sh", "-c", works)
 	fileNumber(t, filepath.Join(dir, "pid2"))
-	unheard("run", "-n", "k", "--", "true").ends(124)
+	unheard("run", "-n", "k", "--", "true").ends(75)
 	unheard("run", "k2", "--", "./nothing").ends(127)
 	unheard("get", "k2").ends(1)
 	unheard("get").ends(2)

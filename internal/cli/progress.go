@@ -6,33 +6,43 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
-// observeWithProgress is observer.observe with messages of how long it may take, and
+// newObserver returns an observer of the holders in a table.
+func newObserver(s *store.Store, locks *leasehold.Client) (holders.Observer, error) {
+	by, err := holders.New(s.DB, s.Table, s.Layout, locks)
+	by.Unpaid = s.File != ""
+	return by, err
+}
+
+// observeWithProgress is Observer.Observe with messages of how long it may take, and
 // at which cost.
-func (a *app) observeWithProgress(ctx context.Context, o observer, records []leasehold.Record, what string) []observation {
-	out := make([]observation, len(records))
-	_ = a.watchWithProgress(ctx, o, records, what, func(i int, found observation) error {
+func (a *app) observeWithProgress(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
+	out := make([]holders.Observation, len(records))
+	_ = a.watchWithProgress(ctx, o, records, what, func(i int, found holders.Observation) error {
 		out[i] = found
 		return nil
 	})
 	return out
 }
 
-// watchWithProgress is observer.watch with messages. It calls settled from this
+// watchWithProgress is Observer.Watch with messages. It calls settled from this
 // goroutine, for every record, or until settled fails.
-func (a *app) watchWithProgress(ctx context.Context, o observer, records []leasehold.Record, what string, settled func(i int, found observation) error) error {
+func (a *app) watchWithProgress(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	plans := make(chan plan, 1)
+	plans := make(chan holders.Plan, 1)
 	type result struct {
 		i     int
-		found observation
+		found holders.Observation
 	}
 	results := make(chan result)
 	go func() {
 		defer close(results)
-		o.watch(ctx, records, func(p plan) { plans <- p }, func(i int, found observation) { results <- result{i, found} })
+		o.Watch(ctx, records, func(p holders.Plan) { plans <- p }, func(i int, found holders.Observation) { results <- result{i, found} })
 	}()
 	var p *progress
 	tick := time.NewTicker(time.Second)
@@ -45,7 +55,7 @@ func (a *app) watchWithProgress(ctx context.Context, o observer, records []lease
 				a.say.clear()
 				return failed
 			}
-			if p != nil && r.found.liveness != "" {
+			if p != nil && r.found.State != "" {
 				p.known++
 			}
 			if failed != nil {
@@ -56,7 +66,7 @@ func (a *app) watchWithProgress(ctx context.Context, o observer, records []lease
 				cancel()
 			}
 		case planned := <-plans:
-			p = a.beginProgress(planned, what, o.reader.paid)
+			p = a.beginProgress(planned, what)
 		case <-tick.C:
 			if p != nil && failed == nil {
 				p.show(a.say)
@@ -67,31 +77,31 @@ func (a *app) watchWithProgress(ctx context.Context, o observer, records []lease
 
 // progress is how far an observation is.
 type progress struct {
-	plan  plan
+	plan  holders.Plan
 	what  string
 	began time.Time
 	known int // holders, since the plan was made
 }
 
 // beginProgress says what the observation will cost.
-func (a *app) beginProgress(p plan, what string, paid bool) *progress {
+func (a *app) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
 	// One holder costs nothing worth a line, where another line counts down.
-	if !a.say.rewrites() || p.holders > 1 {
-		a.say.text("observing %s for up to %s%s", what, age(p.longest+time.Second-1), p.cost(paid))
+	if !a.say.rewrites() || p.Holders > 1 {
+		a.say.text("observing %s for up to %s%s", what, wording.Age(p.Longest+time.Second-1), costOf(p))
 	}
 	now.show(a.say)
 	return now
 }
 
-// cost says what the readings cost. Units are said where they are paid for.
-func (p plan) cost(paid bool) string {
-	if p.requests == 0 { // what has been read is enough, or there is no time for more
+// costOf says what the readings cost. Units are said where they are paid for.
+func costOf(p holders.Plan) string {
+	if p.Requests == 0 { // what has been read is enough, or there is no time for more
 		return ""
 	}
-	text := ": at most " + countOf(p.requests, "request", "requests")
-	if paid {
-		text += fmt.Sprintf(", about %.0f read units", p.units)
+	text := ": at most " + wording.Count(p.Requests, "request", "requests")
+	if p.Units > 0 {
+		text += fmt.Sprintf(", about %.0f read units", p.Units)
 	}
 	return text
 }
@@ -102,8 +112,8 @@ func (p *progress) show(say *messages) {
 		return
 	}
 	text := "observing " + p.what
-	if p.plan.holders > 1 {
-		text += fmt.Sprintf(", %d to go", p.plan.holders-p.known)
+	if p.plan.Holders > 1 {
+		text += fmt.Sprintf(", %d to go", p.plan.Holders-p.known)
 	}
-	say.rewrite(text + ", at most " + age(p.plan.longest-time.Since(p.began)+time.Second-1) + " left")
+	say.rewrite(text + ", at most " + wording.Age(p.plan.Longest-time.Since(p.began)+time.Second-1) + " left")
 }

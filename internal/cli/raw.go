@@ -11,21 +11,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // rawItem reads what is stored under a key, whatever it is.
-func rawItem(ctx context.Context, s *store, key leasehold.Key) (protocol.Item, error) {
-	proto, err := records.Of(s.layout)
+func rawItem(ctx context.Context, s *store.Store, key leasehold.Key) (protocol.Item, error) {
+	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return nil, err
 	}
 	k, err := proto.Key(protocol.Key(key))
 	if err != nil {
-		return nil, usagef("%s: %v", printable(key.String()), err)
+		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
 	}
-	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.table), Key: k, ConsistentRead: aws.Bool(true)})
+	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
 	switch {
 	case err != nil:
 		return nil, cause(ctx, err)
@@ -35,12 +38,12 @@ func rawItem(ctx context.Context, s *store, key leasehold.Key) (protocol.Item, e
 	return out.Item, nil
 }
 
-func notFound(s *store, key leasehold.Key) error {
-	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, printable(key.String()), s.called())
+func notFound(s *store.Store, key leasehold.Key) error {
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), s.Called())
 }
 
 // getRaw prints what is stored under a key.
-func (a *app) getRaw(ctx context.Context, s *store, key leasehold.Key) error {
+func (a *app) getRaw(ctx context.Context, s *store.Store, key leasehold.Key) error {
 	item, err := rawItem(ctx, s, key)
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (a *app) getRaw(ctx context.Context, s *store, key leasehold.Key) error {
 	if err != nil {
 		return err
 	}
-	if isTerminal(a.Stdout) && !a.flags.json {
+	if a.Stdout.terminal && !a.flags.json {
 		raw = indented(raw)
 	}
 	_, err = fmt.Fprintln(a.Stdout, string(raw))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -19,14 +20,14 @@ import (
 type recordJSON struct {
 	Table  string
 	Record leasehold.Record
-	Holder liveness
+	Holder holders.State
 	Permit *permit // nil: it is not known to be one
 }
 
 func (r recordJSON) MarshalJSON() ([]byte, error) {
 	return joinedJSON(struct {
-		Table  string   `json:"table"`
-		Holder liveness `json:"holder,omitempty"`
+		Table  string        `json:"table"`
+		Holder holders.State `json:"holder,omitempty"`
 		*permit
 	}{r.Table, r.Holder, r.Permit}, r.Record)
 }
@@ -54,18 +55,9 @@ func encodeChange(w io.Writer, table string, c change, at time.Time) error {
 	// The first one is the field: in a key, quotes are escaped.
 	was, is := `"state":`+strconv.Quote(state(c.record)), `"state":`+strconv.Quote(c.state)
 	record = bytes.Replace(record, []byte(was), []byte(is), 1)
-	_, err = fmt.Fprintf(w, "{\"time\":%q,%s\n", timeJSON(at), record[1:])
+	_, err = fmt.Fprintf(w, "{\"time\":%q,%s\n", wording.Time(at), record[1:])
 	return err
 }
-
-// liveness says whether a holder is alive. It is "" if it was not observed.
-type liveness string
-
-const (
-	live    liveness = "live"
-	dead    liveness = "dead"
-	unknown liveness = "unknown" // it was not observed for long enough
-)
 
 // state returns a record's state as in its JSON.
 func state(r leasehold.Record) string {
@@ -96,18 +88,7 @@ func heldFor(r leasehold.Record, now time.Time) string {
 	if r.GrantedAt.IsZero() || r.Released {
 		return ""
 	}
-	return age(now.Sub(r.GrantedAt))
-}
-
-// grantOf distinguishes one grant of a key from the next. Grants of other
-// libraries have no id, but their owner stays the same while they renew. In
-// layouts that store an expiry time they never renew, so the version stays the
-// same.
-func grantOf(r leasehold.Record) string {
-	if r.Lease == 0 {
-		return cmp.Or(r.Grant, r.Version)
-	}
-	return cmp.Or(r.Grant, r.Owner)
+	return wording.Age(now.Sub(r.GrantedAt))
 }
 
 // leaseFixed formats the lease in a record. Empty: it has none.
@@ -115,7 +96,7 @@ func leaseFixed(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return ""
 	}
-	return shortDuration(r.Lease)
+	return wording.Duration(r.Lease)
 }
 
 // leaseText formats the lease in a record for people or, if it has none, the time
@@ -126,9 +107,9 @@ func leaseText(r leasehold.Record, now time.Time) string {
 	case r.Lease != 0 || r.ExpiresAt.IsZero() || r.Released:
 		return leaseFixed(r)
 	case left < 0:
-		return age(-left) + " ago"
+		return wording.Age(-left) + " ago"
 	}
-	return "in " + age(left)
+	return "in " + wording.Age(left)
 }
 
 func tokenText(r leasehold.Record) string {
@@ -151,5 +132,5 @@ func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return timeJSON(t)
+	return wording.Time(t)
 }

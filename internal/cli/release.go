@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
 func (a *app) newRelease() *cobra.Command {
@@ -38,7 +39,7 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) && !errors.As(err, &elsewhere) {
 				err = errors.Join(err, removeGrant(path, g.ID))
 			}
-			return answer(err)
+			return failure.Answer(err)
 		},
 	}
 	fl := cmd.Flags()

@@ -6,6 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 func (a *app) newRenew() *cobra.Command {
@@ -44,16 +47,16 @@ After that the old grant can be released, but no longer renewed.`,
 			}
 			r, err := a.resumeGrant(cmd, old, false, data.given, opts...)
 			if err != nil {
-				return answer(err)
+				return failure.Answer(err)
 			}
 			defer r.close()
 			grant, err := r.lock.Detach()
 			if err != nil {
-				return answer(err)
+				return failure.Answer(err)
 			}
-			if err := to.write(r.store.placed(r.ctx, grant)); err != nil {
-				return usagef("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
-					printable(grant.Key.String()), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), withoutPath(err))
+			if err := to.write(placed(r.ctx, r.store, grant)); err != nil {
+				return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
+					wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), failure.WithoutPath(err))
 			}
 			return nil
 		},

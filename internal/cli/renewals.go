@@ -4,24 +4,43 @@ import (
 	"sync"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // renewals follows the renewals of the locks that CMD runs under. Of each it
 // reports once that they fail, and once that they succeed again.
 type renewals struct {
 	app     *app
-	store   *store
+	store   *store.Store
 	wait    *waitReporter // of the wait for this lock
 	renewed chan struct{} // sent to after each successful renewal
 
 	mu     sync.Mutex
-	failed map[leasehold.Key]error // of those whose last renewal failed
+	failed map[leasehold.Key]failing // those whose last renewal failed
 }
 
-func (a *app) newRenewals(s *store) *renewals {
-	return &renewals{app: a, store: s, wait: s.wait, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]error{}}
+// failing is how the renewals of a key fail.
+type failing struct {
+	last   error // of the last
+	answer error // of the last that had an answer, if later ones had none; nil: none, or last is it
+}
+
+// then is how they fail after one more.
+func (f failing) then(err error) failing {
+	switch {
+	case !failure.IsTimeout(err):
+		f.answer = nil
+	case f.last != nil && !failure.IsTimeout(f.last):
+		f.answer = f.last
+	}
+	f.last = err
+	return f
+}
+
+func (a *app) newRenewals(s *store.Store) *renewals {
+	return &renewals{app: a, store: s, wait: a.wait, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
 }
 
 // event must be called for every event of the lock.
@@ -40,40 +59,44 @@ func (r *renewals) event(e leasehold.Event) {
 	case leasehold.EventRenewError:
 		if !r.fails(e.Key, e.Err) {
 			say.text("%s could not be renewed, trust ends in %s: still trying: %s",
-				r.name(e.Key), age(e.Remaining), r.store.errorText(e.Err))
+				r.name(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.store.Where()))
 		}
 	}
 }
 
 // fails notes why the last renewal of a key failed, nil if it did not, and returns
 // whether the one before had failed.
-func (r *renewals) fails(key leasehold.Key, now error) (before bool) {
+func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, before = r.failed[key]
+	f, before := r.failed[key]
 	if now == nil {
 		delete(r.failed, key)
 	} else {
-		r.failed[key] = now
+		r.failed[key] = f.then(now)
 	}
 	return before
 }
 
-// failure returns why the last renewal of one of the keys failed, nil if none did.
-func (r *renewals) failure() error {
+// why says why the last renewal of one of the keys failed, "" if none did. What had no
+// answer in time says less than the answer before it.
+func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, err := range r.failed {
-		return err
+	for _, f := range r.failed {
+		why := failure.Text(f.last, r.store.Where())
+		if f.answer != nil {
+			why += "; before that: " + failure.Reason(f.answer)
+		}
+		return why
 	}
-	return nil
+	return ""
 }
 
 // name names what is renewed: a key, or what --shared renews instead of each.
 func (r *renewals) name(key leasehold.Key) string {
-	proto, err := records.Of(r.store.layout)
-	if sharing, ok := proto.(protocol.Sharing); err == nil && ok && sharing.IsSessionKey(protocol.Key(key)) {
+	if isSession(r.store, key) {
 		return "the shared lease"
 	}
-	return printable(key.String())
+	return wording.Key(key)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
@@ -30,9 +32,9 @@ type requestLog struct {
 	unanswered map[string]int // how many requests of an operation on these keys in a row
 }
 
-func (a *app) newRequestLog(s *store) *requestLog {
+func (a *app) newRequestLog(s *store.Store) *requestLog {
 	l := &requestLog{say: a.say, now: a.Now, unanswered: map[string]int{}}
-	if proto, err := records.Of(s.layout); err == nil { // else its lock client reports it
+	if proto, err := records.Of(s.Layout); err == nil { // else its lock client reports it
 		l.schema = proto.Schema()
 	}
 	return l
@@ -65,7 +67,7 @@ func (l *requestLog) log(r request) {
 	}
 	what := r.operation
 	if len(r.keys) > 0 {
-		what += " " + firstNames(printableKeys(r.keys))
+		what += " " + wording.FirstNames(wording.EachKey(r.keys))
 	}
 	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, r.outcome, r.took.Round(10*time.Microsecond), attempt)
 	if r.units != nil {

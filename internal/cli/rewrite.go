@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,6 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
@@ -52,20 +55,20 @@ skipped and listed (exit code 1): run it again once they are released. With
 			case !f.yes && !f.dryRun && !a.canAsk():
 				return usageOf(cmd, "rewrite asks at a terminal, and there is none: look with --dry-run, then use --yes")
 			}
-			s, err := a.open(cmd, "")
+			s, err := a.open(cmd, store.Opening{})
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			proto, err := records.Of(s.layout)
+			defer s.Close()
+			proto, err := records.Of(s.Layout)
 			if err != nil {
 				return err
 			}
 			rewriting, ok := proto.(protocol.Rewriting)
 			if !ok {
-				return usageOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", s.layout.Name())
+				return usageOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", s.Layout.Name())
 			}
-			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
 				return a.rewrite(ctx, s, locks, rewriting, f)
 			}))
 		},
@@ -92,13 +95,13 @@ const (
 	resultBad       = "bad"
 )
 
-func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, proto protocol.Rewriting, f rewriteFlags) error {
+func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Client, proto protocol.Rewriting, f rewriteFlags) error {
 	all, err := recordsToRewrite(ctx, s, proto, f.prefix)
 	if err != nil {
 		return cause(ctx, err)
 	}
 	if len(all) == 0 {
-		a.say.text("nothing to rewrite in %s: %s reads every record", s.table, s.layout.Name())
+		a.say.text("nothing to rewrite in %s: %s reads every record", s.Table, s.Layout.Name())
 		return nil
 	}
 	if !f.yes && !f.dryRun {
@@ -117,7 +120,7 @@ func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, pr
 			result = resultHeld
 		case !f.dryRun:
 			if result, err = rewriteOne(ctx, locks, &r); err != nil {
-				a.say.note("rewrote %d of %d records: run it again for the others", done, len(all))
+				a.say.note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
 				return cause(ctx, err)
 			}
 		}
@@ -135,18 +138,18 @@ func (a *app) rewrite(ctx context.Context, s *store, locks *leasehold.Client, pr
 	}
 	switch {
 	case damaged:
-		return exit(codeTrouble, nil)
+		return failure.Exit(failure.CodeTrouble, nil)
 	case f.dryRun:
-		return exit(codeNo, nil)
+		return failure.Exit(failure.CodeNo, nil)
 	case left > 0:
-		return exit(codeNo, fmt.Errorf("rewrote %d of %d records, the others are held: run it again once they are released or broken", done, done+left))
+		return failure.Exit(failure.CodeNo, fmt.Errorf("rewrote %d of %s, the others are held: run it again once they are released or broken", done, wording.Count(done+left, "record", "records")))
 	}
-	a.say.text("rewrote %d records of %s", done, s.name())
+	a.say.text("rewrote %s of %s", wording.Count(done, "record", "records"), s.Name())
 	return nil
 }
 
 // confirmRewrite shows the records that need rewriting, and asks.
-func (a *app) confirmRewrite(ctx context.Context, s *store, all []toRewrite) error {
+func (a *app) confirmRewrite(ctx context.Context, s *store.Store, all []toRewrite) error {
 	due := 0
 	for _, r := range all {
 		result := resultHeld
@@ -161,7 +164,7 @@ func (a *app) confirmRewrite(ctx context.Context, s *store, all []toRewrite) err
 			return err
 		}
 	}
-	return a.confirm(ctx, fmt.Sprintf("Acquire and release the %d records that are due, in layout %s? [y/N] ", due, s.layout.Name()), "nothing was rewritten")
+	return a.confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), s.Layout.Name()), "nothing was rewritten")
 }
 
 // rewriteOne acquires and releases a key. That writes the whole record anew,
@@ -187,16 +190,20 @@ func rewriteOne(ctx context.Context, locks *leasehold.Client, r *toRewrite) (res
 }
 
 // recordsToRewrite reads the records that need rewriting, in order of key.
-func recordsToRewrite(ctx context.Context, s *store, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
-	in := &dynamodb.ScanInput{TableName: aws.String(s.table), ConsistentRead: aws.Bool(true)}
+func recordsToRewrite(ctx context.Context, s *store.Store, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
+	in := &dynamodb.ScanInput{TableName: aws.String(s.Table), ConsistentRead: aws.Bool(true)}
 	if prefix != "" {
 		in.FilterExpression = aws.String("begins_with(#k, :p)")
 		in.ExpressionAttributeNames = map[string]string{"#k": proto.Schema().Partition}
 		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: prefix}}
 	}
 	var all []toRewrite
-	for pages := dynamodb.NewScanPaginator(s.db, in); pages.HasMorePages(); {
+	var at attempts.Walk
+	for pages := dynamodb.NewScanPaginator(s.DB, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
+		if err == nil {
+			err = at.Pass(page.ResultMetadata, page.Items, page.LastEvaluatedKey)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +231,7 @@ func recordsToRewrite(ctx context.Context, s *store, proto protocol.Rewriting, p
 }
 
 // sayRewrite writes one line with the result for a record.
-func (a *app) sayRewrite(s *store, r toRewrite, result string) error {
+func (a *app) sayRewrite(s *store.Store, r toRewrite, result string) error {
 	by := ""
 	if result == resultHeld {
 		by = r.record.Owner
@@ -237,12 +244,11 @@ func (a *app) sayRewrite(s *store, r toRewrite, result string) error {
 			Result  string `json:"result"`
 			What    string `json:"what"`
 			Owner   string `json:"owner,omitempty"`
-		}{s.table, r.record.Key.Partition, r.record.Key.Sort, result, r.what, by})
+		}{s.Table, r.record.Key.Partition, r.record.Key.Sort, result, r.what, by})
 	}
 	cells := []string{result, printable(r.record.Key.String()), printable(r.what)}
 	if by != "" {
 		cells = append(cells, "by "+shortOwner(by))
 	}
-	_, err := fmt.Fprintln(a.Stdout, strings.Join(cells, "\t"))
-	return err
+	return a.Stdout.show(tabbed(cells...), "\n")
 }

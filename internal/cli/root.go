@@ -1,26 +1,30 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // globalFlags are the flags of every command.
 type globalFlags struct {
-	table, file               string
-	layout                    string
-	attr                      attributeNames
-	region, profile, endpoint string
-	json, quiet, verbose      bool
+	store.Settings
+	json, quiet, verbose bool
 }
+
+// cobra has this for the whole process, so that it is set before anything runs: the order
+// in newRoot is the order of the help.
+func init() { cobra.EnableCommandSorting = false }
 
 // newRoot builds the command tree.
 func (a *app) newRoot() *cobra.Command {
-	cobra.EnableCommandSorting = false // the order below is the order of the help
 	root := &cobra.Command{
 		Use:   "leasehold COMMAND [flags]",
 		Short: "Distributed locks on Amazon DynamoDB, for shells and operators",
@@ -55,15 +59,15 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.StringVarP(&a.flags.table, "table", "t", "", "lock table, `NAME` or ARN")
-	f.StringVar(&a.flags.file, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among processes on this machine that use PATH")
-	f.StringVar(&a.flags.layout, "layout", layout.Native{}.Name(), "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
-	f.Var(&a.flags.attr, "attr", "attribute name that differs from the layout's, `ROLE=NAME`; roles: key, sort, ttl")
-	f.StringVar(&a.flags.region, "region", "", "AWS `REGION`")
-	f.StringVar(&a.flags.profile, "profile", "", "AWS `PROFILE`")
-	f.StringVar(&a.flags.endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
+	f.StringVarP(&a.flags.Table, "table", "t", "", "lock table, `NAME` or ARN")
+	f.StringVar(&a.flags.File, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among processes on this machine that use PATH")
+	f.StringVar(&a.flags.LayoutName, "layout", layout.Native{}.Name(), "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
+	f.Var(&a.flags.Attributes, "attr", "attribute name that differs from the layout's, `ROLE=NAME`; roles: key, sort, ttl")
+	f.StringVar(&a.flags.Region, "region", "", "AWS `REGION`")
+	f.StringVar(&a.flags.Profile, "profile", "", "AWS `PROFILE`")
+	f.StringVar(&a.flags.Endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")
-	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print errors only, and which store is used if none is named")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print errors only; that KEY is held is none")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")
 
 	root.AddGroup(
@@ -79,10 +83,10 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		}
 	}
 	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease(), a.newElect())
-	add("look", a.newList(), a.newGet(), a.newBreak(), a.newSemaphore(), a.newUI(), a.newDoctor())
+	add("look", a.newList(), a.newGet(), a.newBreak(), a.newForget(), a.newSemaphore(), a.newUI(), a.newDoctor())
 	add("setup", a.newTable(), a.newBench(), a.newLocal(), a.newDemo(), a.newCompletion(), a.newVersion())
-	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newJSONTopic(), newEventsTopic(), a.newWatchdog(), a.newGateCommand(), a.newDemoProcess())
-	completeFlags(root)
+	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newJSONTopic(), newEventsTopic(), a.newDemoProcess())
+	a.complete(root)
 	return root
 }
 
@@ -92,7 +96,7 @@ func storeFlags(cmd *cobra.Command) string {
 	var words strings.Builder
 	for _, name := range []string{"table", "file", "layout", "attr", "region", "profile", "endpoint-url"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			words.WriteString(" --" + name + " " + shellWord(f.Value.String()))
+			words.WriteString(" --" + name + " " + wording.ShellWord(f.Value.String()))
 		}
 	}
 	return words.String()
@@ -140,4 +144,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usageOf(cmd, "%s takes no arguments: remove %s", cmd.Name(), printable(args[0]))
 	}
 	return nil
+}
+
+// usageOf is an error of misuse with a reference to the help of cmd.
+func usageOf(cmd *cobra.Command, format string, args ...any) error {
+	return misuse.Errorf("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
 }

@@ -10,14 +10,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // row is one record of a listing.
 type row struct {
 	record   leasehold.Record
-	liveness liveness // with --check
-	permit   *permit  // nil: it is not known to be one
+	liveness holders.State // with --check
+	permit   *permit       // nil: it is not known to be one
 }
 
 // listing says how to write records.
@@ -25,15 +28,15 @@ type listing struct {
 	table    string
 	json     bool
 	terminal bool // a table for people
-	colour   bool
+	columns  int  // of the terminal
 	sortKeys bool // the table has sort keys
 	expiry   layout.Expiry
 	states   bool // released records are listed too
 	checked  bool // with --check
 }
 
-// columns returns the header. On a terminal, times are shown as ages.
-func (l listing) columns() []string {
+// header returns the names of the columns. On a terminal, times are shown as ages.
+func (l listing) header() []string {
 	c := []string{"KEY"}
 	if l.sortKeys {
 		c = append(c, "SORT KEY")
@@ -62,7 +65,11 @@ func (l listing) cells(r row, now time.Time) []string {
 		c = append(c, printable(rec.Key.Sort))
 	}
 	if l.terminal {
-		c = append(c, shortOwner(rec.Owner), heldFor(rec, now), leaseText(rec, now))
+		lease := leaseText(rec, now)
+		if rec.Session != "" && !rec.Released {
+			lease += " shared"
+		}
+		c = append(c, shortOwner(rec.Owner), heldFor(rec, now), lease)
 	} else {
 		c = append(c, printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), cmp.Or(leaseFixed(rec), timeText(rec.ExpiresAt)))
 	}
@@ -75,19 +82,30 @@ func (l listing) cells(r row, now time.Time) []string {
 		c = append(c, text)
 	}
 	if l.checked {
-		c = append(c, l.paint(string(r.liveness)))
+		c = append(c, string(r.liveness))
+	}
+	for i := range c {
+		c[i] = visible.Line(c[i])
 	}
 	return c
 }
 
-// paint colours dead holders. They are in the last column, so that the colour
-// does not disturb the alignment.
-func (l listing) paint(s string) string {
-	const red, plain = "\x1b[31m", "\x1b[0m"
-	if l.colour && s == string(dead) {
-		return red + s + plain
+// mayShorten says which of cells need not be shown whole on a terminal: names, and
+// what somebody has written.
+func (l listing) mayShorten() []bool {
+	var may []bool
+	for _, c := range l.header() {
+		may = append(may, c == "KEY" || c == "SORT KEY" || c == "OWNER" || c == "STATE")
 	}
-	return s
+	return may
+}
+
+// colourOf marks a dead holder.
+func colourOf(s holders.State) colour {
+	if s == holders.Dead {
+		return red
+	}
+	return ""
 }
 
 // write writes the rows: as an aligned table on a terminal, as tab-separated
@@ -116,7 +134,7 @@ func (l listing) stream(w io.Writer, likely []row, now time.Time) *stream {
 	if !l.terminal {
 		return s
 	}
-	s.widen(l.columns())
+	s.widen(l.header())
 	for _, r := range likely {
 		s.widen(l.cells(r, now))
 	}
@@ -142,19 +160,25 @@ func (s *stream) write(r row, now time.Time) error {
 	}
 	text := ""
 	if !s.begun {
-		s.begun, text = true, s.line(s.columns())
+		s.begun, text = true, s.line(s.header())
 	}
-	_, err := io.WriteString(s.w, text+s.line(s.cells(r, now)))
+	text += s.line(s.cells(r, now))
+	if to, ok := s.w.(*output); ok && s.checked { // who lives is in the last column: a colour does not disturb the alignment
+		parts := append([]any{strings.TrimSuffix(text, string(r.liveness)+"\n")}, colourOf(r.liveness).of(string(r.liveness))...)
+		return to.show(append(parts, "\n")...)
+	}
+	_, err := io.WriteString(s.w, text)
 	return err
 }
 
-// line aligns cells. The last is not padded: it may have a colour.
+// line aligns cells on one line of the terminal. The last is not padded.
 func (s *stream) line(cells []string) string {
+	cells, widths := wording.Narrow(cells, s.widths, s.mayShorten(), s.columns)
 	var b strings.Builder
 	for i, c := range cells {
 		b.WriteString(c)
 		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", max(s.widths[i]-utf8.RuneCountInString(c), 0)+2))
+			b.WriteString(strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(c), 0)+2))
 		}
 	}
 	return b.String() + "\n"

@@ -9,17 +9,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // defaultLease is the library's default.
-const defaultLease = 20 * time.Second
+const defaultLease = protocol.DefaultLease
 
 // defaultGrace is the default of --grace for leases of four seconds and more.
 // Below that it is a quarter of the lease.
@@ -40,6 +46,7 @@ type acquireFlags struct {
 
 	several severalFlags
 
+	client  *lockClient // of an earlier term of elect; nil: none yet
 	acquire acquireFunc // nil: acquire the lock of KEY, or a permit
 }
 
@@ -91,17 +98,17 @@ though they run, for a CMD that starts a daemon.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if KEY is held")
-	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
-	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", codeNotGranted, "exit with `CODE` if KEY was not granted")
+	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, nonblockUsage)
+	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", waitUsage)
+	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit with `CODE` if KEY was not granted")
 	fl.IntVarP(&f.permits, "permits", "p", 1, "allow `N` holders of KEY at a time")
-	f.several.register(cmd, a)
+	f.several.register(cmd)
 	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	fl.StringVar(&f.data.text, "data", "", dataUsage)
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
-	fl.StringVar(&f.background, "background", backgroundWait, backgroundUsage)
+	fl.StringVar(&f.background, "background", process.BackgroundWait, backgroundUsage)
 	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	fl.StringVar(&f.events, "events", "", eventsUsage)
 	fl.StringVar(&f.metrics, "metrics", "", "write metrics of this run to `FILE`, NAME.prom, for the node exporter's textfile collector")
@@ -110,10 +117,13 @@ though they run, for a CMD that starts a daemon.`,
 
 // Usage of flags that several commands share.
 const (
-	dataUsage   = "store `TEXT` in the record; @FILE reads it from FILE"
-	signalUsage = "stop CMD with `SIGNAL` if the lock is lost"
-	eventsUsage = "write events as JSON to `FD|FILE`: the number of a file descriptor, or a file to append to (leasehold help events)"
-	graceUsage  = "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends"
+	dataUsage       = "store `TEXT` in the record; @FILE reads it from FILE"
+	nonblockUsage   = "do not wait for a holder that lives; one that looks dead is watched for its lease"
+	waitUsage       = "wait at most `DURATION` (default: forever), then try as -n does"
+	signalUsage     = "stop CMD with `SIGNAL` if the lock is lost"
+	eventsUsage     = "write events as JSON to `FD|FILE`: the number of a file descriptor, or a file to append to (leasehold help events)"
+	backgroundUsage = "what becomes of processes that outlive CMD, `MODE`: wait, stop, or keep"
+	graceUsage      = "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends"
 )
 
 // keyAndCommand accepts KEY -- CMD [ARG...].
@@ -164,77 +174,66 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error
 	if err := a.openEvents(f.events); err != nil {
 		return err
 	}
-	s, err := a.openOrMake(cmd)
+	s, err := a.open(cmd, store.Opening{Make: true})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if f.counted && f.sortKey == "" {
-		err = a.refuseNestedPermit(s, keys[0])
-	} else {
+	defer s.Close()
+	switch {
+	case !f.counted || f.sortKey != "":
 		keys, err = a.withoutNested(cmd.Context(), s, keys, f)
+	case !f.nonblock:
+		err = a.refuseNestedPermit(s, keys[0])
 	}
 	if err != nil {
-		return err
+		return f.refused(err)
 	}
 
 	if f.record, err = f.data.option(a.Stdin); err != nil { // while a signal still ends the wait for it
 		return err
 	}
-	signals := catchSignals()
-	defer signals.release()
+	signals := process.CatchSignals()
+	defer signals.Release()
 	renewals := a.newRenewals(s)
 	g, err := a.acquireFor(cmd.Context(), s, keys, &f.acquireFlags, signals, renewals.event)
 	if err != nil {
-		if notGranted(err) {
-			return exit(f.conflictCode, err)
-		}
-		return answer(err)
+		return f.refused(err)
 	}
-	defer closeLocks(g.locks)
+	defer store.CloseLocks(g.client.Client)
 	a.metrics.noteGranted(a.Now())
-	err = a.supervision(s, g.hold, signals, renewals, j).run()
+	_, err = a.runUnder(s, g.hold, signals, renewals, j)
 	a.metrics.noteEnded(a.Now())
 	return err
 }
 
-// job is a CMD to run under a lock, and how to stop it.
-type job struct {
-	path  string
-	args  []string
-	stop  syscall.Signal
-	grace time.Duration
-	left  string // what to do with processes that outlive CMD
+// refused gives err the exit code that -E sets if KEY was not granted.
+func (f *runFlags) refused(err error) error {
+	if failure.NotGranted(err) {
+		return failure.Exit(f.conflictCode, err)
+	}
+	return failure.Answer(err)
 }
 
 // newJob checks the flags that say how CMD runs, and finds CMD.
-func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (job, error) {
+func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
 	if err := a.completeAcquire(cmd, &f.acquireFlags); err != nil {
-		return job{}, err
+		return process.Job{}, err
 	}
 	if err := a.completeGrace(cmd, f); err != nil {
-		return job{}, err
+		return process.Job{}, err
 	}
-	stop, err := parseSignal(f.signal)
+	stop, err := process.ParseSignal(f.signal)
 	if err != nil {
-		return job{}, usageOf(cmd, "--signal: %v", err)
+		return process.Job{}, usageOf(cmd, "--signal: %v", err)
 	}
-	if !slices.Contains(backgroundModes, f.background) {
-		return job{}, usageOf(cmd, "--background %s: use %s", printable(f.background), strings.Join(backgroundModes, ", "))
+	if !slices.Contains(process.BackgroundModes, f.background) {
+		return process.Job{}, usageOf(cmd, "--background %s: use %s", printable(f.background), strings.Join(process.BackgroundModes, ", "))
 	}
 	path, err := findCommand(command[0])
-	return job{path, command, stop, f.grace, f.background}, err
-}
-
-// supervision prepares to run a job under a lock.
-func (a *app) supervision(s *store, h hold, signals *signals, renewals *renewals, j job) *supervision {
-	return &supervision{
-		app: a, store: s, hold: h, signals: signals, renewals: renewals, stop: j.stop, grace: j.grace, onLeft: j.left,
-		cmd: &exec.Cmd{
-			Path: j.path, Args: j.args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
-			Env: a.commandEnv(s, h),
-		},
-	}
+	return process.Job{
+		Cmd:        &exec.Cmd{Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Env.Stdout, Stderr: a.Env.Stderr},
+		Executable: a.Executable, Stop: stop, Grace: f.grace, Background: f.background,
+	}, err
 }
 
 // completeGrace checks the time that CMD has to stop, or sets its default. In
@@ -250,13 +249,13 @@ func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 	}
 	usable, half := f.lease-proto.Skew(), "half the lease"
 	if proto.Skew() > 0 {
-		half = fmt.Sprintf("half the lease, less %s for clocks that differ", shortDuration(proto.Skew()))
+		half = fmt.Sprintf("half the lease, less %s for clocks that differ", wording.Duration(proto.Skew()))
 	}
 	if !cmd.Flags().Changed("grace") {
 		f.grace = min(f.grace, usable/4)
 	}
 	if f.grace >= usable/2 {
-		return usageOf(cmd, "--grace %s is too long: it must be below %s (%s)", shortDuration(f.grace), shortDuration(usable/2), half)
+		return usageOf(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(f.grace), wording.Duration(usable/2), half)
 	}
 	return nil
 }
@@ -264,11 +263,11 @@ func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 // completeAcquire checks the flags and reads those that the environment may set.
 func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
 	var err error
-	if f.lease, err = chooseLease(f.lease, cmd.Flags().Changed("lease"), a.Env); err != nil {
+	if f.lease, err = chooseLease(f.lease, cmd.Flags().Changed("lease"), &a.flags.Settings); err != nil {
 		return err
 	}
 	if f.lease < time.Second {
-		return usageOf(cmd, "a lease of %s is too short: use at least 1s", shortDuration(f.lease))
+		return usageOf(cmd, "a lease of %s is too short: use at least 1s", wording.Duration(f.lease))
 	}
 	f.data.given = cmd.Flags().Changed("data")
 	waits := cmd.Flags().Changed("wait")
@@ -276,7 +275,7 @@ func (a *app) completeAcquire(cmd *cobra.Command, f *acquireFlags) error {
 		return usageOf(cmd, "--nonblock and --wait: use one of them")
 	}
 	f.nonblock = f.nonblock || waits && f.wait == 0
-	f.owner, err = chooseOwner(f.owner, a.Env)
+	f.owner, err = chooseOwner(f.owner, &a.flags.Settings)
 	return err
 }
 
@@ -294,9 +293,9 @@ func findCommand(name string) (string, error) {
 func startError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return exit(codeNoCommand, usagef("%s: command not found", printable(name)))
+		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s: command not found", printable(name)))
 	case errors.Is(err, exec.ErrDot):
-		return exit(codeNoCommand, usagef("%s is only in the current directory: call it ./%s", printable(name), name))
+		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s is only in the current directory: call it ./%s", printable(name), name))
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -306,19 +305,19 @@ func startError(name string, err error) error {
 	if errors.As(err, &look) {
 		err = look.Err
 	}
-	return exit(codeNotExec, usagef("%s cannot be executed: %v", printable(name), err))
+	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", printable(name), err))
 }
 
 // commandEnv returns CMD's environment, with the lock's key, owner, token and
 // table.
-func (a *app) commandEnv(s *store, h hold) []string {
+func (a *app) commandEnv(s *store.Store, h hold) []string {
 	lock := h.first()
 	env := make([]string, 0, len(a.Environ)+8)
 	for _, kv := range a.Environ {
 		name, _, _ := strings.Cut(kv, "=")
 		switch name {
 		case "LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
-			"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable:
+			"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable, "LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL":
 			continue
 		}
 		env = append(env, kv)
@@ -332,37 +331,93 @@ func (a *app) commandEnv(s *store, h hold) []string {
 		set("LEASEHOLD_OWNER", owner)
 	}
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
-	if s.file != "" {
-		set("LEASEHOLD_FILE", s.file)
+	if s.File != "" {
+		set("LEASEHOLD_FILE", s.File)
 	}
-	if s.file == "" || s.table != defaultTable {
-		set("LEASEHOLD_TABLE", s.table)
+	if s.File == "" || s.Table != store.DefaultTable {
+		set("LEASEHOLD_TABLE", s.Table)
+	}
+	for i, said := range []string{a.flags.Region, a.flags.Profile, a.flags.Endpoint} {
+		if s.File == "" && said != "" {
+			set(store.AWSVariables[i], said)
+		}
 	}
 	if len(h.locks) > 1 {
 		set("LEASEHOLD_KEYS", h.lines(func(l *leasehold.Lock) string { return l.Key().Partition }))
 		set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }))
 	}
 	set(heldVariable, a.heldValue(s, h))
-	if name := s.layout.Name(); name != (layout.Native{}).Name() {
+	if name := s.Layout.Name(); name != (layout.Native{}).Name() {
 		set("LEASEHOLD_LAYOUT", name)
 	}
 	return env
 }
 
+// lockClient is a client whose events go to whoever follows it now.
+type lockClient struct {
+	*leasehold.Client
+	follow atomic.Pointer[func(leasehold.Event)]
+}
+
+// lockClient returns a client for these flags: that of the term before, if there is one.
+// What that term has left in the table it knows for its own.
+func newLockClient(s *store.Store, f *acquireFlags) (*lockClient, error) {
+	if f.client != nil {
+		return f.client, nil
+	}
+	c := &lockClient{}
+	var err error
+	c.Client, err = s.Locks(leasehold.Config{Owner: f.owner, Lease: f.lease, SharedLease: f.several.shared, OnEvent: func(_ context.Context, e leasehold.Event) {
+		if follow := c.follow.Load(); follow != nil {
+			(*follow)(e)
+		}
+	}})
+	return c, err
+}
+
 // granted is what is held, and the client that holds it.
 type granted struct {
-	locks *leasehold.Client
-	hold  hold
+	client *lockClient
+	hold   hold
 }
 
 // acquireFor acquires keys, and reports who holds it while it waits. A signal
 // ends the wait.
-func (a *app) acquireFor(ctx context.Context, s *store, names []string, f *acquireFlags, signals *signals,
+func (a *app) acquireFor(ctx context.Context, s *store.Store, names []string, f *acquireFlags, signals *process.Signals,
 	onEvent func(leasehold.Event), more ...leasehold.AcquireOption,
 ) (granted, error) {
-	opts := more
+	began := time.Now()
+	g, err := a.ask(ctx, s, names, f, signals, onEvent, more)
+	if f.wasTooShort(err) {
+		store.CloseLocks(g.client.Client) // what it has sent is over, and in nobody's way
+		g, err = a.ask(ctx, s, names, f.withoutWait(), signals, onEvent, more)
+		err = f.afterWait(err, time.Since(began))
+	}
+	a.wait.end() // from now on failing renewals are reported instead
+	if err != nil {
+		if g.client != nil {
+			store.CloseLocks(g.client.Client)
+		}
+		return granted{}, err
+	}
+	if n := a.wait.holdersSeen(); n > 0 && (!f.nonblock || time.Since(began) >= tryingAfter) {
+		after := wording.Age(time.Since(began))
+		if n > 1 {
+			after += fmt.Sprintf(" and %d holders", n)
+		}
+		a.say.text("granted %s after %s, token %d", g.hold, after, g.hold.first().Token())
+	}
+	return g, nil
+}
+
+// ask asks for keys once, and for as long as f says. With an error, too, it returns the
+// client, if that is what it was asked with.
+func (a *app) ask(ctx context.Context, s *store.Store, names []string, f *acquireFlags, signals *process.Signals,
+	onEvent func(leasehold.Event), opts []leasehold.AcquireOption,
+) (granted, error) {
+	opts = slices.Clip(opts)
 	if f.nonblock {
-		opts = append(opts, leasehold.NoWait())
+		opts = append(opts, leasehold.NoWaitUnlessDead())
 	}
 	if f.sortKey != "" {
 		opts = append(opts, leasehold.WithSortKey(f.sortKey))
@@ -371,69 +426,50 @@ func (a *app) acquireFor(ctx context.Context, s *store, names []string, f *acqui
 		opts = append(opts, f.record)
 	}
 
-	wait := s.wait             // late events still belong to this wait
+	wait := a.wait // late events still belong to this wait
+	wait.tries(f.nonblock)
 	var holders *permitHolders // nil for a lock
-	locks, err := s.locks(leasehold.Config{Owner: f.owner, Lease: f.lease, SharedLease: f.several.shared, OnEvent: func(_ context.Context, e leasehold.Event) {
+	client, err := newLockClient(s, f)
+	if err != nil {
+		return granted{}, err
+	}
+	follow := func(e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting && holders != nil {
 			holders.add(*e.Holder)
 		}
-		if e.Kind != leasehold.EventWaiting || !f.nonblock && wait.noteHolder(*e.Holder, holders) {
+		if e.Kind != leasehold.EventWaiting || wait.noteHolder(*e.Holder, holders) {
 			onEvent(e)
 		}
-	}})
-	if err != nil {
-		return granted{}, err
 	}
-	keys, err := wantedKeys(s, locks, names, f)
+	client.follow.Store(&follow)
+	g := granted{client: client}
+	keys, err := wantedKeys(s, client.Client, names, f)
 	if err != nil {
-		closeLocks(locks)
-		return granted{}, err
+		return g, err
 	}
 	switch {
 	case f.permits > 1:
-		holders = newPermitHolders(fmt.Sprintf("all %d permits of %s are held", len(keys), printable(names[0])), keys)
+		holders = newPermitHolders(fmt.Sprintf("all %d permits of %s are held", len(keys), wording.Name(names[0])), keys)
 	case f.several.any && len(keys) > 1:
-		holders = newPermitHolders(keyNames(keys)+" are held", keys)
-	}
-	short := f.nonblock || f.wait > 0
-	var seen *seenFile
-	if short && locks.Capabilities().Expiry == layout.Observed {
-		seen = a.loadSeen(s, locks, keys)
+		holders = newPermitHolders(wording.Keys(keys)+" are held", keys)
 	}
 
-	ctx, cancel := signals.bind(ctx)
+	ctx, cancel := signals.Bind(ctx)
 	defer cancel()
 	if f.wait > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, f.wait, &waitedError{f.wait})
+		ctx, stop = context.WithTimeoutCause(ctx, f.wait, &failure.WaitedError{Wait: f.wait})
 		defer stop()
 	}
-	began := time.Now()
-	var h hold
 	if len(keys) > 1 && f.permits <= 1 {
-		h, err = acquireSeveral(ctx, s, locks, keys, f, holders, opts)
+		g.hold, err = acquireSeveral(ctx, s, client.Client, keys, f, holders, opts)
 	} else {
 		var lock *leasehold.Lock
-		lock, err = acquireLockOrPermit(ctx, s, locks, names[0], f, holders, opts)
-		h = hold{names[0], []*leasehold.Lock{lock}, nil}
+		lock, err = acquireLockOrPermit(ctx, s, client.Client, names[0], f, holders, opts)
+		g.hold = hold{names[0], []*leasehold.Lock{lock}, nil}
 	}
-	wait.end() // from now on failing renewals are reported instead
-	if seen != nil {
-		seen.save(locks)
+	if cause := context.Cause(ctx); err != nil && cause != nil && failure.Interrupted(cause) != nil {
+		err = cause
 	}
-	if err != nil {
-		closeLocks(locks)
-		if cause := context.Cause(ctx); cause != nil && interrupted(cause) != nil {
-			return granted{}, cause
-		}
-		return granted{}, err
-	}
-	if n := wait.holdersSeen(); n > 0 {
-		after := age(time.Since(began))
-		if n > 1 {
-			after += fmt.Sprintf(" and %d holders", n)
-		}
-		a.say.text("granted %s after %s, token %d", h, after, h.first().Token())
-	}
-	return granted{locks, h}, nil
+	return g, err
 }

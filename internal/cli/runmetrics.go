@@ -14,13 +14,17 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
 // runMetrics are the metrics that run --metrics leaves in a file for the node
 // exporter's textfile collector. They are those of the last run, and what earlier
 // runs have left in the file: when one succeeded, and how many locks were lost.
 type runMetrics struct {
-	path   string
+	path   string // as the user named it
+	file   string // path without symbolic links
 	labels []*dto.LabelPair
 	began  time.Time
 
@@ -60,27 +64,31 @@ func (a *app) startMetrics(path string, keys []string, sortKey string) error {
 		return nil
 	}
 	if filepath.Ext(path) != ".prom" {
-		return usagef("--metrics %s: the node exporter reads only files whose names end in .prom", printable(path))
+		return misuse.Errorf("--metrics %s: the node exporter reads only files whose names end in .prom", printable(path))
 	}
 	if info, err := os.Stat(dirOf(path)); err != nil || !info.IsDir() {
-		return usagef("--metrics %s: there is no such directory: create it first", printable(path))
+		return misuse.Errorf("--metrics %s: there is no such directory: create it first", printable(path))
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return usagef("--metrics %s: this is not a regular file", printable(path))
+	file, err := plainfile.Named(path)
+	if err != nil {
+		return misuse.Errorf("--metrics %s: %v", printable(path), failure.WithoutPath(err))
 	}
-	p, err := choosePlace(a.flags, a.Env, "")
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return misuse.Errorf("--metrics %s: this is not a regular file", printable(path))
+	}
+	p, err := a.flags.Place("")
 	if err != nil {
 		return err
 	}
-	m := &runMetrics{path: path, began: a.Now()}
+	m := &runMetrics{path: path, file: file, began: a.Now()}
 	m.label("key", strings.Join(keys, ","))
 	if sortKey != "" {
 		m.label("sort_key", sortKey)
 	}
-	if p.file != "" {
-		m.label("file", p.file)
+	if p.File != "" {
+		m.label("file", p.File)
 	} else {
-		m.label("table", p.table)
+		m.label("table", p.Table)
 	}
 	if _, err := m.before(); err != nil {
 		return err
@@ -109,26 +117,26 @@ func (m *runMetrics) noteEnded(at time.Time) {
 // before returns what earlier runs have left in the file. An error means that the
 // file is not theirs.
 func (m *runMetrics) before() (map[string]float64, error) {
-	b, err := os.ReadFile(m.path)
+	b, err := readNamed(m.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]float64{}, nil
 	}
 	if err != nil {
-		return nil, usagef("--metrics %s: %v", printable(m.path), withoutPath(err))
+		return nil, misuse.Errorf("--metrics %s: %v", printable(m.path), failure.WithoutPath(err))
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(b))
 	if err != nil {
-		return nil, usagef("--metrics %s: the file holds no metrics, and its content would be lost: name another file", printable(m.path))
+		return nil, misuse.Errorf("--metrics %s: the file holds no metrics, and its content would be lost: name another file", printable(m.path))
 	}
 	values := map[string]float64{}
 	for name, family := range families {
 		if !strings.HasPrefix(name, metricPrefix) {
-			return nil, usagef("--metrics %s: the file holds other metrics, which would be lost: name another file", printable(m.path))
+			return nil, misuse.Errorf("--metrics %s: the file holds other metrics, which would be lost: name another file", printable(m.path))
 		}
 		for _, metric := range family.Metric {
 			if !m.isOurs(metric) {
-				return nil, usagef("--metrics %s: the file holds the metrics of another key or table: use one file for each, or remove this one", printable(m.path))
+				return nil, misuse.Errorf("--metrics %s: the file holds the metrics of another key or table: use one file for each, or remove this one", printable(m.path))
 			}
 			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
@@ -158,12 +166,12 @@ func (a *app) endMetrics(code int, err error) {
 		return
 	}
 	if problem := m.write(a.Now(), code, err); problem != nil {
-		a.say.note("the metrics could not be written to %s: %v", printable(m.path), withoutPath(problem))
+		a.say.note("the metrics could not be written to %s: %v", printable(m.path), failure.WithoutPath(problem))
 	}
 }
 
 func (m *runMetrics) write(now time.Time, code int, err error) error {
-	unlock, problem := lockFile(m.path + ".lock") // against a run on the same key, such as with -p
+	unlock, problem := plainfile.Lock(m.file + ".lock") // against a run on the same key, such as with -p
 	if problem != nil {
 		return problem
 	}
@@ -177,7 +185,7 @@ func (m *runMetrics) write(now time.Time, code int, err error) error {
 	if problem != nil {
 		return problem
 	}
-	return writeFile(m.path, b, 0o644) // for the node exporter, which has a user of its own
+	return writeFile(m.file, b, 0o644) // for the node exporter, which has a user of its own
 }
 
 // change brings the values of earlier runs up to date.
@@ -198,7 +206,7 @@ func (m *runMetrics) change(values map[string]float64, now time.Time, code int, 
 	}
 	at := float64(now.UnixMilli()) / 1000
 	switch {
-	case m.granted.IsZero() && notGranted(err): // whatever the code: -E may say 0
+	case m.granted.IsZero() && failure.NotGranted(err): // whatever the code: -E may say 0
 		values[metricNotGranted] = at
 	case code == 0:
 		values[metricSuccess] = at

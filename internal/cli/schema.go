@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/spf13/cobra"
 )
 
@@ -97,7 +98,7 @@ func writeSchema(w io.Writer) error {
 	}
 	var b bytes.Buffer
 	b.WriteString("What --json prints. " + top.Description)
-	text := filled("", b.String(), helpWidth) + `
+	text := wording.Fill("", b.String(), helpWidth) + `
 A field that is marked with ? may be missing. A time is RFC 3339 in UTC, with
 milliseconds. leasehold help json --json prints all this as JSON Schema.
 `
@@ -106,7 +107,7 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 		if err := json.Unmarshal(raw, &o); err != nil {
 			return err
 		}
-		text += "\n" + filled("", name+": "+o.Title, helpWidth)
+		text += "\n" + wording.Fill("", name+": "+o.Title, helpWidth)
 		required := map[string]bool{}
 		for _, field := range o.Required {
 			required[field] = true
@@ -122,7 +123,7 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 			if len(f.Enum) > 1 {
 				f.Description += ": " + strings.Join(f.Enum, ", ")
 			}
-			text += filled(fmt.Sprintf("  %-17s  %-9s ", field, f.kind()), f.Description, helpWidth)
+			text += wording.Fill(fmt.Sprintf("  %-17s  %-9s ", field, f.kind()), f.Description, helpWidth)
 			return nil
 		})
 	})
@@ -131,22 +132,6 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 	}
 	_, err = io.WriteString(w, text+"\n"+columnsText)
 	return err
-}
-
-// filled breaks text into lines of a width, the later ones indented as the first.
-func filled(head, text string, width int) string {
-	line, out := head, ""
-	for _, word := range strings.Fields(text) {
-		if len(line)+len(word) >= width && strings.TrimSpace(line) != "" {
-			out += strings.TrimRight(line, " ") + "\n"
-			line = strings.Repeat(" ", len(head))
-		}
-		if line != "" && !strings.HasSuffix(line, " ") {
-			line += " "
-		}
-		line += word
-	}
-	return out + line + "\n"
 }
 
 // inOrder calls fn with each field of a JSON object.

@@ -14,9 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func (a *app) newSemaphore() *cobra.Command {
@@ -68,29 +73,29 @@ first leasehold run -p N KEY makes it.`,
 			case err != nil:
 				return usageOf(cmd, "%q is not a number of permits: use 1 to %d", args[1], protocol.MostPermits)
 			case n < 1 || n > protocol.MostPermits:
-				return usageOf(cmd, "%d permits: use 1 to %d", n, protocol.MostPermits)
+				return usageOf(cmd, "N is %d: use 1 to %d", n, protocol.MostPermits)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.open(cmd, "")
+			s, err := a.open(cmd, store.Opening{})
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			return answer(s.withLocks(cmd.Context(), func(ctx context.Context, locks *leasehold.Client) error {
+			defer s.Close()
+			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
 				return a.resizeSemaphore(ctx, s, locks, args[0], n)
 			}))
 		},
 	}
 }
 
-func (a *app) resizeSemaphore(ctx context.Context, s *store, locks *leasehold.Client, key string, n int) error {
+func (a *app) resizeSemaphore(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, n int) error {
 	before, err := storedPermits(ctx, s, locks, key)
 	if err != nil {
 		return err
 	}
-	counted, err := locks.Semaphore(key, n)
+	counted, err := semaphore.New(locks, key, n)
 	if err != nil {
 		return err
 	}
@@ -103,13 +108,13 @@ func (a *app) resizeSemaphore(ctx context.Context, s *store, locks *leasehold.Cl
 	}
 	now.before = before
 	if a.flags.json {
-		return now.encode(a.Stdout, s.table)
+		return now.encode(a.Stdout, s.Table)
 	}
-	said := fmt.Sprintf("%s: %s, as before; ", printable(key), permitCount(n))
+	said := fmt.Sprintf("%s: %s, as before; ", wording.Name(key), permitCount(n))
 	if n != before {
-		said = fmt.Sprintf("%s: %s, before %d; ", printable(key), permitCount(n), before)
+		said = fmt.Sprintf("%s: %s, before %d; ", wording.Name(key), permitCount(n), before)
 	}
-	said += countOf(len(now.holders), "is taken", "are taken")
+	said += wording.Count(len(now.holders), "is taken", "are taken")
 	kept := now.without(counted.Keys())
 	if len(kept) > 0 {
 		said += fmt.Sprintf(", %d of them above %d, kept until their holders end: till then %d may hold it at a time", len(kept), n, n+len(kept))
@@ -127,21 +132,22 @@ func (sem semaphoreShown) without(keys []leasehold.Key) []row {
 }
 
 // storedPermits returns how many permits are stored for a key.
-func storedPermits(ctx context.Context, s *store, locks *leasehold.Client, key string) (int, error) {
-	rows := permitRows(s.layout)
+func storedPermits(ctx context.Context, s *store.Store, locks *leasehold.Client, key string) (int, error) {
+	rows := permitRows(s.Layout)
 	if rows == nil {
-		return 0, usagef("layout %s stores no number of permits: give every process the same -p", s.layout.Name())
+		return 0, misuse.Errorf("layout %s stores no number of permits: give every process the same -p", s.Layout.Name())
 	}
 	at := leasehold.Key(rows.Key(key))
 	r, err := locks.Get(ctx, at.Partition, withSortKey(at)...)
-	n, is := permitsIn(s.layout, err)
+	n, is := permitsIn(s.Layout, err)
 	switch {
 	case is:
 		return n, nil
 	case err == nil:
-		return 0, usagef("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses", printable(key), heldNow(r))
+		return 0, misuse.Errorf("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses, or once it is free start over with leasehold forget %s",
+			wording.Name(key), heldNow(r), wording.ShellKey(at))
 	case errors.Is(err, leasehold.ErrNotFound):
-		return 0, &noSemaphoreError{key, s.called()}
+		return 0, &noSemaphoreError{key, s.Called()}
 	}
 	return 0, cause(ctx, err)
 }
@@ -188,7 +194,7 @@ func heldNow(r leasehold.Record) string {
 	return "held by " + shortOwner(r.Owner)
 }
 
-func permitCount(n int) string { return countOf(n, "permit", "permits") }
+func permitCount(n int) string { return wording.Count(n, "permit", "permits") }
 
 // semaphoreShown is a semaphore as it is shown.
 type semaphoreShown struct {
@@ -200,7 +206,7 @@ type semaphoreShown struct {
 
 // readSemaphore reads who holds permits, dead holders included.
 func readSemaphore(ctx context.Context, locks *leasehold.Client, key string, n int) (semaphoreShown, error) {
-	counted, err := locks.Semaphore(key, n)
+	counted, err := semaphore.New(locks, key, n)
 	if err != nil {
 		return semaphoreShown{}, err
 	}
@@ -230,7 +236,7 @@ func (sem semaphoreShown) encode(w io.Writer, table string) error {
 
 // showSemaphore writes how many permits there are, and their holders as ls lists
 // them.
-func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Client, key string, n int, check bool, checkFor time.Duration) error {
+func (a *app) showSemaphore(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, n int, check bool, checkFor time.Duration) error {
 	sem, err := readSemaphore(ctx, locks, key, n)
 	if err != nil {
 		return cause(ctx, err)
@@ -241,7 +247,7 @@ func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Clie
 		}
 	}
 	if a.flags.json {
-		return sem.encode(a.Stdout, s.table)
+		return sem.encode(a.Stdout, s.Table)
 	}
 	out := a.newListing(s, locks)
 	out.checked = check
@@ -264,7 +270,7 @@ func (a *app) showSemaphore(ctx context.Context, s *store, locks *leasehold.Clie
 }
 
 // checkHolders observes holders, and leaves out who has ended meanwhile.
-func (a *app) checkHolders(ctx context.Context, s *store, locks *leasehold.Client, holders []row, checkFor time.Duration) ([]row, error) {
+func (a *app) checkHolders(ctx context.Context, s *store.Store, locks *leasehold.Client, holders []row, checkFor time.Duration) ([]row, error) {
 	by, err := newObserver(s, locks)
 	if err != nil {
 		return nil, err
@@ -273,7 +279,7 @@ func (a *app) checkHolders(ctx context.Context, s *store, locks *leasehold.Clien
 	for i, r := range holders {
 		records[i] = r.record
 	}
-	by.limit = checkFor
+	by.Limit = checkFor
 	var found []row
 	err = a.checkRows(ctx, by, false, records, func(r row) error {
 		found = append(found, r)
@@ -295,31 +301,31 @@ func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n 
 			found = append(found, r.record)
 		}
 	}
-	what := fmt.Sprintf("%s is a semaphore with %s", printable(key), permitCount(n))
+	what := fmt.Sprintf("%s is a semaphore with %s", wording.Name(key), permitCount(n))
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(sem.holders) == 0:
-		return leasehold.Record{}, exit(codeNo, usagef("%s, and nobody holds one: nothing to break", what))
+		return leasehold.Record{}, failure.Exit(failure.CodeNo, misuse.Errorf("%s, and nobody holds one: nothing to break", what))
 	case len(found) == 0:
-		return leasehold.Record{}, exit(codeNo, usagef("%s, and none of its %d holders has that grant: %s", what, len(sem.holders), sem.named()))
+		return leasehold.Record{}, failure.Exit(failure.CodeNo, misuse.Errorf("%s, and none of its %s has that grant: %s", what, wording.Count(len(sem.holders), "holder", "holders"), sem.named()))
 	}
-	return leasehold.Record{}, usagef("%s, held by %d: name one by its --token or its own key: %s", what, len(sem.holders), sem.named())
+	return leasehold.Record{}, misuse.Errorf("%s, held by %d: name one by its --token or its own key: %s", what, len(sem.holders), sem.named())
 }
 
 // named names the holders in one line.
 func (sem semaphoreShown) named() string {
 	var names []string
 	for _, r := range sem.holders {
-		name := printable(r.record.Key.String()) + " (" + shortOwner(r.record.Owner)
+		name := wording.Key(r.record.Key) + " (" + shortOwner(r.record.Owner)
 		if r.record.Token != 0 {
 			name += fmt.Sprintf(", token %d", r.record.Token)
 		}
 		names = append(names, name+")")
 	}
-	text := firstNames(names)
-	if len(names) > maxNamed {
-		text = fmt.Sprintf("%s: see leasehold get %s", text, printable(sem.key))
+	text := wording.FirstNames(names)
+	if len(names) > wording.MostNamed {
+		text = fmt.Sprintf("%s: see leasehold get %s", text, wording.ShellWord(sem.key))
 	}
 	return text
 }
@@ -328,7 +334,7 @@ func (sem semaphoreShown) named() string {
 type noSemaphoreError struct{ key, where string }
 
 func (e *noSemaphoreError) Error() string {
-	return fmt.Sprintf("%s is not a semaphore in %s yet: the first leasehold run -p N makes it one", printable(e.key), e.where)
+	return fmt.Sprintf("%s is not a semaphore in %s yet: the first leasehold run -p N makes it one", wording.Name(e.key), e.where)
 }
 
 // Is makes it match leasehold.ErrNotFound.

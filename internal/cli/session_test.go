@@ -2,31 +2,20 @@ package cli
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestALockWhoseSessionsRowIsGoneIsNotObservedForTheHourInItsRecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		o := newChecked(t, leasehold.Config{SharedLease: true})
-		lock := o.acquire("job")
-		row := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "leasehold/session/" + protocol.ClientID(lock.Record().Owner)}}
-		if _, err := o.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: row}); err != nil {
-			t.Fatal(err)
+func TestAListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
+	now := time.Now()
+	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
+		r := row{record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
+		if lease := (listing{terminal: true}).cells(r, now)[3]; lease != want {
+			t.Errorf("session %q: %q", session, lease)
 		}
-		began := time.Now()
-		found := o.observe(ctx, []leasehold.Record{lock.Record()})[0]
-		if took := time.Since(began); found.liveness != dead || !found.heartbeat.shared || took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("found %q by %+v after %v", found.liveness, found.heartbeat, took)
+		if lease := (listing{}).cells(r, now)[3]; lease != "20s" {
+			t.Errorf("session %q in a pipe: %q", session, lease)
 		}
-		o.close()
-	})
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -19,10 +21,9 @@ type severalFlags struct {
 	shared bool     // one lease for all
 }
 
-func (f *severalFlags) register(cmd *cobra.Command, a *app) {
+func (f *severalFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVarP(&f.keys, "key", "k", nil, "hold `KEY` too; may be repeated")
-	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKeys(anyRecord)) // it exists
 	fl.BoolVar(&f.any, "any", false, "hold only one of several keys: the first that is free")
 	fl.BoolVar(&f.shared, "shared", false, "renew one lease for all keys, by one request; break takes longer to reach CMD")
 }
@@ -46,7 +47,7 @@ func (f *severalFlags) check(cmd *cobra.Command, a *app, keys []string) error {
 	case slices.Contains(keys, ""):
 		return usageOf(cmd, "KEY is empty")
 	case broken >= 0 && len(keys) > 1 && !f.any:
-		return usageOf(cmd, "KEY %s has a line break, and CMD is told of several keys one a line: hold it alone", printable(keys[broken]))
+		return usageOf(cmd, "KEY %s has a line break, and CMD is told of several keys one a line: hold it alone", wording.Name(keys[broken]))
 	case counted && f.any:
 		return usageOf(cmd, "-p and --any: use one of them")
 	case counted && len(keys) > 1:
@@ -68,7 +69,7 @@ func (f *severalFlags) check(cmd *cobra.Command, a *app, keys []string) error {
 
 // acquireSeveral acquires all of keys, or with --any one of them. holders
 // collects who holds them; nil without --any.
-func acquireSeveral(ctx context.Context, s *store, locks *leasehold.Client, keys []leasehold.Key, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (hold, error) {
+func acquireSeveral(ctx context.Context, s *store.Store, locks *leasehold.Client, keys []leasehold.Key, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (hold, error) {
 	if f.several.any {
 		lock, err := locks.AcquireAny(ctx, keys, opts...)
 		if err == nil {
@@ -87,9 +88,9 @@ func acquireSeveral(ctx context.Context, s *store, locks *leasehold.Client, keys
 }
 
 // notLocks says what one of several keys is, if it is a semaphore's.
-func notLocks(s *store, err error, f *acquireFlags) error {
+func notLocks(s *store.Store, err error, f *acquireFlags) error {
 	var bad *leasehold.RecordError
-	if n, is := permitsIn(s.layout, err); is && errors.As(err, &bad) {
+	if n, is := permitsIn(s.Layout, err); is && errors.As(err, &bad) {
 		return notALock(bad.Key.Partition, n, f)
 	}
 	return err

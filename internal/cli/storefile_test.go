@@ -42,17 +42,26 @@ func TestAnErrorOfALocalStoreNamesItsFile(t *testing.T) {
 	}
 }
 
-func TestWithVItIsSaidThatNoObservationsAreKept(t *testing.T) {
+func TestAStoreThatWasTruncatedIsNotTakenForANewOne(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "locks.db")
-	homeless := slices.DeleteFunc(bare(t.TempDir()), func(v string) bool { return strings.HasPrefix(v, "HOME=") })
-	for _, c := range []struct {
-		args []string
-		says int
-	}{{[]string{"-v"}, 1}, {nil, 0}} {
-		_, stderr, code := said(t, homeless, append([]string{"run", "-n", "k", "--file", file}, append(c.args, "--", "true")...)...)
-		if n := strings.Count(stderr, "observations are not kept, as neither HOME nor XDG_STATE_HOME is set"); code != 0 || n != c.says {
-			t.Errorf("%v: exit code %d: %s", c.args, code, stderr)
+	dir := t.TempDir()
+	env, file := bare(dir), filepath.Join(dir, "locks.db")
+	if _, stderr, code := said(t, env, "acquire", "k", "--file", file); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"acquire", "k", "-n"}, {"get", "k"}, {"ls"}, {"run", "k", "--file", file, "--", "true"}} {
+		if !slices.Contains(args, "--file") {
+			args = append(args, "--file", file)
 		}
+		_, stderr, code := said(t, env, args...)
+		if code == 0 || !strings.Contains(stderr, "is not a store any more: the file is empty") || !strings.Contains(stderr, "put back a copy") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() != 0 {
+		t.Errorf("written to: %v, %v", info, err)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -40,21 +42,21 @@ func (a *app) newTableCreate() *cobra.Command {
 		Short: "Create the table if it is missing, wait for it and turn on TTL",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.openAnyOrMake(cmd)
+			s, err := a.open(cmd, store.Opening{AnyLayout: true, Make: true})
 			if err != nil {
 				return err
 			}
-			defer s.close()
+			defer s.Close()
 			ctx, done := a.untilSignal(cmd.Context())
 			defer done()
-			spec := table.Spec{Name: s.table, Layout: s.layout}
-			problems, err := table.Check(ctx, s.db, spec)
-			fresh := s.created || errors.Is(err, leasehold.ErrTableNotFound)
-			if err := table.Create(ctx, s.db, spec); err != nil {
+			spec := table.Spec{Name: s.Table, Layout: s.Layout}
+			problems, err := table.Check(ctx, s.DB, spec)
+			fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
+			if err := table.Create(ctx, s.DB, spec); err != nil {
 				if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
-					return exit(codeNo, err)
+					return failure.Exit(failure.CodeNo, err)
 				}
-				return answer(cause(ctx, err))
+				return failure.Answer(cause(ctx, err))
 			}
 			return a.sayCreated(s, fresh)
 		},
@@ -62,8 +64,8 @@ func (a *app) newTableCreate() *cobra.Command {
 }
 
 // sayCreated writes what was created, or that the table existed.
-func (a *app) sayCreated(s *store, fresh bool) error {
-	proto, err := records.Of(s.layout)
+func (a *app) sayCreated(s *store.Store, fresh bool) error {
+	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return err
 	}
@@ -72,26 +74,24 @@ func (a *app) sayCreated(s *store, fresh bool) error {
 			Table   string `json:"table"`
 			In      string `json:"in"`
 			Created bool   `json:"created"`
-		}{s.table, s.location, fresh})
+		}{s.Table, s.Location, fresh})
 	}
 	if !fresh {
-		_, err = fmt.Fprintf(a.Stdout, "%s in %s exists and fits\n", s.table, s.location)
-		return err
+		return writeProse(a.Stdout, "%s in %s exists and fits", s.Table, s.Location)
 	}
 	ttl := "no TTL"
 	if name := proto.Schema().TTL; name != "" {
 		ttl = "TTL on " + name
 	}
-	_, err = fmt.Fprintf(a.Stdout, "created %s in %s: pay per request, %s\n", s.table, s.location, ttl)
-	return err
+	return writeProse(a.Stdout, "created %s in %s: pay per request, %s", s.Table, s.Location, ttl)
 }
 
 // untilSignal returns a context that a signal ends.
 func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
-	signals := catchSignals()
-	ctx, cancel := signals.bind(ctx)
+	signals := process.CatchSignals()
+	ctx, cancel := signals.Bind(ctx)
 	return ctx, func() {
 		cancel()
-		signals.release()
+		signals.Release()
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -16,7 +18,8 @@ import (
 
 func (a *app) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
-	return &cobra.Command{
+	var prefixes []string
+	cmd := &cobra.Command{
 		Use:   "policy [use|operate|read] [flags]",
 		Short: "Print a least-privilege IAM policy",
 		Long: `Print a least-privilege IAM policy for the table. --table must be an ARN.
@@ -24,8 +27,14 @@ func (a *app) newTablePolicy() *cobra.Command {
 use (the default) allows holding locks, for services. operate also allows
 listing and breaking them, for operators. read allows only list and get. The
 policy does not cover writes of Commit to your own tables. No AWS settings are
-needed.`,
+needed.
+
+With --prefix it allows keys alone that begin so, to each service its own: end
+it with a slash, or "bill" allows "billing/7" as well. Then nothing lists the
+table, and there are no shared leases (run --shared, Config.SharedLease), whose
+rows are everybody's.`,
 		Example: `  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
+  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks --prefix billing/
   leasehold table policy read --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks > read.json`,
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: []cobra.Completion{string(table.Use), string(table.Operate), string(table.Read)},
@@ -50,9 +59,12 @@ needed.`,
 				return err
 			}
 			if spec.Name == named {
-				return usagef("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", printable(named), printable(named))
+				return misuse.Errorf("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", printable(named), printable(named))
 			}
-			text := spec.Policy(named, access)
+			if slices.Contains(prefixes, "") {
+				return usageOf(cmd, "--prefix is empty, which every key begins with: name one, or leave it out")
+			}
+			text := spec.Policy(named, access, prefixes...)
 			if a.flags.json {
 				var line bytes.Buffer
 				if err := json.Compact(&line, []byte(text)); err != nil {
@@ -64,26 +76,39 @@ needed.`,
 			return err
 		},
 	}
+	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "allow only keys that begin with `PREFIX`; may be repeated")
+	return cmd
 }
 
 func (a *app) newTableTerraform() *cobra.Command {
 	return a.newTableText("terraform", "HCL", `Print the table as HCL, a resource of Terraform's AWS provider.
 
 It is the table that table create would create with the same --layout and
---attr. No AWS settings are needed.`, `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform)
+--attr.
+
+It is protected against deletion, and DynamoDB recovers it to a point in time,
+which AWS charges for by the size of the table: a lock is below a kilobyte.
+--disposable leaves both out. Do not let clients use a table that was restored:
+see docs/table.md. No AWS settings are needed.`, `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform)
 }
 
 func (a *app) newTableCloudFormation() *cobra.Command {
 	return a.newTableText("cloudformation", "YAML", `Print the table as YAML, a CloudFormation template.
 
 It is the table that table create would create with the same --layout and
---attr. No AWS settings are needed.`, `  leasehold table cloudformation --table locks > locks.yaml
+--attr.
+
+It is protected against deletion, and DynamoDB recovers it to a point in time,
+which AWS charges for by the size of the table: a lock is below a kilobyte.
+--disposable leaves both out. Do not let clients use a table that was restored:
+see docs/table.md. No AWS settings are needed.`, `  leasehold table cloudformation --table locks > locks.yaml
   aws cloudformation deploy --stack-name locks --template-file locks.yaml`, table.Spec.CloudFormation)
 }
 
 // newTableText returns a command that prints a template of the table.
 func (a *app) newTableText(name, language, long, example string, text func(table.Spec) string) *cobra.Command {
-	return &cobra.Command{
+	disposable := false
+	cmd := &cobra.Command{
 		Use:     name + " [flags]",
 		Short:   "Print " + language,
 		Long:    long,
@@ -97,35 +122,32 @@ func (a *app) newTableText(name, language, long, example string, text func(table
 			if err != nil {
 				return err
 			}
+			spec.Disposable = disposable
 			_, err = fmt.Fprint(a.Stdout, text(spec))
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&disposable, "disposable", false, "without protection against deletion, and without recovery")
+	return cmd
 }
 
 // tableSpec returns the table that flags and environment name. named is the name
 // or the ARN that they use.
 func (a *app) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
-	l, err := chooseLayout(a.flags, cmd.Flags().Changed("layout"), a.Env)
+	l, err := a.settings(cmd).Layout()
 	if err != nil {
 		return spec, "", err
 	}
-	if a.flags.file != "" {
-		return spec, "", usagef("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
+	if a.flags.File != "" {
+		return spec, "", misuse.Errorf("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
 	}
-	named = a.flags.table
+	named = a.flags.Table
 	if named == "" {
 		named = a.get("LEASEHOLD_TABLE")
 	}
 	if named == "" {
-		return spec, "", usagef("no table: name the lock table with --table or LEASEHOLD_TABLE")
+		return spec, "", misuse.Errorf("no table: name the lock table with --table or LEASEHOLD_TABLE")
 	}
-	spec = table.Spec{Name: named, Layout: l}
-	if err := checkTable(named); err != nil {
-		return spec, "", err
-	}
-	if strings.HasPrefix(named, "arn:") {
-		spec.Name, err = tableOfARN(named)
-	}
-	return spec, named, err
+	name, err := store.TableName(named)
+	return table.Spec{Name: name, Layout: l}, named, err
 }

@@ -3,79 +3,29 @@
 package cli
 
 import (
+	"bytes"
+	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal. It belongs to one process group at a
-// time: to the supervisor's, not to CMD's, so that the supervisor gets Ctrl-C.
-// If CMD reads the terminal, the kernel stops it (termios(3), SIGTTIN). Only then
-// the terminal is given to CMD's group.
-type terminal struct {
-	f     *os.File
-	given bool
-}
-
-// foreground returns the terminal's process group, 0 without a terminal.
-func (t *terminal) foreground() int {
-	if t.f == nil {
-		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-		if err != nil {
-			return 0
-		}
-		t.f = f
+// terminalSession names the terminal that a stream leads to, and this process's session
+// there (setsid(2)), of this boot where that has a name (random(4)). Empty: it is no
+// terminal.
+func terminalSession(stream any) string {
+	f, ok := stream.(*os.File)
+	if !ok || !isTerminal(f) {
+		return ""
 	}
-	group, err := unix.IoctlGetInt(int(t.f.Fd()), unix.TIOCGPGRP)
+	session, err := unix.Getsid(0)
 	if err != nil {
-		return 0
+		return ""
 	}
-	return group
-}
-
-// give gives the terminal to a group, if it belongs to this process's group.
-func (t *terminal) give(group int) bool {
-	if t.foreground() != unix.Getpgrp() {
-		return false
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return ""
 	}
-	t.given = t.set(group)
-	return t.given
-}
-
-// takeBack gives the terminal back to this process's group.
-func (t *terminal) takeBack() {
-	if t.given {
-		t.set(unix.Getpgrp())
-		t.given = false
-	}
-}
-
-// set sets the terminal's group. The kernel stops a process in the background
-// that tries this, unless it ignores SIGTTOU (tcsetpgrp(3)).
-func (t *terminal) set(group int) bool {
-	signal.Ignore(unix.SIGTTOU)
-	defer signal.Reset(unix.SIGTTOU)
-	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
-}
-
-// wasStopped handles that CMD was stopped by sig.
-func (c *child) wasStopped(sig syscall.Signal) {
-	switch sig {
-	case unix.SIGTTIN, unix.SIGTTOU:
-		if c.terminal.give(c.group()) {
-			c.signal(unix.SIGCONT)
-		}
-	case unix.SIGTSTP:
-		if !c.terminal.given {
-			return
-		}
-		// Ctrl-Z stopped only CMD. The shell expects the whole job to stop and
-		// to continue together.
-		c.terminal.takeBack()
-		stopUntilContinued(0)
-		c.terminal.give(c.group())
-		c.signal(unix.SIGCONT)
-	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return fmt.Sprintf("%s/%d/%d", bytes.TrimSpace(boot), stat.Rdev, session)
 }

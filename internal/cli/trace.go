@@ -12,19 +12,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // trace watches every request, to log it with -v and to know for how long
 // DynamoDB has not answered.
-func (a *app) trace(s *store) func(*dynamodb.Options) {
+func (a *app) trace(s *store.Store) func(*dynamodb.Options) {
 	var log *requestLog
 	if a.flags.verbose {
 		log = a.newRequestLog(s)
 	}
 	return func(o *dynamodb.Options) {
-		o.HTTPClient = &tracer{next: o.HTTPClient, store: s, log: log}
+		o.HTTPClient = &tracer{next: o.HTTPClient, app: a, store: s, log: log}
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(watchCalls{&s.health, log}, middleware.Before)
+			return stack.Initialize.Add(watchCalls{&a.health, log}, middleware.Before)
 		})
 	}
 }
@@ -53,14 +57,15 @@ type callKey struct{}
 
 type tracer struct {
 	next  aws.HTTPClient
-	store *store
+	app   *app
+	store *store.Store
 	log   *requestLog // nil: not with -v
 }
 
 func (t *tracer) Do(r *http.Request) (*http.Response, error) {
-	t.store.requests.RLock()
-	defer t.store.requests.RUnlock()
-	health := &t.store.health
+	t.app.sending.RLock()
+	defer t.app.sending.RUnlock()
+	health := &t.app.health
 	c, ok := r.Context().Value(callKey{}).(*call)
 	if !ok {
 		c = &call{}
@@ -72,7 +77,7 @@ func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 	_, did.operation, _ = strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch {
 	case err != nil:
-		did.outcome = noReply(err, t.store.location)
+		did.outcome = noReply(err, t.store.Location)
 		if r.Context().Err() == context.Canceled { // that says nothing about DynamoDB
 			did.outcome = "cancelled"
 		} else {
@@ -80,10 +85,13 @@ func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 		}
 	case response.StatusCode >= http.StatusInternalServerError:
 		did.outcome = response.Status
+		if t.store.File != "" {
+			did.outcome = errorMessage(response)
+		}
 		health.failed(did.outcome, began)
 	case response.StatusCode >= http.StatusBadRequest:
 		did.outcome = errorCode(response)
-		if isThrottling(did.outcome) {
+		if decide.IsThrottling(did.outcome) {
 			health.throttled(did.outcome, began)
 		} else {
 			did.answered = true
@@ -104,10 +112,10 @@ func (t *tracer) Do(r *http.Request) (*http.Response, error) {
 
 // noReply says why a request got no reply.
 func noReply(err error, location string) string {
-	if isTimeout(err) {
+	if failure.IsTimeout(err) {
 		return "no reply from " + location
 	}
-	return reason(err)
+	return failure.Reason(err)
 }
 
 // errorCode reads DynamoDB's error code, and leaves the body to be read again.
@@ -124,6 +132,19 @@ func errorCode(r *http.Response) string {
 		code = body.Type
 	}
 	return code
+}
+
+// errorMessage reads what the engine of a local store says, and leaves the body to be
+// read again.
+func errorMessage(r *http.Response) string {
+	head, err := peek(r, 64<<10)
+	var body struct {
+		Message string `json:"message"`
+	}
+	if err != nil || json.Unmarshal(head, &body) != nil || body.Message == "" {
+		return r.Status
+	}
+	return strings.TrimPrefix(body.Message, "boltstore: ")
 }
 
 // peek reads a reply, up to its longest first bytes, and leaves it to be read again.

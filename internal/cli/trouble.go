@@ -7,17 +7,9 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
-
-// isThrottling reports whether an error code means that there were too many
-// requests.
-func isThrottling(code string) bool {
-	switch code {
-	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded":
-		return true
-	}
-	return false
-}
 
 // health knows since when no request was answered as it should be. It is safe
 // for concurrent use.
@@ -72,7 +64,7 @@ func (h *health) notDone(why string, throttles bool, at time.Time) {
 	if h.since.IsZero() {
 		h.since = at
 	}
-	h.why, h.throttles = oneLine(why), throttles
+	h.why, h.throttles = failure.OneLine(why), throttles
 }
 
 func (h *health) answered() {
@@ -143,11 +135,14 @@ func (t trouble) kind() string {
 func (t trouble) what(s server) string {
 	switch {
 	case t.throttled:
-		return s.name() + " has throttled every request for " + age(t.lasts)
+		return s.name() + " has throttled every request for " + wording.Age(t.lasts)
 	case t.unsent && !s.isFile:
-		return "no credentials for " + age(t.lasts)
+		return "no credentials for " + wording.Age(t.lasts)
 	}
-	return "no answer from " + s.name() + " for " + age(t.lasts)
+	if _, isDisk := failure.DiskIn(t.why); isDisk {
+		return s.name() + " could not be written for " + wording.Age(t.lasts)
+	}
+	return "no answer from " + s.name() + " for " + wording.Age(t.lasts)
 }
 
 // reason says why, as far as known.
@@ -160,25 +155,23 @@ func (t trouble) reason(s server) string {
 
 // advice says what to do.
 func (t trouble) advice(s server) string {
+	if d, is := failure.DiskIn(t.why); is {
+		return d.String()
+	}
 	switch {
 	case t.throttled:
-		return adviceThrottled
+		return failure.AdviceThrottled
 	case s.isFile:
-		return "find the process that keeps the file locked, such as with fuser(1)"
+		return "find the process that keeps the file locked: leasehold doctor or fuser(1) names it"
 	case t.unsent:
 		return "check what provides them: AWS_PROFILE, single sign-on, credential_process, the instance's metadata service"
 	}
-	return adviceUnreachable
+	return failure.AdviceUnreachable
 }
-
-const (
-	adviceThrottled   = "raise the table's capacity, or make it pay per request"
-	adviceUnreachable = "check the network, the region and the endpoint"
-)
 
 // line is all of it, in one line.
 func (t trouble) line(s server) string {
-	if t.throttled {
+	if _, isDisk := failure.DiskIn(t.why); t.throttled || isDisk {
 		return fmt.Sprintf("%s: still trying: %s: %s", t.what(s), t.advice(s), t.reason(s))
 	}
 	return fmt.Sprintf("%s: still trying: %s: %s", t.what(s), t.reason(s), t.advice(s))

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/watchdog"
 )
 
 // nobody is a user without any files, and without an entry in /etc/passwd.
@@ -65,6 +68,55 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(home, ".local", "state", "leasehold", "locks.db")); err == nil {
 		t.Error("a store of the user's own was made")
+	}
+}
+
+func TestRootMakesNoStoreInTheHomeOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can run a process with another user's home")
+	}
+	home := t.TempDir()
+	if err := os.Chown(home, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	for _, env := range [][]string{bare(home), append(bare(t.TempDir()), "XDG_STATE_HOME="+filepath.Join(home, "state"))} {
+		p := start(t, home, env, "run", "k", "--", "touch", "ran")
+		p.ends(125)
+		if want := "no table, and the home of root here is that of user 54321 ("; !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("%q is not in %s", want, &p.stderr)
+		}
+	}
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
+	}
+	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
+}
+
+// Else whoever may start it runs any program with the rights of the file's owner.
+func TestItRunsNothingWithTheRightsOfAnotherUserThanWhoStartedIt(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can lend its rights")
+	}
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leasehold := readable(t, dir)
+	if err := os.Chmod(leasehold, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"leasehold", "run", "k", "--", "id", "-u"}, {"leasehold", "version"}, {"leasehold", "gate", "--", "0", "/usr/bin/id", "id", "-u"},
+		watchdog.Args(syscall.SIGTERM, time.Second, watchdog.Descent{}),
+	} {
+		cmd := &exec.Cmd{Path: leasehold, Args: args, Dir: dir, Env: bare(dir), Stdin: strings.NewReader("g")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		out, err := cmd.CombinedOutput()
+		if code := exitCode(err); code != 125 || !strings.HasPrefix(string(out), "leasehold: it was started with the rights of another user") {
+			t.Errorf("%q: exit code %d: %s", args, code, out)
+		}
 	}
 }
 

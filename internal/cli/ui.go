@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
@@ -54,55 +60,55 @@ takes, and can slow it down or stop it.`,
 	fl.StringVar(&f.addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 picks a free port")
 	fl.BoolVar(&f.unsafeListen, "unsafe-listen", false, "allow any --addr; the network can read the token")
 	fl.BoolVar(&f.allowBreak, "allow-break", false, "let the page break grants")
-	fl.StringVar(&f.tokenFile, "token-file", "", "keep the access token in `FILE`, for open pages to outlive a restart")
+	fl.StringVar(&f.tokenFile, "token-file", "", "keep the secret of the tokens in `FILE`: open pages follow to the next start")
 	fl.Float64Var(&f.reads, "reads", 100, "take at most `N` read units a second")
 	fl.Var(durationFlag{d: &f.every, min: 100 * time.Millisecond}, "every", "read the table once per `DURATION`, if --reads allows")
 	return cmd
 }
 
 func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
-	token, err := uiToken(f.tokenFile)
+	secret, err := uiSecret(f.tokenFile)
 	if err != nil {
 		return err
 	}
-	s, err := a.open(cmd, "")
+	s, err := a.open(cmd, store.Opening{})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	return s.withLocksOf(cmd.Context(), a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+	defer s.Close()
+	return withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
 		// A table that cannot be read is an error now, not a page without locks.
 		for _, err := range locks.List(ctx) {
-			if err != nil && !errors.Is(err, leasehold.ErrBadRecord) {
+			if err != nil && !errors.Is(err, leasehold.ErrRecord) {
 				return cause(ctx, err)
 			}
 			break
 		}
-		proto, err := records.Of(s.layout)
+		proto, err := records.Of(s.Layout)
 		if err != nil {
 			return err
 		}
-		listener, err := listenUI(ctx, f)
+		at, err := listenUI(ctx, f)
 		if err != nil {
 			return err
 		}
+		defer at.close()
 		host, _, _ := net.SplitHostPort(f.addr)
 		server, err := ui.New(ui.Config{
-			Source: ui.NewTable(s.db, s.table, locks, proto), Layout: s.layout, Table: s.table, Location: s.location,
-			Token: token, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
-			Explain: s.errorText,
+			Source: ui.NewTable(s.DB, s.Table, locks, proto), Layout: s.Layout, Table: s.Table, Location: s.Location,
+			Secret: secret, Name: at.name, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
+			Explain: func(err error) string { return failure.Text(err, s.Where()) },
 			Broke:   a.sayBroke,
-		}, proto, locks.Capabilities(), listener.Addr())
+		}, proto, locks.Capabilities())
 		if err != nil {
-			_ = listener.Close()
 			return err
 		}
-		return a.runUI(ctx, s, server, listener, token)
+		return a.runUI(ctx, s, server, at)
 	})
 }
 
 // runUI serves until ctx ends.
-func (a *app) runUI(ctx context.Context, s *store, server *ui.Server, listener net.Listener, token string) error {
+func (a *app) runUI(ctx context.Context, s *store.Store, server *ui.Server, at *uiAddress) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -115,11 +121,13 @@ func (a *app) runUI(ctx context.Context, s *store, server *ui.Server, listener n
 		cancel(context.Canceled)
 		<-read
 	}()
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener) }()
-	url := "http://" + listener.Addr().String() + "/?token=" + token
+	served := make(chan error, len(at.listeners))
+	for _, l := range at.listeners {
+		go func() { served <- web.Serve(l) }()
+	}
+	url := "http://" + at.host + "/#token=" + server.Token()
 	const words = "the locks of %s in %s: %s\nWhoever has this URL can see them. Press Ctrl-C to stop.\n"
-	if err := a.sayURL(url, "url", words, s.table, s.location, url); err != nil {
+	if err := a.sayURL(url, map[string]string{"url": url}, words, s.Table, s.Location, url); err != nil {
 		return err
 	}
 	select {
@@ -133,7 +141,7 @@ func (a *app) runUI(ctx context.Context, s *store, server *ui.Server, listener n
 // sayBroke tells whoever started the server of a break, even with -q: it is the only
 // trace of who broke what, and why.
 func (a *app) sayBroke(r leasehold.Record, reason string) {
-	text := fmt.Sprintf("%s: the page broke the grant of %s to %s", timeJSON(a.Now()), printable(r.Key.String()), shortOwner(r.Owner))
+	text := fmt.Sprintf("%s: the page broke the grant of %s to %s", wording.Time(a.Now()), wording.Key(r.Key), shortOwner(r.Owner))
 	if r.Token != 0 {
 		text += fmt.Sprintf(" (token %d)", r.Token)
 	}
@@ -143,59 +151,56 @@ func (a *app) sayBroke(r leasehold.Record, reason string) {
 	a.say.always("%s", text)
 }
 
-// listenUI listens on this machine only, unless told otherwise.
-func listenUI(ctx context.Context, f uiFlags) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(f.addr)
-	if err != nil {
-		return nil, usagef("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", f.addr)
-	}
-	if !f.unsafeListen && !isThisMachine(host) {
-		return nil, usagef("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", f.addr)
-	}
-	return listen(ctx, f.addr)
-}
+// shortestSecret is the least that is taken for a secret, so that a file of something
+// else is not.
+const shortestSecret = 32
 
-// shortestToken is the least that is taken for an access token, so that a file of
-// something else is not.
-const shortestToken = 32
-
-// uiToken returns a new access token, or the one in file, which it creates.
-func uiToken(file string) (string, error) {
+// uiSecret returns a new secret, or the one in file, which it creates.
+func uiSecret(file string) (string, error) {
 	if file == "" {
-		return ui.NewToken(), nil
+		return ui.NewSecret(), nil
 	}
-	b, err := os.ReadFile(file)
+	in, err := openNamed(file, os.O_RDONLY)
 	if err == nil {
-		return kept(file, string(b))
+		defer in.Close()
+		return kept(file, in)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return "", usagef("--token-file: %v", err)
+		return "", misuse.Errorf("--token-file: %v", err)
 	}
-	token := ui.NewToken()
-	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	named, err := plainfile.Named(file)
 	if err != nil {
-		return "", usagef("--token-file: %v", err)
+		return "", misuse.Errorf("--token-file: %v", err)
 	}
-	_, err = out.WriteString(token + "\n")
+	secret := ui.NewSecret()
+	out, err := os.OpenFile(named, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", misuse.Errorf("--token-file: %v", err)
+	}
+	_, err = out.WriteString(secret + "\n")
 	if err = errors.Join(err, out.Close()); err != nil {
-		_ = os.Remove(file)
-		return "", usagef("--token-file: %v", err)
+		_ = os.Remove(named)
+		return "", misuse.Errorf("--token-file: %v", err)
 	}
-	return token, nil
+	return secret, nil
 }
 
-// kept is the token in a file.
-func kept(file, content string) (string, error) {
-	token := strings.TrimSpace(content)
-	if len(token) < shortestToken || strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		return "", usagef("--token-file %s: there is no access token in it: remove it, and a new one is made", file)
-	}
-	info, err := os.Stat(file)
+// kept is the secret in a file.
+func kept(file string, in *os.File) (string, error) {
+	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	if err != nil {
-		return "", usagef("--token-file: %v", err)
+		return "", misuse.Errorf("--token-file: %v", err)
+	}
+	secret := strings.TrimSpace(string(content))
+	if len(secret) < shortestSecret || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return "", misuse.Errorf("--token-file %s: there is no secret in it: remove it, and a new one is made", file)
+	}
+	info, err := in.Stat()
+	if err != nil {
+		return "", misuse.Errorf("--token-file: %v", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		return "", usagef("--token-file %s: others may read it: chmod 600 %s", file, file)
+		return "", misuse.Errorf("--token-file %s: others may read it: chmod 600 %s", file, file)
 	}
-	return token, nil
+	return secret, nil
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// noVersion is the version of a program that was not built from a release or a commit.
+const noVersion = "(devel)"
+
 // build is what this program was built from, as the Go command recorded it.
 type build struct {
 	Version  string `json:"version"`          // of the module; "(devel)" if it is not known
@@ -31,7 +34,7 @@ func thisBuild() build {
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: info.Main.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if b.Version == "" {
-		b.Version = "(devel)"
+		b.Version = noVersion
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

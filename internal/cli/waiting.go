@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
 const (
 	repeatAfter  = time.Minute     // between two lines that say the same
 	troubleAfter = 3 * time.Second // without an answer, trouble with requests is reported
+	tryingAfter  = time.Second     // as with -n, the wait for a holder that looks dead is reported
 )
 
 // waitReporter reports who holds a key while the command waits for it. On a
@@ -34,6 +39,8 @@ type waitReporter struct {
 	permits     *permitHolders // holder is one of them; nil: it holds the key
 	grants      map[leasehold.Key]string
 	holders     int       // seen so far
+	trying      bool      // as with -n: who holds the key is waited for only if it looks dead
+	seenAt      time.Time // when a holder was seen first; zero: none yet
 	lastLine    time.Time // when holder was last reported; zero: not yet
 	lastEvent   time.Time // when the last event was written; zero: none yet
 	trouble     trouble   // as last reported; zero: none, or it is over
@@ -45,11 +52,11 @@ type waitReporter struct {
 }
 
 // startWaitReporter starts to report the wait, until end is called.
-func (a *app) startWaitReporter(s *store) *waitReporter {
-	w := newWaitReporter(a.say, &s.health, a.Now)
-	w.server = server{s.location, s.file != ""}
-	if s.wait != nil {
-		w.follow(s.wait)
+func (a *app) startWaitReporter(s *store.Store) *waitReporter {
+	w := newWaitReporter(a.say, &a.health, a.Now)
+	w.server = server{s.Location, s.File != ""}
+	if a.wait != nil {
+		w.follow(a.wait)
 	}
 	go func() {
 		defer close(w.done)
@@ -82,6 +89,16 @@ func (w *waitReporter) follow(earlier *waitReporter) {
 	w.lastLine, w.lastEvent, w.lastTrouble = earlier.lastLine, earlier.lastEvent, earlier.lastTrouble
 }
 
+// tries says whether the key is asked for as with -n, from now on.
+func (w *waitReporter) tries(nonblock bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trying = nonblock
+	if w.holder != nil {
+		w.seenAt = w.now()
+	}
+}
+
 func (w *waitReporter) end() {
 	w.once.Do(func() {
 		close(w.stop)
@@ -96,7 +113,7 @@ func (w *waitReporter) end() {
 func (w *waitReporter) noteHolder(r leasehold.Record, permits *permitHolders) (due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if grant := grantOf(r); w.grants[r.Key] != grant {
+	if grant := holders.GrantOf(r); w.grants[r.Key] != grant {
 		w.grants[r.Key] = grant
 		w.holders++
 	}
@@ -104,8 +121,14 @@ func (w *waitReporter) noteHolder(r leasehold.Record, permits *permitHolders) (d
 		return false
 	}
 	w.key, w.holder, w.permits = r.Key, &r, permits
-	w.report()
 	now := w.now()
+	if w.trying { // most tries are over at once
+		if w.seenAt.IsZero() {
+			w.seenAt = now
+		}
+		return false
+	}
+	w.report()
 	if !w.lastEvent.IsZero() && now.Sub(w.lastEvent) < repeatAfter {
 		return false
 	}
@@ -128,7 +151,7 @@ func (w *waitReporter) holdersSeen() int {
 func (w *waitReporter) report() {
 	now := w.now()
 	w.reportTrouble(now)
-	if w.holder == nil {
+	if w.holder == nil || w.trying && now.Sub(w.seenAt) < tryingAfter {
 		return
 	}
 	if w.say.rewrites() {
@@ -143,9 +166,12 @@ func (w *waitReporter) line(now time.Time) string {
 	if w.permits != nil {
 		return "waiting: " + w.permits.all()
 	}
-	line := "waiting for " + printable(w.key.String()) + ", held by " + shortOwner(w.holder.Owner)
+	line := "waiting for " + wording.Key(w.key) + ", held by " + shortOwner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
-		line += " for " + age(now.Sub(w.holder.GrantedAt))
+		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
+	}
+	if w.trying {
+		line = fmt.Sprintf("%s, who looks dead", line)
 	}
 	return line
 }
@@ -159,7 +185,7 @@ func (w *waitReporter) reportTrouble(now time.Time) {
 		lasted := w.trouble.lasts + now.Sub(w.lastTrouble)
 		e := newEvent(eventAnswered, now)
 		e.LastsMs = millis(lasted)
-		w.say.tell(e, "%s answers again, after %s", w.server.name(), age(lasted))
+		w.say.tell(e, "%s answers again, after %s", w.server.name(), wording.Age(lasted))
 		w.trouble = trouble{}
 	case t.lasts < troubleAfter, !w.lastTrouble.IsZero() && now.Sub(w.lastTrouble) < repeatAfter:
 	default:

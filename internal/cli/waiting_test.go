@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	w := newWaitReporter(newMessages(Env{Stderr: &stderr}), &health{}, func() time.Time { return now })
+	w := newWaitReporter(newMessages(&output{to: &stderr}), &health{}, func() time.Time { return now })
 	events := 0
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
@@ -35,21 +36,20 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	a := &app{Env: Env{Stderr: &stderr, Now: func() time.Time { return now }}}
-	a.say = newMessages(a.Env)
-	s := &store{}
+	a := newApp(Env{Stderr: &stderr, Now: func() time.Time { return now }})
+	s := &store.Store{}
 	events := 0
 	const minutes = 3
 	for i := range minutes * 30 { // a term every two seconds
-		s.wait = a.startWaitReporter(s)
+		a.wait = a.startWaitReporter(s)
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if s.wait.noteHolder(r, nil) {
+		if a.wait.noteHolder(r, nil) {
 			events++
 		}
-		if seen := s.wait.holdersSeen(); seen != 1 {
+		if seen := a.wait.holdersSeen(); seen != 1 {
 			t.Errorf("term %d: %d holders were waited for", i, seen)
 		}
-		s.wait.end()
+		a.wait.end()
 		now = now.Add(2 * time.Second)
 	}
 	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || events != minutes {
@@ -61,7 +61,7 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
 	permits := newPermitHolders("k", keys)
-	w := newWaitReporter(newMessages(Env{Stderr: &stderr}), &health{}, time.Now)
+	w := newWaitReporter(newMessages(&output{to: &stderr}), &health{}, time.Now)
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
 		permits.add(r)
@@ -81,7 +81,7 @@ func TestTroubleSaysWhatToDo(t *testing.T) {
 		t.Error(got)
 	}
 	h.failed("connection refused", time.Now())
-	if got := h.trouble().line(server{"~/locks.db", true}); got != "no answer from ~/locks.db for 1m0s: still trying: connection refused: find the process that keeps the file locked, such as with fuser(1)" {
+	if got := h.trouble().line(server{"~/locks.db", true}); got != "no answer from ~/locks.db for 1m0s: still trying: connection refused: find the process that keeps the file locked: leasehold doctor or fuser(1) names it" {
 		t.Error(got)
 	}
 	h.answered()
@@ -94,7 +94,7 @@ func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
 		h := &health{}
-		w := newWaitReporter(newMessages(Env{Stderr: &stderr}), h, time.Now)
+		w := newWaitReporter(newMessages(&output{to: &stderr}), h, time.Now)
 		const minutes = 5
 		for range minutes * 6 { // ten seconds each: throttled, then answered
 			h.throttled("ThrottlingException", time.Now())

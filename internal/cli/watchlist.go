@@ -7,13 +7,21 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // change is what became of a grant between two listings.
@@ -39,7 +47,7 @@ func holdingsOf(records []leasehold.Record) holdings {
 // has reports whether a record of the same grant is in the same state.
 func (h holdings) has(r leasehold.Record) bool {
 	return slices.ContainsFunc(h[r.Key], func(other leasehold.Record) bool {
-		return grantOf(other) == grantOf(r) && other.Released == r.Released
+		return holders.GrantOf(other) == holders.GrantOf(r) && other.Released == r.Released
 	})
 }
 
@@ -71,39 +79,40 @@ func (h holdings) changesTo(now holdings) []change {
 // listWatch is ls --watch.
 type listWatch struct {
 	*app
-	store  *store
+	store  *store.Store
 	reads  *meter
 	flags  listFlags
 	out    listing
+	screen *screen // nil: no terminal
 	before holdings
 	said   map[string]bool // of damaged records, in a pipe
 }
 
 // watchList lists again and again until a signal ends it. On a terminal it keeps a
 // screen of its own; elsewhere it writes what has changed.
-func (a *app) watchList(ctx context.Context, s *store, reads *meter, f listFlags) error {
-	locks, err := s.locks(leasehold.Config{})
+func (a *app) watchList(ctx context.Context, s *store.Store, reads *meter, f listFlags) error {
+	locks, err := s.Locks(leasehold.Config{})
 	if err != nil {
 		return err
 	}
-	defer closeLocks(locks)
-	signals := catchSignals()
-	defer signals.release()
+	defer store.CloseLocks(locks)
+	signals := process.CatchSignals()
+	defer signals.Release()
 	w := &listWatch{app: a, store: s, reads: reads, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
 	if w.out.terminal {
 		w.out.states = f.all
-		screen := screen{w: a.Stdout}
-		if err := screen.enter(); err != nil {
+		w.screen = &screen{w: a.Stdout}
+		if err := w.screen.enter(); err != nil {
 			return err
 		}
-		defer screen.leave()
-		signals.beforeStop, signals.afterStop = screen.leave, func() { _ = screen.enter() }
+		defer w.screen.leave()
+		signals.BeforeStop, signals.AfterStop = w.screen.leave, func() { _ = w.screen.enter() }
 	} else {
 		w.out.states, w.flags.all = true, true // a release is a change too
 	}
-	ctx, cancel := signals.bind(ctx)
+	ctx, cancel := signals.Bind(ctx)
 	defer cancel()
-	return answer(w.run(ctx, locks))
+	return failure.Answer(w.run(ctx, locks))
 }
 
 func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
@@ -117,9 +126,9 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 		case err != nil && decide.Classify(err).Cause.After(true) == decide.Refused:
 			return err
 		case err != nil && w.out.terminal: // it may pass
-			err = w.paint([]string{w.store.errorText(err)}, nil, nil)
+			err = w.paint([]string{failure.Text(err, w.store.Where())}, nil, nil)
 		case err != nil:
-			w.say.note("%s", plain(w.store.errorText(err)))
+			w.say.note("%s", failure.Plain(failure.Text(err, w.store.Where())))
 			err = nil
 		case w.out.terminal:
 			head := []string{w.sampling(after - before)}
@@ -133,7 +142,7 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 		if err != nil {
 			return err
 		}
-		if !sleep(ctx, w.flags.every) {
+		if !attempts.Wait(ctx, w.flags.every) {
 			return context.Cause(ctx)
 		}
 	}
@@ -141,8 +150,8 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 
 // sampling says how often the table is read, and what that costs.
 func (w *listWatch) sampling(units float64) string {
-	text := fmt.Sprintf("%s in %s, every %s", printable(w.store.table), w.store.location, shortDuration(w.flags.every))
-	if w.store.file == "" {
+	text := fmt.Sprintf("%s in %s, every %s", printable(w.store.Table), w.store.Location, wording.Duration(w.flags.every))
+	if w.store.File == "" {
 		text += fmt.Sprintf(", %.1f read units a second", units/w.flags.every.Seconds())
 	}
 	if w.out.terminal {
@@ -184,13 +193,14 @@ func (l listing) writeChange(w io.Writer, c change, at time.Time) error {
 	}
 	cells := l.cells(row{record: c.record}, at)
 	cells[len(cells)-1] = c.state
-	_, err := fmt.Fprintln(w, strings.Join(append([]string{timeJSON(at)}, cells...), "\t"))
+	_, err := fmt.Fprintln(w, strings.Join(append([]string{wording.Time(at)}, cells...), "\t"))
 	return err
 }
 
 // paint writes the screen: head, the records, and the damaged ones.
 func (w *listWatch) paint(head []string, records []leasehold.Record, damaged []error) error {
 	var text strings.Builder
+	w.out.columns = w.Stdout.columns()
 	if err := w.out.write(&text, rowsOf(records), w.Now()); err != nil {
 		return err
 	}
@@ -199,42 +209,58 @@ func (w *listWatch) paint(head []string, records []leasehold.Record, damaged []e
 		lines = append(lines, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")...)
 	}
 	for _, err := range damaged {
-		lines = append(lines, plain(errorText(err, w.store.table)))
+		lines = append(lines, failure.Plain(failure.Text(err, w.store.Table)))
 	}
-	return repaint(w.Stdout, lines)
+	return w.screen.paint(lines)
 }
 
 // screen is the terminal's alternate screen: what was on the terminal comes back when
 // it is left, and nothing of it gets into the scrollback.
-type screen struct{ w io.Writer }
+// While it is left, the terminal is the shell's, and nothing is painted.
+type screen struct {
+	w *output
 
-const (
-	// Without the cursor, and without wrapping lines that are too wide all the same,
-	// as those of wide letters are.
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-)
-
-func (s screen) enter() error {
-	_, err := io.WriteString(s.w, enterScreen)
-	return err
+	mu      sync.Mutex // held while the terminal is written to: who leaves waits for the painting
+	entered bool
 }
 
-func (s screen) leave() { _, _ = io.WriteString(s.w, leaveScreen) }
+func (s *screen) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entered = true
+	return s.w.show(enterScreen)
+}
 
-// repaint writes lines over the screen, as many and as much of each as fits.
-func repaint(w io.Writer, lines []string) error {
-	const home, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
-	columns, rows := screenSize(w)
-	text := home + strings.Join(clip(lines, columns, rows), restOfLine+"\n") + restOfLine + restOfScreen
-	_, err := io.WriteString(w, text)
-	return err
+func (s *screen) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entered = false
+	_ = s.w.show(leaveScreen)
+}
+
+// paint writes lines over the screen, as many and as much of each as fits.
+func (s *screen) paint(lines []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.entered {
+		return nil
+	}
+	columns, rows := screenSize(s.w.to)
+	parts := []any{home}
+	for i, line := range clip(lines, columns, rows) {
+		if i > 0 {
+			parts = append(parts, restOfLine, "\n")
+		}
+		parts = append(parts, line)
+	}
+	return s.w.show(append(parts, restOfLine, restOfScreen)...)
 }
 
 // clip returns what fits of lines. The last one says how many do not.
 func clip(lines []string, columns, rows int) []string {
 	var out []string
 	for i, line := range lines {
+		line = visible.Line(line)
 		if i == rows-1 && len(lines) > rows {
 			line = fmt.Sprintf("and %d more: name a PREFIX to see fewer", len(lines)-i)
 		}

@@ -74,3 +74,32 @@ func TestAChangeAsJSONHasItsTimeAndState(t *testing.T) {
 		t.Errorf("%s", &b)
 	}
 }
+
+func TestNothingIsPaintedWhileTheShellHasItsTerminal(t *testing.T) {
+	var terminal bytes.Buffer
+	s := &screen{w: &output{to: &terminal, terminal: true}}
+	paints := func() bool {
+		t.Helper()
+		before := terminal.Len()
+		if err := s.paint([]string{"no locks are held"}); err != nil {
+			t.Fatal(err)
+		}
+		return terminal.Len() > before
+	}
+	if err := s.enter(); err != nil {
+		t.Fatal(err)
+	}
+	if !paints() {
+		t.Error("a screen that was entered is not painted")
+	}
+	s.leave() // Ctrl-Z, while a listing is under way
+	if paints() {
+		t.Errorf("a listing was painted over the shell's screen: %q", terminal.String())
+	}
+	if err := s.enter(); err != nil {
+		t.Fatal(err)
+	}
+	if !paints() {
+		t.Error("a screen that was entered again is not painted")
+	}
+}

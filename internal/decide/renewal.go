@@ -21,7 +21,7 @@ func RenewalDeadline(left time.Duration) time.Duration {
 // so that locks granted together are not renewed together. It is at most a third
 // of the trust left, since a slow grant leaves less trust.
 func FirstRenewal(every, left time.Duration, u float64) time.Duration {
-	return time.Duration((0.5 + 0.5*u) * float64(min(every, max(left, 0)/3)))
+	return Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
 }
 
 // NextRenewal returns the pause between the answer to a renewal and the next
@@ -30,9 +30,9 @@ func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 // displaced: the next one comes at a random time of the period. So renewals that
 // were bunched for any reason are spread again one period later.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
-	pause := every - took
+	pause := Less(every, took)
 	if displaced || pause < every/2 {
-		pause = time.Duration(u * float64(every))
+		pause = Scale(every, u)
 	}
 	return min(pause, max(left, 0)/3)
 }

@@ -100,6 +100,15 @@ var conflict = map[string]bool{
 	"ReplicatedWriteConflictException": true,
 }
 
+// IsThrottling reports whether an error code means that there were too many requests.
+func IsThrottling(code string) bool { return busy[code] && !conflict[code] }
+
+// Denied reports whether IAM denied a request.
+func Denied(err error) bool {
+	api, ok := as[smithy.APIError](err)
+	return ok && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied")
+}
+
 // Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
 // because there were too many.
 func Throttled(err error) bool {
@@ -109,7 +118,7 @@ func Throttled(err error) bool {
 		})
 	}
 	api, ok := as[smithy.APIError](err)
-	return ok && busy[api.ErrorCode()] && !conflict[api.ErrorCode()]
+	return ok && IsThrottling(api.ErrorCode())
 }
 
 // InConflict reports whether DynamoDB refused a request, or cancelled a transaction,

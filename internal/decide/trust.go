@@ -1,30 +1,18 @@
 package decide
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Instant is a reading of two clocks that nobody can set. Mono stops while the
 // machine is suspended (CLOCK_MONOTONIC). Boot does not (CLOCK_BOOTTIME; on
 // systems other than Linux, the wall clock is used instead).
 type Instant struct{ Mono, Boot time.Duration }
 
-// Never is later than every reading of a clock, by 146 years. It is only half of
-// the maximum, so that differences to negative readings do not overflow.
-var Never = Instant{Mono: math.MaxInt64 / 2, Boot: math.MaxInt64 / 2}
+// Never is later than every reading of a clock.
+var Never = Instant{Mono: longest, Boot: longest}
 
-// Add returns the instant d later on both clocks. It saturates instead of
-// overflowing, since a lease may be endless.
+// Add returns the instant d later on both clocks.
 func (i Instant) Add(d time.Duration) Instant {
-	return Instant{Mono: saturate(i.Mono, d), Boot: saturate(i.Boot, d)}
-}
-
-func saturate(t, d time.Duration) time.Duration {
-	if sum := t + d; d <= 0 || sum > t {
-		return sum
-	}
-	return 1<<63 - 1
+	return Instant{Mono: Sum(i.Mono, d), Boot: Sum(i.Boot, d)}
 }
 
 // Past reports whether either clock has reached until. A holder goes by the clock
@@ -33,14 +21,14 @@ func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
 // Remaining returns the time left until then, by the clock on which less is left.
 func (i Instant) Remaining(until Instant) time.Duration {
-	return min(until.Mono-i.Mono, until.Boot-i.Boot)
+	return min(Less(until.Mono, i.Mono), Less(until.Boot, i.Boot))
 }
 
 // Since returns the time that has passed since then, by the clock on which more
 // has passed. Use it for anything that lasts longer than a request: the server's
 // clock goes on while this machine is suspended.
 func (i Instant) Since(then Instant) time.Duration {
-	return max(i.Mono-then.Mono, i.Boot-then.Boot)
+	return max(Less(i.Mono, then.Mono), Less(i.Boot, then.Boot))
 }
 
 // Earlier returns the earlier of two instants, for each clock separately.
@@ -53,5 +41,5 @@ func (i Instant) Earlier(o Instant) Instant {
 // request was sent, because the record cannot have been written earlier, and so
 // no observer can have seen it earlier.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
-	return sent.Add(lease - margin)
+	return sent.Add(Less(lease, margin))
 }

@@ -37,9 +37,9 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	if now >= v.Dead {
 		return TakeOver, 0
 	}
-	pause := Pause(now-v.Grant, v.PollMin, v.PollMax, u)
-	if pause >= v.Dead-now {
-		return TakeOver, v.Dead - now
+	pause := Pause(Less(now, v.Grant), v.PollMin, v.PollMax, u)
+	if left := Less(v.Dead, now); pause >= left {
+		return TakeOver, left
 	}
 	return Look, pause
 }
@@ -47,19 +47,27 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 // DeadByVersion returns when a holder is dead whose version was first seen at
 // since: since + lease, by the observer's monotonic clock. Wall clocks play no
 // part.
-func DeadByVersion(since, lease time.Duration) time.Duration { return saturate(since, lease) }
+func DeadByVersion(since, lease time.Duration) time.Duration { return Sum(since, lease) }
 
-// DeadByClock returns when a holder is dead whose record has an expiry time, in
-// monotonic time: expires + skew + step, by this machine's wall clock. That clock
-// reads wall at the monotonic time now.
+// DeadByClock returns when a holder is dead whose record has an expiry time, or has
+// been since, in monotonic time: expires + skew + step, by this machine's wall clock.
+// That clock reads wall at the monotonic time now.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
-	return saturate(now, max(expires.Add(skew+step).Sub(wall), 0))
+	return Sum(now, expires.Add(Sum(skew, step)).Sub(wall))
+}
+
+// LooksDead reports whether a holder looks dead by its record's own times: it was
+// written a lease ago or longer, as wall clocks say. A zero written is not known, and
+// no sign of death. Wall clocks differ, so this decides only whether it is worth while
+// to watch the holder for a lease, and never that it is dead.
+func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
+	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
 // Pause returns the time between two reads of a grant of that age. The age is
 // first limited to low..high; the pause is uniform between 0 and twice that.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
-	return time.Duration(2 * u * float64(min(max(age, low), high)))
+	return Scale(min(max(age, low), high), 2*u)
 }
 
 // Backoff returns the pause before the nth retry of a failed request, n from 0:
@@ -67,8 +75,8 @@ func Pause(age, low, high time.Duration, u float64) time.Duration {
 // Backoff And Jitter").
 func Backoff(n int, first, most time.Duration, u float64) time.Duration {
 	ceiling := most
-	if n < 20 && first<<n < most {
-		ceiling = first << n
+	if n < 20 {
+		ceiling = min(Times(first, 1<<n), most)
 	}
-	return time.Duration(u * float64(ceiling))
+	return Scale(ceiling, u)
 }

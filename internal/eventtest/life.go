@@ -23,7 +23,8 @@ type Life struct {
 	Renewals    int
 	RenewErrors int
 	Throttled   int
-	Commits     int // of which one has failed
+	Commits     map[string]int // by the adapters' word for the outcome
+	Unreleased  int            // releases that failed
 	Requests    int
 }
 
@@ -45,7 +46,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	})
 	other, otherWire := w.Client(nil)
 	life := Life{
-		Grants: map[string]int{"free": 5, "taken_over": 1, "handed_over": 1},
+		Grants: map[string]int{"free": 6, "taken_over": 1, "handed_over": 1},
 		Lost:   map[leasehold.LostReason]int{leasehold.LostExpired: 1, leasehold.LostBroken: 2},
 	}
 
@@ -86,7 +87,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	if err := long.CommitAndRelease(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	life.Commits = 2
+	life.Commits = map[string]int{"landed": 1, "failed": 1}
 	life.Held = append(life.Held, 5*time.Minute)
 
 	// A lock that is broken, which a renewal finds; and one whose release does.
@@ -102,6 +103,17 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w.Break(other, "broken")
 	release(ctx, t, late)
 	life.Held = append(life.Held, time.Second)
+
+	// A release that no request of gets an answer.
+	stuck := w.Acquire(ctx, c, "stuck")
+	lab.Elapse(4 * time.Second)
+	wire.Cut()
+	if err := stuck.Release(ctx); err == nil || errors.Is(err, leasehold.ErrLost) {
+		t.Fatalf("release without a network: %v", err)
+	}
+	wire.Mend()
+	life.Unreleased = 1
+	life.Held = append(life.Held, 4*time.Second)
 
 	// A network that fails for longer than a lease: another has the lock by the
 	// time it is released.

@@ -42,6 +42,7 @@ type Commit struct {
 
 	mu       sync.Mutex    // guards what follows
 	left     bool          // the caller has: nothing more is sent
+	lastErr  error         // of the last request that has ended
 	inFlight chan struct{} // of the request in flight: closed when the caller's values have been read; nil: none is
 }
 
@@ -147,10 +148,10 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts.Limit)
 	defer cancel()
 	reply, err := r.send(ctx, c.sender, &c.token, read)
-	read() // a wrapper of the SDK may drop the options by which it would have been called
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
-	c.answered()
+	c.answered(err)
+	read() // a wrapper of the SDK may drop the options by which it would have been called: who leaves now has the answer
 	return reply, true, err
 }
 
@@ -169,16 +170,23 @@ func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	return c.inFlight
 }
 
-func (c *Commit) answered() {
+func (c *Commit) answered(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.inFlight = nil
+	c.inFlight, c.lastErr = nil, err
+}
+
+// LastErr returns why the last request that has ended wrote nothing, as far as is known.
+func (c *Commit) LastErr() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastErr
 }
 
 // Leave lets the caller leave while Run goes on: nothing more is sent. It returns
 // once the caller's values are not read any more, and reports whether a request
-// is in flight. If none is, done will be closed without another.
-func (c *Commit) Leave(done <-chan struct{}) (inFlight bool) {
+// is in flight.
+func (c *Commit) Leave() (inFlight bool) {
 	c.mu.Lock()
 	c.left = true
 	read := c.inFlight
@@ -186,11 +194,7 @@ func (c *Commit) Leave(done <-chan struct{}) (inFlight bool) {
 	if read == nil {
 		return false
 	}
-	select {
-	case <-done:
-		return false
-	case <-read:
-	}
+	<-read
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.inFlight != nil

@@ -269,7 +269,7 @@ func TestACallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {
-		if c.Leave(nil) {
+		if c.Leave() {
 			t.Error("told of a request in flight")
 		}
 	}
@@ -285,7 +285,7 @@ func TestACallerThatLeavesBehindAnUnansweredRequestKnowsNoOutcome(t *testing.T) 
 	turns := 0
 	tb.turn = func() {
 		if turns++; turns == 2 {
-			c.Leave(nil)
+			c.Leave()
 		}
 	}
 	if r := c.Run(t.Context()); r.Step != decide.Doubtful || r.Requests != 1 {

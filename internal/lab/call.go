@@ -92,6 +92,14 @@ func (c Call) EndsLock() bool {
 	return false
 }
 
+// Guards reports whether the transaction checks the record of a lock, and leaves it as
+// it is.
+func (c Call) Guards(key string) bool {
+	return slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
+		return i.ConditionCheck != nil && i.ConditionCheck.TableName == "locks" && i.ConditionCheck.Key["key"].S == key
+	})
+}
+
 // Commits reports whether the request is a transaction of a caller's writes or
 // guards, and not of grants or releases alone.
 func (c Call) Commits() bool {

@@ -98,10 +98,15 @@ func changesContents(e *env) {
 		e.Fatal(err)
 	}
 	is(lock, Item{"d": text("4"), "data": binary("two")})
-	e.release(lock, leasehold.WithAttributes(Item{"e": text("5")}))
+	with := leasehold.WithAttributes(Item{"e": text("5")})
 	if !caps.KeepOnRelease {
+		if err := lock.Release(e.within(patience), with); err == nil || lock.Err() != nil {
+			e.Errorf("what no record would keep was stored: %v", err)
+		}
+		e.release(lock)
 		return
 	}
+	e.release(lock, with)
 	lock = e.acquire(c, leasehold.WithInitialData([]byte("three")))
 	is(lock, Item{"d": text("4"), "e": text("5"), "data": binary("two")})
 	e.release(lock, leasehold.WithData(nil), leasehold.WithAttributes(Item{"d": nil, "e": nil}))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,10 +17,11 @@ import (
 
 func damageChecks() []check {
 	return []check{
-		{claim: "a damaged record of ours is reported, never granted, never overwritten", hold: damagedOurs},
-		{claim: "a damaged record of a peer is reported, never granted, never overwritten", hold: damagedPeers},
+		{claim: "a damaged record of ours is reported, never taken for free, never overwritten", hold: damagedOurs},
+		{claim: "a damaged record of a peer is reported, never taken for free, never overwritten", hold: damagedPeers},
+		{claim: "a live lock with a user's attribute of a name of ours is not to be removed", hold: keptAlive},
 		{claim: "a released row of another kind is never granted", hold: damagedFree},
-		{claim: "a free key is granted in spite of damage that a grant repairs", hold: mended},
+		{claim: "a released record is granted in spite of damage that a grant repairs", hold: mended},
 	}
 }
 
@@ -139,6 +141,35 @@ func damagedPeers(e *env) {
 	c, _ := e.client()
 	e.put(e.record(e.key, item))
 	e.refuses(c, e.key, attribute)
+}
+
+// keptAlive checks that nobody is told to remove the lock of a peer, or of ours, because
+// of an attribute that is a user's own.
+func keptAlive(e *env) {
+	c, _ := e.client()
+	lock := e.acquire(c, leasehold.WithoutRenewal())
+	ours := e.item()
+	if _, err := lock.Detach(); err != nil {
+		e.Fatal(err)
+	}
+	e.remove()
+	names := map[string]types.AttributeValue{"kind": text("invoice"), "fencingToken": text("none")}
+	if e.peer.freed != nil && e.Layout.Name() != "dyndb-mutex" {
+		names["isReleased"] = text("no")
+	}
+	for name, value := range names {
+		for _, held := range []Item{e.granted(e.key, "a-peer", patience), ours} {
+			if name == "fencingToken" && held["grantId"] != nil {
+				continue // ours is no lock without its token
+			}
+			e.put(with(held, Item{name: value}))
+			_, err := c.TryAcquire(e.within(patience), e.key)
+			if err == nil || strings.Contains(err.Error(), "break --damaged") || !strings.Contains(err.Error(), "rename the attribute") {
+				e.Errorf("%s beside a live lock: %v", name, err)
+			}
+			e.remove()
+		}
+	}
 }
 
 // damaged checks that a record with any of the damages is refused, and that a sound

@@ -12,6 +12,7 @@ func deadChecks() []check {
 	return []check{
 		{claim: "a dead holder's key is taken over by the layout's rule", hold: deadHolder},
 		{claim: "a dead peer's key is taken over by the layout's rule", hold: deadPeer},
+		{claim: "the record of a takeover says who had the key before, and later ones no more", hold: formerHolder},
 		{claim: "a record that has expired by every clock is taken over at once, no other", hold: expired, exact: true},
 		{claim: "a try takes over a key that its client has observed for a lease", hold: watched, exact: true},
 		{claim: "a peer that renews is not taken over", hold: renewingPeer, exact: true},
@@ -48,6 +49,44 @@ func deadPeer(e *env) {
 		e.Errorf("took over %+v, %v", r, took)
 	}
 	e.release(got.lock)
+}
+
+func formerHolder(e *env) {
+	a, _ := e.client()
+	b, _ := e.client()
+	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
+	owner := lock.Record().Owner
+	if f := e.get(b).Former(); f != nil {
+		e.Errorf("before the first grant: %+v", f)
+	}
+	if _, err := lock.Detach(); err != nil { // so that it is not released
+		e.Fatal(err)
+	}
+	got := e.succeeds(b)
+	r := e.get(a)
+	if !a.Capabilities().KeepOnRelease {
+		if r.Former() != nil || r.TakenOver != nil {
+			e.Errorf("a layout that keeps nothing: %+v", r.Former())
+		}
+		e.release(got.lock)
+		return
+	}
+	f := r.Former()
+	if f == nil || f.Owner != owner || f.Token != lock.Token() || f.Ended != leasehold.EndedTakenOver || f.Until.Before(lock.TrustedUntil()) {
+		e.Errorf("after the takeover: %+v", f)
+	}
+	if len(r.Attributes) > 0 {
+		e.Errorf("a caller sees %v", r.Attributes)
+	}
+	e.release(got.lock)
+	if f := e.get(a).Former(); f != nil && (f.Ended != leasehold.EndedReleased || f.Token != got.lock.Token()) {
+		e.Errorf("after the release: %+v", f)
+	}
+	next := e.acquire(a)
+	if f := e.get(a).Former(); f != nil {
+		e.Errorf("after another grant: %+v", f)
+	}
+	e.release(next)
 }
 
 // succeeds waits until c has taken over the key. It checks that this is not too

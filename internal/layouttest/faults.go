@@ -13,6 +13,7 @@ import (
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
+		{claim: "a name is reserved where it is used, and elsewhere it is the caller's", hold: ownNames},
 		{claim: "an error that is not about the condition is never a grant", hold: errorsAreNoGrants},
 		{claim: "the caller's errors and panics pass through", hold: passThrough},
 		{claim: "a client works after a failed try", hold: triedAgain},
@@ -30,11 +31,13 @@ func reservedNames(e *env) {
 	lock := e.acquire(c)
 	w.sent()
 	names := []string{
-		e.partition, "grantId", "fencingToken", "grantedAt", "kind", "session", "waiters", "lastBreak", "permits", "most", "readers", "writer", "intent",
-		"ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data", "expiresAt",
+		e.partition, "grantId", "fencingToken", "grantedAt", "kind", "session", "waiters", "lastBreak", "lastTakeover", "permits", "most", "readers", "writer", "intent",
+		"ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data",
 	}
 	if e.Layout.Name() == "python-dynamodb-lock" {
 		names = append(names, "owner_name", "lease_duration", "record_version_number")
+	} else {
+		names = append(names, "expiresAt")
 	}
 	for _, name := range append(names, e.sort, e.ttl) {
 		if name == "" {
@@ -52,6 +55,36 @@ func reservedNames(e *env) {
 		e.Errorf("sent %v", ops)
 	}
 	e.release(lock)
+}
+
+// expiresAt is native's TTL attribute, and awslabs and dynamolock read native's records:
+// there each grant removes it. No other layout may take it from a user who has one.
+func ownNames(e *env) {
+	if !e.caps().Attributes {
+		return // the layout has no attributes
+	}
+	const name = "expiresAt"
+	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
+		return // the user has named something else so
+	}
+	used := e.Layout.Name() != "python-dynamodb-lock"
+	c, _ := e.client()
+	mine := Item{name: text("of the user")}
+	e.put(with(e.granted(e.key, "a-peer", patience), mine))
+	if r, err := c.Get(e.within(patience), e.key); err != nil || (r.Attributes[name] == nil) != used {
+		e.Errorf("reads as %+v, %v", r, err)
+	}
+	e.remove()
+	lock, err := c.TryAcquire(e.within(patience), e.key, leasehold.WithAttributes(mine))
+	if (err != nil) != used {
+		e.Errorf("acquired with an attribute %s: %v", name, err)
+	}
+	if lock != nil {
+		if kept := lock.Record().Attributes[name]; kept == nil || e.item()[name] == nil {
+			e.Errorf("the grant has left %v", e.item())
+		}
+		e.release(lock)
+	}
 }
 
 // dyndb-mutex: throttling, a 500, denied access all count as acquired.

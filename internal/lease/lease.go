@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,18 +111,21 @@ type Lease struct {
 	lastErr  error           // of the last renewal
 	outage   *decide.Instant // the last reply, if it said that DynamoDB is out
 	expiry   *time.Timer
-	renewal  *renewals.Lease // nil: manual
+	renewal  *renewals.Lease // nil: manual, or not started
 	warnings []*Warning
 }
 
 // New returns the lease of the grant by attempt a, as record shows it. It is trusted
-// at once; its timers wait for Start.
+// at once, and may be looked at, renewed and ended; it runs out and is renewed by itself
+// after Start.
 func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
 		over: make(chan struct{}), renews: make(chan struct{}, 1),
 	}
 	l.until = l.trustedFrom(l.timing, a)
+	l.expiry = time.AfterFunc(math.MaxInt64, l.Look)
+	l.expiry.Stop()
 	return l
 }
 
@@ -133,7 +137,7 @@ func (l *Lease) Start() {
 		return
 	}
 	now := l.c.Now()
-	l.expiry = time.AfterFunc(max(now.Remaining(l.until), 0), l.Look)
+	l.expiry.Reset(max(now.Remaining(l.until), 0))
 	if !l.manual {
 		l.renewal = l.c.Queue.Add(l.timing.Times(), now.Remaining(l.until), l.due)
 	}
@@ -195,7 +199,7 @@ func (l *Lease) Look() {
 		return
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
-	if !l.manual && !l.begun && !l.c.Queue.Waited(l.renewal) {
+	if !l.manual && !l.begun && (l.renewal == nil || !l.c.Queue.Waited(l.renewal)) {
 		// Trust leaves time for several renewals. If none has even started,
 		// this process did not run.
 		loss.Reason = Paused
@@ -225,9 +229,7 @@ func (l *Lease) End(cause error) bool {
 	}
 	l.cause = cause
 	close(l.over)
-	if l.expiry != nil {
-		l.expiry.Stop()
-	}
+	l.expiry.Stop()
 	if l.renewal != nil {
 		l.c.Queue.Remove(l.renewal)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -574,4 +575,50 @@ func TestTheDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
 			t.Errorf("%d attempts", w.requests())
 		}
 	})
+}
+
+// notBegun is newWorld, but nobody has started the lease yet.
+func notBegun(change func(*Client, *Terms)) *world {
+	w := newWorld(change)
+	w.end()
+	terms := w.lease.terms
+	w.lease = w.client.New(terms, Attempt{Version: "granted", Sent: w.now(), Lease: terms.Timing.Lease}, protocol.Record{Version: "granted"}, w)
+	return w
+}
+
+func TestALeaseThatHasNotBegunMayBeLookedAt(t *testing.T) {
+	for name, look := range map[string]func(w *world) error{
+		"asked":   func(w *world) error { return w.lease.Ended() },
+		"renewed": func(w *world) error { return w.renew(Changes{}) },
+		"warned of at once": func(w *world) error {
+			looked := make(chan error)
+			w.lease.Warn(math.MaxInt64, func() { looked <- w.lease.Ended() })
+			return <-looked
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := notBegun(nil)
+				defer func() { w.end() }()
+				if err := look(w); err != nil {
+					t.Errorf("it is trusted: %v", err)
+				}
+				w.lease.Start()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if err := w.lease.Ended(); err != nil || w.sent < 10 {
+					t.Errorf("renewed %d times in a minute: %v", w.sent, err)
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				w := notBegun(nil)
+				time.Sleep(time.Minute) // its grant was that slow
+				if err := look(w); !errors.Is(err, errLost) {
+					t.Errorf("it is over: %v", err)
+				}
+				w.lease.Start()
+				w.lostBy(t, Paused)
+			})
+		})
+	}
 }

@@ -62,10 +62,13 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	return unknown, err
 }
 
-// IsSettled reports whether no renewal is under way, and none has had no answer.
-func (l *Lease) IsSettled() bool {
+// Answered reports whether no renewal is under way, and none has had no answer.
+func (l *Lease) Answered() bool {
 	return len(l.renews) == 0 && len(l.pending.Unanswered()) == 0
 }
+
+// LastErr returns why the last renewal that has ended was not applied; nil: it was.
+func (l *Lease) LastErr() error { return l.pending.LastErr() }
 
 // ByHand ends the renewals in the background. It waits for one that is in flight.
 func (l *Lease) ByHand() {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 func TestARenewalForACallerWhoHasLeftIsNotSentAndNotASuccess(t *testing.T) {
@@ -31,6 +33,28 @@ func TestACallerWhoLeavesBehindAnothersRenewalIsToldHowItsOwnFailed(t *testing.T
 		defer cancel()
 		if unknown, err := w.lease.Renew(ctx, Changes{}); !errors.Is(err, errLost) || !unknown || w.requests() != 1 {
 			t.Errorf("unknown: %v, %v, after %d requests", unknown, err, w.requests())
+		}
+	})
+}
+
+// slowly applies a renewal and answers two seconds later.
+func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
+	defer time.Sleep(2 * time.Second)
+	return apply()
+}
+
+func TestNothingIsRenewedInTheBackgroundOnceALeaseIsRenewedByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		defer w.end()
+		time.Sleep(3 * time.Second)
+		w.will(slowly)
+		go func() { _, _ = w.lease.Renew(context.Background(), Changes{}) }()
+		time.Sleep(100 * time.Millisecond)
+		go w.lease.ByHand()
+		time.Sleep(10 * time.Second) // a renewal was due while ByHand waited
+		if n := w.requests(); n != 1 {
+			t.Errorf("%d renewals, want the one by hand", n)
 		}
 	})
 }

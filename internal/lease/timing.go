@@ -16,12 +16,12 @@ type Timing struct {
 }
 
 // Trust is how long a grant or a renewal is trusted.
-func (t Timing) Trust() time.Duration { return t.Lease - t.Margin - t.Skew }
+func (t Timing) Trust() time.Duration { return decide.Less(t.Lease, decide.Sum(t.Margin, t.Skew)) }
 
 // TrustedFrom is until when an attempt that was sent at sent is trusted, if it is
 // applied.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
-	return decide.TrustedUntil(sent, t.Lease, t.Margin+t.Skew)
+	return decide.TrustedUntil(sent, t.Lease, decide.Sum(t.Margin, t.Skew))
 }
 
 // Scaled returns the timing of another lease, in the same proportions. The allowance
@@ -29,8 +29,8 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 func (t Timing) Scaled(lease time.Duration) Timing {
 	ratio := float64(lease) / float64(t.Lease)
 	t.Lease = lease
-	t.Margin = time.Duration(float64(t.Margin) * ratio)
-	t.Every = time.Duration(float64(t.Every) * ratio)
+	t.Margin = decide.Scale(t.Margin, ratio)
+	t.Every = decide.Scale(t.Every, ratio)
 	if t.Skew > 0 {
 		t.Every = min(t.Every, t.Trust()/3)
 	}

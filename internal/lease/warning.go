@@ -3,6 +3,8 @@ package lease
 import (
 	"slices"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // Warning is given once each time less than a given trust remains, and when the lease is
@@ -21,7 +23,7 @@ func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := &Warning{l: l, left: left, fn: fn}
-	w.timer = time.AfterFunc(max(l.remaining()-left, 0), w.look)
+	w.timer = time.AfterFunc(max(decide.Less(l.remaining(), left), 0), w.look)
 	l.warnings = append(l.warnings, w)
 	return w
 }
@@ -60,7 +62,7 @@ func (w *Warning) look() {
 		return
 	}
 	if remaining := w.l.remaining(); remaining > w.left {
-		w.timer.Reset(remaining - w.left)
+		w.timer.Reset(decide.Less(remaining, w.left))
 		return
 	}
 	w.give()
@@ -83,7 +85,7 @@ func (l *Lease) rearm() {
 			w.given = false
 		}
 		if !w.given {
-			w.timer.Reset(max(remaining-w.left, 0))
+			w.timer.Reset(max(decide.Less(remaining, w.left), 0))
 		}
 	}
 }

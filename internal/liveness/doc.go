@@ -21,6 +21,10 @@
 //	two clients mark a row     one write is applied, and the other shows the row marked
 //	a session's row is gone    its locks may be trusted for one lease yet
 //
+// The rule is in rule.go and nowhere else. Observer asks it for waiters, who send a
+// conditional write when a holder is dead. Beat is the same for who only looks on: the
+// command and the page.
+//
 // It knows records, entries of read/write locks, and other clients' sessions. It does
 // not know who wants a key, nor whether anybody does. The waiters of one client share
 // what one of them has read of a session.

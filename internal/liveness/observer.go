@@ -1,7 +1,6 @@
 package liveness
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -63,38 +62,36 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 		o.Records.Forget(key)
 		return nil, observed.Version{}, nil
 	}
-	return &r, o.Records.Note(key, VersionOf(r, now)), nil
+	return &r, o.Records.Note(key, versionOf(r, now)), nil
 }
 
 // ObserveEntry is Observe for one entry of a read/write lock.
 func (o *Observer) ObserveEntry(r protocol.Record, now decide.Instant) observed.Version {
-	return o.Entries.Note(EntryOf(r), VersionOf(r, now))
+	return o.Entries.Note(EntryOf(r), versionOf(r, now))
 }
 
 // DeadAt is when the holder of r is dead, if it does not renew. A reply has shown r at
-// now, when the wall clock showed wall; its version v was first observed at v.Since.
+// now, when the wall clock showed wall; its version v was first observed at v.Since. Read
+// wall first: what passes between the two readings then delays a takeover, where it would
+// send one too early, to be refused.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
-	if o.Caps.Expiry == layout.WallClock {
-		return decide.DeadByClock(r.ExpiresAt, o.Proto.Skew(), o.Caps.LeaseStep, wall, now.Mono)
-	}
-	return decide.DeadByVersion(v.Since.Mono, r.Lease)
+	return RuleOf(o.Proto, o.Caps).DeadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
-// VersionOf is the version of a record that a reply has shown at now.
-func VersionOf(r protocol.Record, now decide.Instant) observed.Version {
-	return observed.Version{ID: r.Version, Grant: grantOf(r), Lease: r.Lease, Since: now}
+// LooksDead reports whether the holder of r, or the session that r is the row of, looks
+// dead when the wall clock shows wall: see decide.LooksDead. A version of leasehold's
+// says when it was made. Where records say when they expire, a dead holder need not be
+// watched. The row that is not there any more renews nothing.
+func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
+	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
+}
+
+// versionOf is the version of a record that a reply has shown at now.
+func versionOf(r protocol.Record, now decide.Instant) observed.Version {
+	return observed.Version{ID: r.Version, Grant: GrantOf(r), Lease: r.Lease, Since: now}
 }
 
 // IsNewGrant reports whether r shows another grant than before; nil: there was none.
 func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
-	return before == nil || grantOf(*before) != grantOf(r)
-}
-
-// grantOf identifies the grant. A foreign holder has only its owner's name, which may
-// be empty. One that never renews also has a version that stays.
-func grantOf(r protocol.Record) string {
-	if r.Lease > 0 {
-		return cmp.Or(r.Grant, r.Owner)
-	}
-	return cmp.Or(r.Grant, r.Owner, r.Version)
+	return before == nil || GrantOf(*before) != GrantOf(r)
 }

@@ -209,6 +209,7 @@ func TestARenewalIsNoNewGrant(t *testing.T) {
 		{"a peer's, renewed", &protocol.Record{Owner: "o", Version: "a", Lease: lease}, protocol.Record{Owner: "o", Version: "b", Lease: lease}, false},
 		{"a nameless peer's, renewed", &protocol.Record{Version: "a", Lease: lease}, protocol.Record{Version: "b", Lease: lease}, false},
 		{"of nobody, and never renewed", &protocol.Record{Version: "a"}, protocol.Record{Version: "b"}, true},
+		{"of somebody who never renews", &protocol.Record{Owner: "o", Version: "a"}, protocol.Record{Owner: "o", Version: "b"}, true},
 	} {
 		if got := liveness.IsNewGrant(tc.before, tc.r); got != tc.want {
 			t.Errorf("%s: %t", tc.what, got)

@@ -28,9 +28,6 @@ type Session struct {
 	deadAt time.Duration   // monotonic: when it may be marked dead, if it is not renewed
 }
 
-// noRow stands for the version of a row that is not there.
-const noRow = "none"
-
 // sessions are those that an observer knows. When there are many, those that nobody has
 // asked for in a while are dropped: a session's row is soon read again.
 type sessions struct {
@@ -57,7 +54,7 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	defer o.sessions.mu.Unlock()
 	s := o.sessions.byID[r.Session]
 	if s == nil {
-		o.sessions.letGo(now - max(keepSession, 2*o.PollMax))
+		o.sessions.letGo(decide.Less(now, max(keepSession, decide.Times(o.PollMax, 2))))
 		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: make(chan struct{}, 1)}
 		if o.sessions.byID == nil {
 			o.sessions.byID = map[string]*Session{}
@@ -99,22 +96,22 @@ func (s *Session) enter(ctx context.Context) error {
 
 func (s *Session) leave() { <-s.busy }
 
-// Look returns when the session may be marked dead, by a read that is not older than
-// fresh. For a dead session that is math.MinInt64.
-func (s *Session) Look(ctx context.Context, fresh time.Duration) (time.Duration, error) {
+// Look returns the session's row, and when the session may be marked dead, by a read
+// that is not older than fresh. For a dead session that is math.MinInt64.
+func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
-		return 0, err
+		return protocol.Record{}, 0, err
 	}
 	defer s.leave()
 	if s.dead || s.known && s.o.Now().Mono-s.looked < fresh {
-		return s.deadAt, nil
+		return s.record, s.deadAt, nil
 	}
 	item, err := s.o.Requests.Read(ctx, s.key)
 	if err != nil {
-		return 0, err
+		return protocol.Record{}, 0, err
 	}
 	err = s.observe(item)
-	return s.deadAt, err
+	return s.record, s.deadAt, err
 }
 
 // observe records what the row shows. s.busy is taken.
@@ -122,27 +119,22 @@ func (s *Session) observe(item protocol.Item) error {
 	now := s.o.Now()
 	before, watched := s.record.Version, s.known
 	s.known, s.looked = true, now.Mono
-	// If the row is not there, TTL has deleted it long after the session's death,
-	// or somebody by hand. Then its locks may still be trusted for up to a lease.
-	// How long that is, only our own configuration can tell.
-	s.record = protocol.Record{Key: s.key, Version: noRow, Lease: s.o.Lease}
-	if item != nil {
-		r, err := s.proto.Session().Decode(item)
-		if err != nil {
-			s.known = false // who looks next reads it again, and is told, too
-			return s.o.Damaged(s.key, item, err)
-		}
-		s.record = r
+	row, err := SessionRow(s.proto, item, s.o.Lease)
+	if err != nil {
+		s.known = false // who looks next reads it again, and is told, too
+		return s.o.Damaged(s.key, item, err)
 	}
+	s.record = row
+	s.record.Key = s.key
 	if s.record.Released {
 		s.setDead()
 		return nil
 	}
-	v := s.o.Records.Note(s.key, VersionOf(s.record, now))
+	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
 		return nil // Records may have forgotten it to make room for other keys
 	}
-	s.deadAt = decide.DeadByVersion(v.Since.Mono, s.record.Lease)
+	s.deadAt = Rule{}.DeadAt(s.record, v.Since.Mono, now.Mono, time.Time{}) // rows never say when they expire
 	return nil
 }
 
@@ -171,7 +163,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if !s.known || s.o.Now().Mono < s.deadAt {
 		return false, nil // somebody else has read a newer version since, or what cannot be read
 	}
-	if s.record.Version == noRow {
+	if protocol.IsNoRow(s.record.Version) {
 		s.setDead()
 		return true, nil
 	}

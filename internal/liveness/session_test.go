@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -32,7 +33,7 @@ func (w *world) begin(id string) (renew func(from, to string)) {
 
 func (w *world) look(o *liveness.Observer, id string) time.Duration {
 	w.Helper()
-	at, err := o.SessionOf(under(id)).Look(w.Context(), 0)
+	_, at, err := o.SessionOf(under(id)).Look(w.Context(), 0)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -127,6 +128,25 @@ func TestASessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
 	}
 }
 
+func TestASessionsAgeIsKnownThoughItsVersionWasForgottenToMakeRoom(t *testing.T) {
+	w := newWorld(t, layout.Native{})
+	w.begin("s")
+	o := w.observer()
+	o.Records = observed.New[protocol.Key](1)
+	seen := w.now
+	for i := range 3 {
+		if at := w.look(o, "s"); at != seen+lease {
+			t.Errorf("seen %v ago, it is dead in %v", w.now-seen, at-w.now)
+		}
+		o.Records.Note(protocol.Key{Partition: fmt.Sprint(i)}, observed.Version{ID: "one", Since: w.clock()})
+		w.now += 6 * time.Second
+	}
+	w.now = seen + lease
+	if !w.markDead(o, "s") {
+		t.Error("not renewed for its lease, it is not dead")
+	}
+}
+
 func TestAllWhoWaitShareWhatOneHasRead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
@@ -141,7 +161,7 @@ func TestAllWhoWaitShareWhatOneHasRead(t *testing.T) {
 		{0, 0, 3},
 	} {
 		w.now += tc.after
-		if _, err := o.SessionOf(under("s")).Look(t.Context(), tc.fresh); err != nil || w.db.reads != tc.reads {
+		if _, _, err := o.SessionOf(under("s")).Look(t.Context(), tc.fresh); err != nil || w.db.reads != tc.reads {
 			t.Errorf("%d reads, want %d: %v", w.db.reads, tc.reads, err)
 		}
 	}
@@ -154,7 +174,7 @@ func TestAReadThatFailsLetsNoSessionDie(t *testing.T) {
 	w.look(o, "s")
 	w.db.cut = true
 	w.now += time.Second
-	if _, err := o.SessionOf(under("s")).Look(t.Context(), 0); attempts.FailureOf(err) == nil {
+	if _, _, err := o.SessionOf(under("s")).Look(t.Context(), 0); attempts.FailureOf(err) == nil {
 		t.Errorf("%v", err)
 	}
 	if w.markDead(o, "s") {
@@ -169,7 +189,7 @@ func TestASessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	for range 20 {
-		if _, err := o.SessionOf(under("s")).Look(left, 0); !errors.Is(err, context.Canceled) {
+		if _, _, err := o.SessionOf(under("s")).Look(left, 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -190,7 +210,7 @@ func TestASessionWhoseRowCannotBeReadIsDeadForNobody(t *testing.T) {
 			}
 			w.db.odd = true
 			for range 2 { // the second time it has just been read
-				if at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
+				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
 					t.Errorf("dead in %v: %v", at-w.now, err)
 				}
 				if w.markDead(o, "s") {

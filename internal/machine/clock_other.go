@@ -7,6 +7,3 @@ import "time"
 // sinceBoot is the wall clock: this system has no known clock that cannot be set and
 // runs on while the machine is suspended.
 func sinceBoot() time.Duration { return time.Duration(time.Now().UnixNano()) }
-
-// ClockID is empty: imported observations go by the wall clock.
-func ClockID() string { return "" }

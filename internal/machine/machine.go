@@ -60,11 +60,11 @@ func Now() decide.Instant {
 }
 
 // BootedAt returns clocks that both follow package time: in a synctest bubble no lease
-// expires because a test takes long. The machine booted an hour before origin, so that
-// no observation has the time 0.
+// expires because a test takes long. The machine has only just booted at origin: nothing
+// may depend on how long it is up.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
-		up := time.Hour + time.Since(origin)
+		up := time.Millisecond + time.Since(origin)
 		return decide.Instant{Mono: up, Boot: up}
 	}
 }

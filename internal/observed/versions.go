@@ -1,11 +1,7 @@
 package observed
 
 import (
-	"cmp"
 	"container/list"
-	"iter"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,14 +26,12 @@ type Versions[K comparable] struct {
 	byKey    map[K]*entry[K]
 	idle     *list.List // of the entries that nobody watches, newest first
 	watchers map[K]int  // of each key
-	entered  int        // entries ever, to put them in order
 }
 
 // entry does not change, but for idle.
 type entry[K comparable] struct {
 	key K
 	Version
-	nth  int           // of those ever entered
 	idle *list.Element // its place in Versions.idle; nil: it is watched
 }
 
@@ -89,18 +83,6 @@ func (v *Versions[K]) Note(key K, o Version) Version {
 	return o
 }
 
-// Import adds what another process has observed, unless this one knows another
-// version of the key, or has observed this one for longer.
-func (v *Versions[K]) Import(key K, o Version) {
-	o.Granted = o.Since.Mono
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if before := v.byKey[key]; before != nil && (before.ID != o.ID || before.Since.Mono <= o.Since.Mono) {
-		return
-	}
-	v.put(key, o)
-}
-
 // Forget drops what is known of a key that is free, or whose record is gone.
 func (v *Versions[K]) Forget(key K) {
 	v.mu.Lock()
@@ -120,28 +102,12 @@ func (v *Versions[K]) Of(key K) (Version, bool) {
 	return Version{}, false
 }
 
-// All returns the newest versions, newest last: at most as many as New was given.
-func (v *Versions[K]) All() iter.Seq2[K, Version] {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	all := slices.SortedFunc(maps.Values(v.byKey), func(a, b *entry[K]) int { return cmp.Compare(a.nth, b.nth) })
-	all = all[max(len(all)-v.most, 0):]
-	return func(yield func(K, Version) bool) {
-		for _, e := range all {
-			if !yield(e.key, e.Version) {
-				return
-			}
-		}
-	}
-}
-
 // put stores o as the newest version. v.mu is held.
 func (v *Versions[K]) put(key K, o Version) {
 	if before := v.byKey[key]; before != nil {
 		v.remove(before)
 	}
-	v.entered++
-	e := &entry[K]{key: key, Version: o, nth: v.entered}
+	e := &entry[K]{key: key, Version: o}
 	v.byKey[key] = e
 	if v.watchers[key] == 0 {
 		v.rest(e)

@@ -51,7 +51,7 @@ func clientID(owner string) (string, bool) {
 
 // NewVersion returns a UUID of this time and 74 random bits (RFC 9562, version 7).
 // Every attempt to write uses a new one, so that no version is ever used twice.
-// The time is for people alone: see VersionTime.
+// The time is for people, and says whether a holder looks dead: see VersionTime.
 func NewVersion() string {
 	var b [16]byte
 	rand.Read(b[6:]) // never fails, crypto/rand since Go 1.24

@@ -5,7 +5,9 @@
 package protocol
 
 import (
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -32,6 +34,16 @@ type Record struct {
 	Session    string  // id of the session that is renewed instead of the record
 	Mode       Mode    // of one entry of a read/write lock
 	Broken     *Broken // the grant of this record that was broken last; nil: none
+	TakenOver  *TakenOver
+
+	BrokenGrants map[string]string // of a session's row: grants under it that its client is told were broken, by the ids of the words that tell it
+}
+
+// TakenOver says whose grant was taken over last, for people.
+type TakenOver struct {
+	From  string    // its owner
+	At    time.Time // by the clock of the one who took it over, as GrantedAt of that grant
+	Token int64     // of the grant; 0: it had none
 }
 
 // Broken says who broke a grant, for people.
@@ -40,6 +52,21 @@ type Broken struct {
 	At     time.Time // by the clock of the one who broke it
 	Reason string
 	Token  int64 // of the grant; 0: it had none
+}
+
+// LongestReason is the most bytes of the reason of a break: it stays in the record, and
+// is one line of what its holder is told.
+const LongestReason = 1000
+
+// ReasonProblem says what is wrong with the reason of a break; "": nothing.
+func ReasonProblem(reason string) string {
+	switch {
+	case len(reason) > LongestReason:
+		return fmt.Sprintf("the reason has %d bytes: use at most %d", len(reason), LongestReason)
+	case !utf8.ValidString(reason):
+		return "the reason is not UTF-8"
+	}
+	return ""
 }
 
 // Break is the write that frees a key, whoever holds it.
@@ -91,6 +118,7 @@ type Renewal struct {
 	Lease   time.Duration
 	Now     time.Time
 	Changes Changes
+	Heard   []string // of a session's row: ids of what its client was told and need not be told any more
 }
 
 // Release is the write that frees a key.
@@ -123,6 +151,9 @@ func (s Schema) KeyOf(item Item) Key {
 	}
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
+
+// MaxToken is the highest fencing token. Nothing is granted after it.
+const MaxToken = 1<<53 - 2
 
 // Hold is what the record must show for a write of the holder to succeed. Delayed
 // duplicates do no harm: a version can come back only by a duplicate of its own
@@ -160,6 +191,10 @@ type Protocol interface {
 
 	// Decode reads an item. The error is a *DecodeError if it is not a lock.
 	Decode(item Item) (Record, error)
+
+	// Grantable says why no grant of a key can follow what its record shows, whoever
+	// holds it; nil: one can. The error is a *DecodeError.
+	Grantable(item Item) error
 
 	// Grant acquires a key that is free, or whose record shows a takeable
 	// version or a dead holder.
@@ -199,6 +234,13 @@ type Sharing interface {
 	// Session returns the protocol of session rows. A grant creates a row and
 	// never takes one over. A release marks the session as dead; that is final.
 	Session() Protocol
+
+	// TellBroken tells the client of a session, by the session's row, that a grant
+	// under it was broken. word is an id that no other telling has: the client
+	// removes what it has heard by that, and no later word of the same grant. It
+	// changes neither version nor lease, so that no renewal fails. Its condition
+	// fails if the row is not there, is dead, or is of a client that does not listen.
+	TellBroken(session, word, grant string) *Write
 }
 
 // Rewriting is a protocol whose table other layouts may have written too.

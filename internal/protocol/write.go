@@ -140,6 +140,15 @@ func (w *Write) IsDelete() bool { return w.verb == remove }
 // Key returns the key written to.
 func (w *Write) Key() Item { return w.key }
 
+// operands are the values by placeholder; nil if there are none: DynamoDB refuses an
+// empty map.
+func (w *Write) operands() Item {
+	if len(w.values) == 0 {
+		return nil
+	}
+	return w.values
+}
+
 func (w *Write) expression() *string {
 	return aws.String(strings.TrimSpace(w.set.String() + " " + w.remove.String()))
 }
@@ -153,7 +162,7 @@ func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 		UpdateExpression:                    w.expression(),
 		ConditionExpression:                 aws.String(w.condition),
 		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           w.values,
+		ExpressionAttributeValues:           w.operands(),
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -167,7 +176,7 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 		Key:                                 w.key,
 		ConditionExpression:                 aws.String(w.condition),
 		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           w.values,
+		ExpressionAttributeValues:           w.operands(),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
@@ -180,17 +189,17 @@ func (w *Write) TransactItem(table string) types.TransactWriteItem {
 	case remove:
 		return types.TransactWriteItem{Delete: &types.Delete{
 			TableName: aws.String(table), Key: w.key, ConditionExpression: aws.String(w.condition),
-			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
 		}}
 	case check:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: aws.String(table), Key: w.key, ConditionExpression: aws.String(w.condition),
-			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
 		}}
 	default:
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(table), Key: w.key, UpdateExpression: w.expression(), ConditionExpression: aws.String(w.condition),
-			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
 		}}
 	}
 }

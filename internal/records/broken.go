@@ -16,7 +16,7 @@ const attrLastBreak = "lastBreak"
 // Attributes in that map.
 const (
 	attrBrokenBy     = "by"
-	attrBrokenAt     = "at" // epoch milliseconds by the clock of whoever broke it
+	attrAt           = "at" // epoch milliseconds by the clock of whoever wrote it
 	attrBrokenReason = "reason"
 )
 
@@ -25,7 +25,7 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	if b.By == "" {
 		return
 	}
-	m := protocol.Item{attrBrokenBy: text(b.By), attrBrokenAt: number(b.At.UnixMilli())}
+	m := protocol.Item{attrBrokenBy: text(b.By), attrAt: number(b.At.UnixMilli())}
 	if b.Reason != "" {
 		m[attrBrokenReason] = text(b.Reason)
 	}
@@ -43,7 +43,7 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 		return nil
 	}
 	d := decoder{item: m.Value}
-	b := protocol.Broken{By: d.text(attrBrokenBy), At: d.time(attrBrokenAt, time.UnixMilli), Token: d.token()}
+	b := protocol.Broken{By: d.text(attrBrokenBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if d.has(attrBrokenReason) {
 		b.Reason = d.text(attrBrokenReason)
 	}

@@ -6,10 +6,12 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -108,9 +110,13 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	case nil:
 		return nil, false
 	case *types.AttributeValueMemberN:
+		if !isNumber(v.Value) {
+			d.fail(name, fmt.Sprintf("is %.60q, not a number of DynamoDB", v.Value))
+			return nil, false
+		}
 		n, _, err := big.ParseFloat(v.Value, 10, exact, big.ToNearestEven)
 		if err != nil {
-			d.fail(name, fmt.Sprintf("is %q, not a number", v.Value))
+			d.fail(name, fmt.Sprintf("is %.60q, not a number", v.Value))
 			return nil, false
 		}
 		return n, true
@@ -118,6 +124,19 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 		d.fail(name, "is not a number")
 		return nil, false
 	}
+}
+
+// isNumber reports whether a number may be one of DynamoDB's, by its text: at most 38
+// digits, times ten to the power of -130 to 125. A server may send any text, and that of
+// ten bytes can name a number of a gigabyte.
+func isNumber(s string) bool {
+	const longest, most = 300, 300 // with all zeros written out, and a power beside them
+	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
+	if len(s) > longest || strings.Trim(digits, "+-.0123456789") != "" {
+		return false
+	}
+	n, err := strconv.Atoi(power)
+	return power == "" || err == nil && -most <= n && n <= most
 }
 
 // exact is a precision in bits that holds every integer of up to 38 digits, which
@@ -227,10 +246,7 @@ func (d *decoder) seconds(name string) time.Duration {
 		return 0
 	}
 	f, _ := s.Float64()
-	if f >= math.MaxInt64/float64(time.Second) {
-		return math.MaxInt64
-	}
-	return time.Duration(math.Ceil(max(f, 0) * float64(time.Second)))
+	return decide.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
 }
 
 // heldLease checks the lease of a held record. A lease of leasehold must be above
@@ -247,10 +263,7 @@ func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.
 // longest Duration: it was meant to last forever. A negative one becomes 0.
 func parseLease(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		if ms > math.MaxInt64/int64(time.Millisecond) {
-			return math.MaxInt64, nil
-		}
-		return time.Duration(max(ms, 0)) * time.Millisecond, nil
+		return decide.Times(time.Millisecond, max(ms, 0)), nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {

@@ -2,8 +2,11 @@ package records_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -34,6 +37,20 @@ func TestARecordSaysWhenItWasGrantedThoughItHasBeenRenewed(t *testing.T) {
 		}
 		if at := b.record().GrantedAt; !at.Equal(g.Now) {
 			t.Errorf("granted at %v, and the record says %v", g.Now, at)
+		}
+	})
+}
+
+func TestANumberThatDynamoDBCannotHaveIsRefusedBeforeItIsReckoned(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
+			_, item := b.hold()
+			item["fencingToken"] = &types.AttributeValueMemberN{Value: number}
+			_, err := b.Decode(item)
+			var bad *protocol.DecodeError
+			if !errors.As(err, &bad) || bad.Attribute != "fencingToken" || len(err.Error()) > 500 {
+				t.Errorf("%.20s: %.200v", number, err)
+			}
 		}
 	})
 }

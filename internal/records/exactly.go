@@ -12,13 +12,13 @@ import (
 // everyName has the attributes that the layouts write. Those that users choose the
 // names of are in a layout's schema.
 var everyName = slices.Concat(reserved, []string{
-	pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
+	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
 // DeleteExactly deletes an item that is still as it was read: every attribute has the
 // same value, and none that a layout writes has been added, which might have made a
-// lock of what was damaged. It is for items that are no locks: nothing else is safe
-// to be deleted without knowing who holds it.
+// lock of what was damaged, or have granted what was free. It is for items that are no
+// locks, or free: nothing else is safe to be deleted without knowing who holds it.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}
@@ -41,4 +41,15 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	}
 	w.Where(strings.Join(conditions, " AND "))
 	return w
+}
+
+// IsAbsent checks, in a transaction, that there is nothing under a key.
+func IsAbsent(p protocol.Protocol, k protocol.Key) (*protocol.Write, error) {
+	key, err := p.Key(k)
+	if err != nil {
+		return nil, err
+	}
+	w := protocol.NewCheck(key)
+	w.Where("attribute_not_exists(" + w.Name(p.Schema().Partition) + ")")
+	return w, nil
 }

@@ -233,7 +233,7 @@ const (
 
 // notTheCallers are the names that no caller of a peer's gave.
 func (r goldenRecord) notTheCallers() []string {
-	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "expiresAt"}
+	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "lastTakeover", "expiresAt"}
 	for name := range peerWrites[r.folder].shows {
 		names = append(names, name)
 	}

@@ -32,19 +32,18 @@ const (
 // ours are leasehold's own attributes in every layout.
 var ours = []string{
 	attrGrant, attrToken, attrGrantedAt, attrKind, attrSession, attrWaiters,
-	attrLastBreak, "dead", attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
+	attrLastBreak, attrLastTakeover, "dead", attrBrokenGrants, attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
 }
 
-// reserved are the attribute names that callers may not use in any layout: if a
-// fleet changes its layout, they must not be in use.
+// reserved are the attribute names that callers may not use in any layout: a client
+// that is told the wrong layout must not read a caller's attribute as a release.
 var reserved = slices.Concat(ours, []string{
-	attrOwner, attrLease, attrVersion, attrReleased, attrData, attrExpiresAt,
+	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })
 
-// maxToken is the highest token in a record that a grant can still increase. The
-// result is at most 2^53-1, the largest integer that JSON readers with doubles
-// read exactly (RFC 8259, section 6).
-const maxToken = 1<<53 - 2
+// maxToken is the highest token of a record. JSON readers with doubles read it, and the
+// next integer, exactly (RFC 8259, section 6). A record that has it is granted no more.
+const maxToken = protocol.MaxToken
 
 // setGrant sets the attributes that identify a grant by leasehold.
 func setGrant(w *protocol.Write, g protocol.Grant) {
@@ -56,7 +55,21 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 // start again from the clock. That is higher than all earlier tokens, unless the
 // clocks of two clients differ by more than the age of the record.
 func setToken(w *protocol.Write, g protocol.Grant) {
-	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(g.Now.UnixMicro()))+") + "+w.Value(number(1)))
+	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(number(1)))
+}
+
+// firstToken is the token of a record that has none, whatever the clock shows.
+func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), maxToken-1) + 1 }
+
+// Grantable says why no grant of the key can follow, whoever holds it; nil: one can. A
+// grant whose token is above maxToken would make a record that nobody can read.
+func (s schema) Grantable(item protocol.Item) error {
+	d := decoder{item: item, lenient: true}
+	if d.token() >= maxToken {
+		return &protocol.DecodeError{Attribute: attrToken, Problem: "is 2^53-2, the highest there is: " +
+			"when nobody holds the key, delete the record, and tokens begin anew, below those that targets have seen"}
+	}
+	return nil
 }
 
 // whereGrantable sets the condition of a grant: there is no record, or one of the
@@ -81,7 +94,7 @@ func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free 
 
 // tokenInRange returns the condition that the token can be increased by one.
 func tokenInRange(w *protocol.Write) string {
-	return w.Name(attrToken) + " BETWEEN " + w.Value(number(0)) + " AND " + w.Value(number(maxToken))
+	return w.Name(attrToken) + " BETWEEN " + w.Value(number(0)) + " AND " + w.Value(number(maxToken-1))
 }
 
 // isGrant returns the condition that the record shows the grant of a hold. It

@@ -58,6 +58,7 @@ func (p mutex) Grant(g protocol.Grant) *protocol.Write {
 	if len(g.Dead) > 0 {
 		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
 	}
+	setTakenOver(w, g)
 	whereGrantable(w, g, p.Partition, free, takeable, dead)
 	return w
 }
@@ -169,7 +170,7 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
 	d.kind("")
-	r.Broken = brokenOf(item)
+	r.Broken, r.TakenOver = brokenOf(item), takenOverOf(item)
 	holder := d.name(mutexHolder)
 	token := d.token()
 	if holder == mutexFree {

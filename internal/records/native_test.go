@@ -201,7 +201,7 @@ func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equa
 
 func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
-	for _, name := range append([]string{"key", "shard", "ttl"}, reserved...) {
+	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
 			t.Errorf("%s is not reserved", name)
 		}
@@ -211,16 +211,33 @@ func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awsl
 	}
 }
 
-func TestThePageNamesEveryAttributeThatIsOursInEveryLayout(t *testing.T) {
+func TestThePageNamesEveryAttributeThatIsOursAndWhere(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, list, _ := strings.Cut(string(page), "**Attributes of your own.**")
-	list, _, _ = strings.Cut(list, "are leasehold's in every layout")
+	list, _, _ = strings.Cut(list, "\n\n")
+	list = strings.Join(strings.Fields(list), " ")
+	list, rest, _ := strings.Cut(list, "are leasehold's in every layout")
 	for _, name := range ours {
 		if !strings.Contains(list, "`"+name+"`") {
 			t.Errorf("%s is not named", name)
+		}
+	}
+	expires, rest, _ := strings.Cut(rest, "`WithAttributes`")
+	for _, name := range reserved {
+		if !strings.Contains(list+rest, "`"+name+"`") {
+			t.Errorf("WithAttributes refuses %s, and it is not named", name)
+		}
+	}
+	for _, name := range layout.Names() {
+		l, err := layout.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if named := strings.Contains(expires, "`"+name+"`"); named != mustProtocol(t, l).Reserved(attrExpiresAt) {
+			t.Errorf("%s: it is on the page that it uses %s: %v", name, attrExpiresAt, named)
 		}
 	}
 }

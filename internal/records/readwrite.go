@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -76,7 +77,7 @@ func (p readWrite) Grant(g protocol.Grant) *protocol.Write {
 func (p readWrite) addReader(w *protocol.Write, g protocol.Grant) {
 	entry := p.entry(g, "")
 	if g.Create {
-		token := number(g.Now.UnixMicro() + 1)
+		token := number(firstToken(g.Now))
 		w.Set(attrToken, token)
 		w.Set(attrReaders, &types.AttributeValueMemberM{Value: protocol.Item{g.Version: entry}})
 		w.Set(attrTokens, &types.AttributeValueMemberM{Value: protocol.Item{g.Version: token}})
@@ -385,7 +386,7 @@ func (p readWrite) decodeRow(item protocol.Item) (row, protocol.Key, error) {
 		if left.has(attrReadersUntil) {
 			r.until = left.time(attrReadersUntil, time.UnixMilli)
 			ms := left.clamped(attrReadersFor, longestLease.Milliseconds())
-			r.left = &protocol.Record{Key: key, Mode: protocol.ModeReadersFirst, Grant: r.last, Version: r.version, Lease: time.Duration(ms) * time.Millisecond}
+			r.left = &protocol.Record{Key: key, Mode: protocol.ModeReadersFirst, Grant: r.last, Version: r.version, Lease: decide.Times(time.Millisecond, ms)}
 		}
 		d.within(attrWriter, left)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -38,12 +40,54 @@ func (p native) Session() protocol.Protocol {
 	return sessions{s}
 }
 
+// attrBrokenGrants is a map in a session's row: grants under it that were broken, by the
+// ids of the words that tell it. It is there from the creation on if the session's client
+// listens. No grant is granted again, so a late copy of a word is harmless.
+const attrBrokenGrants = "brokenGrants"
+
+// TellBroken adds to that map.
+func (p native) TellBroken(session, word, grant string) *protocol.Write {
+	s := p.Session().(sessions)
+	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
+	w.SetPath(w.Path(attrBrokenGrants, word), w.Text(grant))
+	w.Where(strings.Join(append(s.unreleased(w), "attribute_exists("+w.Name(attrBrokenGrants)+")"), " AND "))
+	return w
+}
+
 type sessions struct{ versioned }
 
 // Grant creates a session's row. The row must not exist, as an id is used once.
 func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
+	w.Set(attrBrokenGrants, &types.AttributeValueMemberM{Value: protocol.Item{}})
 	w.Where(fmt.Sprintf("attribute_not_exists(%s)", w.Name(p.Partition)))
 	return w
+}
+
+// Renew renews the row, and removes what has been heard.
+func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
+	w := p.versioned.Renew(h, r)
+	for _, word := range r.Heard {
+		w.RemovePath(w.Path(attrBrokenGrants, word))
+	}
+	return w
+}
+
+// Decode reads a row. What is told in it is never damage.
+func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
+	r, err := p.versioned.Decode(item)
+	told, ok := item[attrBrokenGrants].(*types.AttributeValueMemberM)
+	if err != nil || !ok || len(told.Value) == 0 {
+		return r, err
+	}
+	r.BrokenGrants = make(map[string]string, len(told.Value))
+	for word, v := range told.Value {
+		grant, _ := v.(*types.AttributeValueMemberS)
+		if grant == nil { // by hand: it names none
+			grant = &types.AttributeValueMemberS{}
+		}
+		r.BrokenGrants[word] = grant.Value
+	}
+	return r, err
 }

@@ -75,6 +75,9 @@ func (p versioned) Grant(g protocol.Grant) *protocol.Write {
 	if len(versions) > 0 {
 		takeable = w.In(p.version, versions)
 	}
+	if p.released != "" {
+		setTakenOver(w, g)
+	}
 	whereGrantable(w, g, p.Partition, released, takeable)
 	return w
 }
@@ -219,7 +222,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		}
 		d.lenient = true
 	}
-	r.Broken = brokenOf(item)
+	r.Broken, r.TakenOver = brokenOf(item), takenOverOf(item)
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)

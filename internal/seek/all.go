@@ -82,7 +82,10 @@ func (w *allWaiter) acquire() ([]Holding, error) {
 		switch {
 		case held != nil || err != nil && f == nil:
 			return held, err
-		case f == nil: // applied, but not confirmed
+		case f == nil:
+			// Applied, but not confirmed. One by one a grant shows its record itself.
+			w.giveUpUnanswered()
+			together = false
 			continue
 		case f.Cause == decide.Refused:
 			// The transaction is too large, or transactions are not allowed. One
@@ -104,8 +107,8 @@ func (w *allWaiter) acquire() ([]Holding, error) {
 // pauseToRetry pauses before a request is repeated; an error ends the waiting.
 func (w *allWaiter) pauseToRetry(pauses *attempts.Pauses) error {
 	at := w.at.Load()
-	if at.want.NoWait && w.c.Now().Mono-w.began.Mono > TryFor {
-		return at.timeoutError()
+	if at.want.NoWait && w.isLate(w.began, w.c.Now()) {
+		return at.timeoutError(w.began)
 	}
 	if !w.c.Requests.Pause(w.ctx, pauses) {
 		return w.ctx.Err() // nobody reads it
@@ -121,7 +124,7 @@ func (w *allWaiter) awaitFree() error {
 		if part == nil || err != nil {
 			return err
 		}
-		if !part.want.NoWait {
+		if !part.want.NoWait || part.isWatched() {
 			if err := w.waitFor(part); err != nil {
 				return err
 			}
@@ -132,18 +135,26 @@ func (w *allWaiter) awaitFree() error {
 	}
 }
 
-// firstBlocked returns the first part that cannot be taken now; nil if all can be.
+// firstBlocked returns the first part that cannot be taken now; nil if all can be. One
+// whose holder looks dead comes last: it is watched in vain if another lives.
 func (w *allWaiter) firstBlocked() (*waiter, error) {
 	u := w.c.Chance()
+	var watched *waiter
 	for _, part := range w.parts {
 		if err := part.failed(refreshing, part.refresh()); err != nil {
 			return nil, err
 		}
-		if move, wait := part.next(u); move == decide.Look || wait > 0 {
+		if move, wait := part.next(u); move != decide.Look && wait == 0 {
+			continue
+		}
+		if !part.isWatched() {
 			return part, nil
 		}
+		if watched == nil {
+			watched = part
+		}
 	}
-	return nil, nil
+	return watched, nil
 }
 
 // take sends one transaction of grants. Holdings end the waiting, and so does an
@@ -223,12 +234,15 @@ func (w *allWaiter) refused(made []Attempt, reasons []decide.Reason) (applied bo
 	return applied, nil
 }
 
-// errTooLate is why a transaction whose records cannot be read is sent anew.
-var errTooLate = errors.New("half of its trust is over")
+// confirmFor is how long the records of a transaction are read before it is given up.
+const confirmFor = TryFor / 2
+
+// errTooLate is why a transaction whose records cannot be read is given up.
+var errTooLate = errors.New("its records cannot be read in time")
 
 // confirm reads the records that a transaction of grants has written: its reply
 // does not show tokens, data and attributes. Trust counts from before the
-// transaction was sent. Once half of it is over, a new transaction is sent.
+// transaction was sent. Once half of it is over, or confirmFor, the grants are of no use.
 func (w *allWaiter) confirm(made []Attempt) ([]Holding, error) {
 	keys := make([]protocol.Key, len(w.parts))
 	for i, part := range w.parts {
@@ -242,7 +256,7 @@ func (w *allWaiter) confirm(made []Attempt) ([]Holding, error) {
 		items = found
 		return err
 	}, func(f *attempts.Failure) error {
-		if !worthHaving() {
+		if !worthHaving() || w.c.Now().Mono-made[0].Sent.Mono > confirmFor {
 			return errTooLate
 		}
 		w.at.Load().report(f.Err)
@@ -262,7 +276,7 @@ func (w *allWaiter) confirm(made []Attempt) ([]Holding, error) {
 }
 
 // newHoldings makes holdings of a transaction that was applied, if every record still
-// shows it. If one does not, as after a Break, the others are freed at once.
+// shows it. If one does not, as after a Break, all are unanswered: the caller frees them.
 func (w *allWaiter) newHoldings(attempts []Attempt, items map[protocol.Key]protocol.Item) ([]Holding, error) {
 	records := make([]protocol.Record, len(w.parts))
 	for i, part := range w.parts {
@@ -277,9 +291,6 @@ func (w *allWaiter) newHoldings(attempts []Attempt, items map[protocol.Key]proto
 		w.addUnanswered(attempts)
 		if err == nil {
 			err = part.observe(item)
-		}
-		if err == nil {
-			w.giveUpUnanswered()
 		}
 		return nil, err
 	}
@@ -344,7 +355,7 @@ func (w *allWaiter) takeInOrder() ([]Holding, error) {
 		}
 		manual := part.want.Manual
 		part.want.Manual = false
-		_, h, err := w.only(part, w.c.Now()).acquire()
+		_, h, err := w.only(part, w.began).acquire()
 		part.want.Manual = manual
 		if err != nil {
 			return held, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -207,6 +208,30 @@ func TestOfATransactionDeliveredTwiceOneRecordThatCanBeReadShowsTheGrant(t *test
 	})
 }
 
+func TestAGrantThatWasBrokenBeforeItsTransactionIsReadShowsWhoHasTheKeyNow(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, other := w.client("me"), w.client("other")
+		taken := false
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" && !taken {
+				taken = true
+				w.delete("b")
+				time.AfterFunc(time.Second, other.one("b").release)
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.All(t.Context(), c.wants("a", "b")); err != nil {
+			t.Fatal(err)
+		}
+		// Both are given up, a is granted anew, and b is only looked at.
+		if sent := c.wire.requests(); !slices.Equal(sent[:6], []string{"transact", "batch", "update", "update", "update", "get"}) {
+			t.Errorf("sent %v", sent)
+		}
+		c.left()
+	})
+}
+
 func TestReadsThatFailAfterATransactionAreToldAndRepeated(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
@@ -248,6 +273,81 @@ func TestAllKeysGrantedToACallerWhoHasJustLeftAreGivenBack(t *testing.T) {
 		c.left()
 		if got := w.owners("a", "b"); len(c.grants) != 2 || !slices.Equal(got, []string{"", ""}) {
 			t.Errorf("of %d grants, held by %q", len(c.grants), got)
+		}
+	})
+}
+
+func TestWhileAllKeysAreTakenOneByOneTheTurnsOfThoseToComeAreOthers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		var other *holding
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "transact" { // somebody has been quicker, and nothing tells
+				other = w.client("other").one("a")
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			return nil
+		}
+		granted := make(chan error)
+		go func() {
+			_, err := c.All(t.Context(), c.wants("a", "b"))
+			granted <- err
+		}()
+		time.Sleep(timing.Lease / 4) // it waits for a, and holds nothing
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if found, err := c.One(ctx, c.want("b")); err != nil {
+			t.Errorf("nobody holds b: %v", err)
+		} else {
+			found.Held[0].(*holding).release()
+		}
+		other.release()
+		if err := <-granted; err != nil {
+			t.Error(err)
+		}
+		c.left()
+	})
+}
+
+func TestAllKeysAreGrantedUnderOneSessionThoughItHasEndedMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.Sessions = sessions{c}
+		if _, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range c.grants {
+			if last := c.grants[len(c.grants)-1]; g.Session != last.Session || g.Record.Session != last.Record.Session {
+				t.Errorf("%s is under another session than %s", g.Record.Key.Partition, last.Record.Key.Partition)
+			}
+		}
+		c.left()
+	})
+}
+
+func TestACallForAllKeysPassesEachTurnOnOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "transact" {
+				w.client("other").one("a")
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			return nil
+		}
+		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
+		defer leave()
+		var first, second func() bool
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // whose turn has been passed on
+		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		synctest.Wait() // for those who have joined, as the race detector sees it
+		if !first() || second() {
+			t.Error("not the first in its line has the turn alone")
 		}
 	})
 }

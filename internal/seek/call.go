@@ -19,16 +19,17 @@ type Result struct {
 // no line: several callers may be granted it.
 func (c *Client) One(ctx context.Context, want *Want) (Result, error) {
 	var given turn
+	began := c.Now()
 	if want.Side == nil {
 		var err error
-		if given, err = c.awaitTurn(ctx, want); err != nil {
+		if given, err = c.awaitTurn(ctx, want, began); err != nil {
 			return Result{At: want.Key}, err
 		}
 	}
 	if h := given.Granted; h != nil {
 		return Result{Held: []Holding{h}, Local: true}, nil
 	}
-	return c.first(ctx, c.newOneWaiter(ctx, want, given.Delay))
+	return c.first(ctx, c.newOneWaiter(ctx, want, given.Delay, began))
 }
 
 // First seeks the first of several keys that is free.

@@ -103,6 +103,11 @@ func (c *Client) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: c.PollMin, Most: 2 * time.Second}
 }
 
+// since is how long a call that began then has taken, for people.
+func (c *Client) since(began decide.Instant) time.Duration {
+	return (c.Now().Mono - began.Mono).Round(100 * time.Millisecond)
+}
+
 // write sends w once, and does not retry. It goes on after ctx has ended.
 func (c *Client) write(ctx context.Context, w *protocol.Write) {
 	c.Requests.Write(context.WithoutCancel(ctx), w, attempts.Limit)

@@ -12,8 +12,9 @@
 //	                           └──────────────────────────────┘
 //
 // One loop waits, that of anyWaiter: one key is the first of one. All of several keys
-// are granted in one transaction, and nothing is held before; after five refusals they
-// are granted one by one in their order, and what is held meanwhile is renewed.
+// are granted in one transaction, and nothing is held before; after five refusals, or
+// if the records cannot be read back, they are granted one by one in their order, and
+// what is held meanwhile is renewed.
 //
 // What each request does, and what its failure means:
 //
@@ -33,11 +34,11 @@
 //	refused           ends the call; of a transaction: one by one
 //	no answer         the grant may have been applied: the next one replaces it, or the
 //	                  reply shows it, and with half of its trust left it is the grant
-//	damaged           never granted; of several keys it is left out, and told
+//	damaged           never taken for free; of several keys it is left out, and told
 //	the caller left   what was granted is given back; what had no answer is freed once,
 //	                  and remembered as unsettled: this client takes it over at once
 //	NoWait            the first holder that is known ends the call, or ten seconds
-//	                  without an answer
+//	                  without an answer; with Watch, one that looks dead is waited for
 //
 // It does not know what becomes of a grant: [Want].Hold puts it into the hands of the
 // client, and a [Holding] says how old it is, and whether it has ended. It knows no

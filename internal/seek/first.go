@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -40,11 +41,11 @@ func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
 }
 
 // newOneWaiter returns a task for one key, whose caller has the turn of its local line.
-func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration) *anyWaiter {
+func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration, began decide.Instant) *anyWaiter {
 	t := newTask(ctx)
 	of := t.waiter(c, want)
 	of.ready = want.Side == nil
-	w := t.only(of, c.Now())
+	w := t.only(of, began)
 	w.delay = delay
 	return w
 }
@@ -130,9 +131,10 @@ func (w *anyWaiter) acquire() (*waiter, Holding, error) {
 // await waits until one of the keys may be asked for, and returns the first. It is the
 // one place that waits for a record to change. An error ends the waiting.
 func (w *anyWaiter) await() (*waiter, error) {
-	for {
+	for w.ctx.Err() == nil {
+		u := w.c.Chance() // one for all: the least of many pauses would be too short
 		w.takeTurns()
-		of, p, err := w.first()
+		of, p, err := w.first(u)
 		switch {
 		case w.ctx.Err() != nil:
 			return nil, w.ctx.Err() // nobody reads it
@@ -148,6 +150,7 @@ func (w *anyWaiter) await() (*waiter, error) {
 			}
 		}
 	}
+	return nil, w.ctx.Err() // nobody reads it
 }
 
 // pause is what to do while no key may be asked for.
@@ -157,10 +160,9 @@ type pause struct {
 }
 
 // first returns the first key that may be asked for now; nil if there is none.
-func (w *anyWaiter) first() (*waiter, pause, error) {
+func (w *anyWaiter) first(u float64) (*waiter, pause, error) {
 	p := pause{wait: math.MaxInt64}
 	var anyLook, repeated bool
-	u := w.c.Chance() // one for all: the least of many pauses would be too short
 	for _, of := range w.candidates() {
 		if err := w.failed(of, refreshing, of.refresh()); err != nil {
 			return nil, p, err
@@ -184,7 +186,7 @@ func (w *anyWaiter) first() (*waiter, pause, error) {
 
 // isLate reports whether a call with NoWait has waited long enough for answers.
 func (w *anyWaiter) isLate() bool {
-	return w.waiters[0].want.NoWait && w.c.Now().Mono-w.began.Mono > TryFor
+	return w.waiters[0].want.NoWait && w.task.isLate(w.began, w.c.Now())
 }
 
 // candidates returns the keys whose turn has come, or that need none. While nobody knows
@@ -262,13 +264,13 @@ func (w *anyWaiter) takeTurns() {
 func (w *anyWaiter) takeTurn(given turn) {
 	for _, of := range w.waiters {
 		if of.place == given.Of {
-			of.ready, of.from = true, w.c.Now().Mono+given.Delay
+			of.ready, of.from = true, decide.Sum(w.c.Now().Mono, given.Delay)
 		}
 	}
 }
 
-// pause waits until a turn has come, but no longer than d. It reports whether d has
-// passed.
+// pause waits until a turn has come, but no longer than d. It reports whether it is
+// time to look: d has passed, or this process may look often now.
 func (w *anyWaiter) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
@@ -281,6 +283,12 @@ func (w *anyWaiter) pause(d time.Duration) bool {
 		return true
 	case given := <-w.turns:
 		w.takeTurn(given)
+	case <-w.turn: // among the processes of the machine
+		w.turn = nil
+		for _, of := range w.waiters {
+			of.view.PollMin = min(of.view.PollMin, pace.Often)
+		}
+		return true
 	case <-w.ctx.Done():
 	}
 	return false
@@ -320,7 +328,8 @@ func (w *anyWaiter) look() error {
 // answered. Nil: it goes on.
 func (w *anyWaiter) notAcquired() error {
 	late := w.isLate()
-	if !w.waiters[0].want.NoWait || !late && slices.ContainsFunc(w.waiters, (*waiter).willRepeat) {
+	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }
+	if !w.waiters[0].want.NoWait || !late && slices.ContainsFunc(w.waiters, goesOn) {
 		return nil
 	}
 	unanswered := w.waiters[0]
@@ -329,7 +338,7 @@ func (w *anyWaiter) notAcquired() error {
 		case of.dropped != nil:
 			continue
 		case late && of.failing != nothing:
-			return of.timeoutError()
+			return of.timeoutError(w.began)
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, int(of.others.Load()), w.withDamaged(nil))
 		case of.place != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
@@ -341,7 +350,7 @@ func (w *anyWaiter) notAcquired() error {
 		}
 		unanswered = of // free when last seen, but not granted since
 	}
-	return unanswered.timeoutError()
+	return unanswered.timeoutError(w.began)
 }
 
 // waitsFor returns the first key that is known to be held, here or in another process,

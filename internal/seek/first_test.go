@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestAFreeKeyIsGrantedByOneWrite(t *testing.T) {
@@ -47,6 +48,29 @@ func TestADeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
 		}
 		if !slices.Equal(c.waiting, []string{"dead"}) {
 			t.Errorf("waited for %v", c.waiting)
+		}
+	})
+}
+
+func TestTimeBetweenTwoClocksDoesNotMakeATakeoverTooEarly(t *testing.T) {
+	by := layout.DynamoDLM{NoSlots: true}
+	inWorldOf(t, by, func(t *testing.T, w *world) {
+		w.client("dead").one("job")
+		c := w.client("b")
+		c.Observer.Caps = by.Capabilities()
+		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it looks once
+		looked := false
+		c.Wall = func() time.Time { // who looks is not run for a moment before
+			if !looked && len(c.wire.requests()) == 1 {
+				looked = true
+				time.Sleep(5 * time.Millisecond)
+			}
+			return time.Now()
+		}
+		c.one("job")
+		writes := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name != "update" })
+		if len(writes) != 2 { // one found the holder, and one took over
+			t.Errorf("%v", c.wire.requests())
 		}
 	})
 }

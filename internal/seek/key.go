@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -39,6 +40,8 @@ type waiter struct {
 
 	view    decide.View
 	seen    *protocol.Record // the record as last shown, if held by another
+	met     []string         // the versions of those who were in the way first; nil: nobody was yet
+	silent  bool             // those in the way look dead
 	session Session          // to be granted under, nil for none
 
 	holder  atomic.Pointer[protocol.Record] // seen, for the caller
@@ -91,6 +94,9 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 // move is decide.Next, but takes nothing over from the client's own locks.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
+	if w.turn != nil {
+		view.PollMin, view.PollMax = max(view.PollMin, pace.Rare), max(view.PollMax, pace.Rare)
+	}
 	move, wait := decide.Next(view, now, u)
 	if move != decide.TakeOver {
 		return move, wait
@@ -101,6 +107,25 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 
 // isOwnLock reports whether a holder that a record shows is a lock of this client.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.Holds(w.want.Key, r.Grant) }
+
+// looksDead reports whether the holder of r looks dead. One with another version than
+// those that were met first lives, whatever its times say: it has renewed, or is new.
+func (w *waiter) looksDead(r protocol.Record) bool {
+	return slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall())
+}
+
+// noteSilent notes whether those in the way look dead.
+func (w *waiter) noteSilent(silent bool) {
+	w.silent = silent
+	if w.isWatched() {
+		w.watched = max(w.watched, w.view.Dead)
+	}
+}
+
+// isWatched reports whether the key is waited for although the call has NoWait.
+func (w *waiter) isWatched() bool {
+	return w.want.Watch && w.dropped == nil && w.seen != nil && w.silent
+}
 
 // untilRefresh returns the time until refresh is due.
 func (w *waiter) untilRefresh() time.Duration {
@@ -171,7 +196,7 @@ func (w *waiter) failed(s step, err error) error {
 
 // repeat decides when a request that has failed is repeated. An error ends the waiting.
 func (w *waiter) repeat(s step, f *attempts.Failure) error {
-	w.retryAt = w.c.Now().Mono + w.c.Requests.NextPause(&w.pauses)
+	w.retryAt = decide.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
 		return nil // an answer: the key was freed meanwhile
 	}
@@ -192,9 +217,9 @@ func (w *waiter) report(err error) {
 	w.trouble.Report(w.ctx, w.c, w.want.Key, err)
 }
 
-// timeoutError is the error of a call with NoWait that has had no answer.
-func (w *waiter) timeoutError() error {
-	err := fmt.Errorf("gave up after %v", TryFor)
+// timeoutError is the error of a call with NoWait that has had no answer since it began.
+func (w *waiter) timeoutError(began decide.Instant) error {
+	err := fmt.Errorf("gave up after %v", w.c.since(began))
 	if last := w.lastErr.Load(); last != nil {
 		err = fmt.Errorf("%w: %w", err, *last)
 	}
@@ -223,7 +248,13 @@ func (w *waiter) shown(item protocol.Item) error {
 // observe notes what a reply has shown.
 func (w *waiter) observe(item protocol.Item) error {
 	w.trouble.Passed()
-	return w.record.observe(item)
+	if err := w.record.observe(item); err != nil || item == nil {
+		return err
+	}
+	if err := w.c.Proto.Grantable(item); err != nil {
+		return w.c.Observer.Damaged(w.want.Key, item, err)
+	}
+	return nil
 }
 
 // decode reads an item as a record; of a read/write lock, the entry of a grant.
@@ -240,6 +271,7 @@ func (w *waiter) decode(grant string, item protocol.Item) (protocol.Record, erro
 func (w *waiter) take() (Holding, error) {
 	takeOver := w.isDead()
 	if err := w.record.prepare(takeOver); errors.Is(err, errSessionLives) {
+		w.slowDown()
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -271,10 +303,21 @@ func (w *waiter) take() (Holding, error) {
 			return nil, r.Failure() // it is free by now: try again
 		}
 		w.succeeded(granting)
+		if takeOver {
+			w.slowDown()
+		}
 		return nil, nil
 	}
 	w.unclear = len(w.tried.Versions()) > 0
 	return nil, r.Failure()
+}
+
+// slowDown follows a takeover that came too late: the holder has renewed. One that renews
+// a lease of next to nothing is not asked for more often than PollMin.
+func (w *waiter) slowDown() {
+	if least := decide.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
+		w.from = max(w.from, least)
+	}
 }
 
 // observeRejection observes the record that made a grant of ours fail.

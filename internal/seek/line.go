@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/line"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -40,8 +41,8 @@ func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *pla
 	return c.Lines.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn takes a place in the line and waits for its turn.
-func (c *Client) awaitTurn(ctx context.Context, want *Want) (turn, error) {
+// awaitTurn takes a place in the line and waits for its turn. began is when the call did.
+func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	p := c.newPlace(ctx, want, nil)
 	c.Lines.Join(p)
 	if holder := c.Lines.Holder(want.Key); holder != nil {
@@ -50,7 +51,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want) (turn, error) {
 	var ended error
 	var late <-chan time.Time
 	if want.NoWait {
-		timer := time.NewTimer(TryFor)
+		timer := time.NewTimer(max(began.Add(TryFor).Mono-c.Now().Mono, 0))
 		defer timer.Stop()
 		late = timer.C
 	}
@@ -64,7 +65,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want) (turn, error) {
 	case <-c.Closing:
 		ended = c.Closed
 	case <-late:
-		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", TryFor)
+		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}
 	holder := c.Lines.LastHolder(want.Key)
 	if given, had := c.Lines.Leave(p); had {

@@ -50,6 +50,21 @@ func TestWithoutRenewalAKeyThatIsHandedToACallerWhoLeavesIsFreeWhenTheCallReturn
 	})
 }
 
+func TestATurnThatComesToACallerWhoLeavesGoesToTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		h := c.one("job")
+		if _, err := c.One(leaving{context.WithoutCancel(t.Context()), h.release}, c.want("job")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.One(ctx, c.want("job")); err != nil {
+			t.Errorf("nobody has the key: %v", err)
+		}
+	})
+}
+
 // join takes a place in the line of a key of c, and keeps it.
 func (c *client) join(key string) (turn func() bool) {
 	place := c.Lines.NewWaiter(protocol.Key{Partition: key}, seek.Caller{}, line.Wishes{}, nil)

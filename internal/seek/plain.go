@@ -22,7 +22,7 @@ func (t *plainRecord) intents() []Attempt { return nil }
 func (t *plainRecord) giveUp()            {}
 
 func (t *plainRecord) observe(item protocol.Item) error {
-	now := t.c.Now()
+	wall, now := t.c.Wall(), t.c.Now()
 	t.view.Known, t.view.Free, t.view.Ours = true, true, false
 	shown, v, err := t.c.Observer.Observe(t.want.Key, item, now)
 	if err != nil {
@@ -33,9 +33,12 @@ func (t *plainRecord) observe(item protocol.Item) error {
 		return nil
 	}
 	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version)
-	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, t.c.Wall())
+	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, wall)
 	isNew := liveness.IsNewGrant(t.seen, *shown)
 	t.seen = shown
+	if t.sessionOf() == nil {
+		t.silence(*shown)
+	}
 	t.holder.Store(shown)
 	if isNew && !t.view.Ours {
 		t.c.Lines.ReportHolder(t.want.Key, shown)
@@ -71,12 +74,22 @@ func (t *plainRecord) refresh() error {
 	if t.want.NoWait {
 		fresh = 0
 	}
-	deadAt, err := session.Look(t.ctx, fresh)
+	row, deadAt, err := session.Look(t.ctx, fresh)
 	if err == nil {
 		t.requests++
 		t.view.Dead = deadAt
+		t.silence(row)
 	}
 	return err
+}
+
+// silence notes whether the holder looks dead by r, which it renews. A lock of this
+// client does not: it may be held on to through an outage.
+func (t *plainRecord) silence(r protocol.Record) {
+	if t.met == nil {
+		t.met = []string{r.Version}
+	}
+	t.noteSilent(t.looksDead(r) && !t.isOwnLock(*t.seen))
 }
 
 // errSessionLives is why a holder is not taken over: its session has been renewed.

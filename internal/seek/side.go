@@ -46,7 +46,7 @@ type blocker struct {
 }
 
 func (t *sideRecord) observe(item protocol.Item) error {
-	now := t.c.Now()
+	wall, now := t.c.Wall(), t.c.Now()
 	t.view.Known, t.view.Free, t.view.Ours = true, true, false
 	t.absent, t.all = item == nil, nil
 	t.by = protocol.Blockers{}
@@ -55,7 +55,7 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	if item == nil {
 		return nil
 	}
-	by, err := t.side.Blockers(item, t.c.Wall())
+	by, err := t.side.Blockers(item, wall)
 	if err != nil {
 		return t.c.Observer.Damaged(t.want.Key, item, err)
 	}
@@ -74,7 +74,7 @@ func (t *sideRecord) observe(item protocol.Item) error {
 		if b.ours = t.isOurs(b.Version); !b.ours {
 			v := t.c.Observer.ObserveEntry(r, now)
 			watched = append(watched, liveness.EntryOf(r))
-			b.dead = decide.DeadByVersion(v.Since.Mono, b.Lease)
+			b.dead = t.c.Observer.DeadAt(r, v, now, wall)
 			t.view.Grant = min(t.view.Grant, v.Granted)
 		}
 		t.all = append(t.all, b)
@@ -91,11 +91,27 @@ func (t *sideRecord) observe(item protocol.Item) error {
 		seen = t.all[1].Record // somebody that an error can name
 	}
 	t.seen = &seen
+	t.silence()
 	t.holder.Store(&seen)
 	if !t.view.Ours && liveness.IsNewGrant(before, seen) {
 		t.c.Listener.Waiting(t.ctx, t.want.Key, &seen, nil)
 	}
 	return nil
+}
+
+// silence notes whether those who must go for a grant look dead.
+func (t *sideRecord) silence() {
+	if t.met == nil {
+		for _, b := range t.all {
+			t.met = append(t.met, b.Version)
+		}
+	}
+	lives := func(b blocker) bool { return !b.ours && (!t.looksDead(b.Record) || t.isOwnLock(b.Record)) }
+	if t.by.Any {
+		t.noteSilent(slices.ContainsFunc(t.all, func(b blocker) bool { return !lives(b) }))
+	} else {
+		t.noteSilent(!slices.ContainsFunc(t.all, lives))
+	}
 }
 
 // decisive returns who of all must go for a grant: the last to be dead or, where one is
@@ -219,11 +235,11 @@ func (t *sideRecord) refresh() error {
 		Within: min(attempts.Limit, t.want.Timing.Every),
 		Shows:  t.showsIntent,
 	})
-	t.intendAt = t.c.Now().Mono + t.c.PollMax
+	t.intendAt = decide.Sum(t.c.Now().Mono, t.c.PollMax)
 	switch r.Outcome {
 	case attempts.Applied:
 		t.addIntent(r.Attempt)
-		t.intendAt = r.Attempt.Sent.Mono + t.want.Timing.Every
+		t.intendAt = decide.Sum(r.Attempt.Sent.Mono, t.want.Timing.Every)
 		return t.waiter.observe(r.Item)
 	case attempts.Rejected:
 		return t.waiter.observe(r.Item)

@@ -50,14 +50,14 @@ func (c *Client) deadReaders(key protocol.Key, item protocol.Item) []protocol.Re
 	if err != nil {
 		return nil
 	}
-	now := c.Now()
+	wall, now := c.Wall(), c.Now()
 	var dead []protocol.Record
 	for _, r := range readers {
 		if r.Released || r.Mode != protocol.ModeRead {
 			continue
 		}
 		v := c.Observer.ObserveEntry(r, now)
-		if decide.DeadByVersion(v.Since.Mono, 2*r.Lease) <= now.Mono && !c.Holds(key, r.Grant) {
+		if decide.Sum(c.Observer.DeadAt(r, v, now, wall), r.Lease) <= now.Mono && !c.Holds(key, r.Grant) {
 			dead = append(dead, r)
 		}
 	}

@@ -3,6 +3,10 @@ package seek
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/pace"
 )
 
 // task acquires for one call, on a goroutine of its own. So the call can return at once
@@ -12,8 +16,10 @@ type task struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is a result
 
-	requests int // sent so far
+	requests int             // sent so far
+	turn     <-chan struct{} // among the processes of the machine; nil: it has come, or none is needed
 	trouble  Trouble
+	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.Watch
 
 	mu       sync.Mutex // guards the next two
 	givenUp  bool
@@ -23,7 +29,14 @@ type task struct {
 func newTask(ctx context.Context) *task {
 	t := &task{done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	t.turn = pace.Turn(ctx)
 	return t
+}
+
+// isLate reports whether a call with NoWait that began then has waited long enough for
+// answers. The time for which it has watched does not count.
+func (t *task) isLate(began, now decide.Instant) bool {
+	return now.Mono-max(began.Mono, t.watched) > TryFor
 }
 
 // giveUp tells the task that nobody waits for it any more. False: it has finished

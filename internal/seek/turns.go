@@ -45,7 +45,9 @@ func (w *allWaiter) takeTurn(part *waiter) error {
 	if part.ready {
 		return nil
 	}
-	given, err := w.c.awaitTurn(w.ctx, part.want)
+	began := w.began
+	began.Mono = max(began.Mono, w.watched)
+	given, err := w.c.awaitTurn(w.ctx, part.want, began)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type Want struct {
 	Changes  protocol.Changes
 	IfExists bool
 	NoWait   bool
+	Watch    bool // with NoWait: a holder that looks dead is watched for what is left of its lease
 	Manual   bool // nothing is sent in the background
 	Delete   bool // what is freed is deleted
 

@@ -42,18 +42,24 @@ type world struct {
 
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	inWorldOf(t, layout.Native{}, test)
+}
+
+func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()
 		defer func() { _ = engine.Close() }()
-		proto, err := records.Of(layout.Native{})
+		proto, err := records.Of(of)
 		if err != nil {
 			t.Fatal(err)
 		}
+		key := aws.String(proto.Schema().Partition)
 		w := &world{T: t, Client: engine.Client(), proto: proto, now: machine.BootedAt(time.Now())}
 		if _, err := w.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 			TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
-			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}},
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: key, KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: key, AttributeType: types.ScalarAttributeTypeS}},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -307,6 +313,16 @@ func (w *world) write(write *protocol.Write) {
 	w.Helper()
 	if _, err := w.UpdateItem(w.Context(), write.UpdateItem("locks")); err != nil {
 		w.Error(err)
+	}
+}
+
+// delete deletes the item of a key.
+func (w *world) delete(key string) {
+	w.Helper()
+	if _, err := w.DeleteItem(w.Context(), &dynamodb.DeleteItemInput{
+		TableName: aws.String("locks"), Key: protocol.Item{"key": &types.AttributeValueMemberS{Value: key}},
+	}); err != nil {
+		w.Fatal(err)
 	}
 }
 

@@ -1,10 +1,14 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"strings"
 	"time"
 )
 
@@ -52,17 +56,75 @@ func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance is the client's own. Goroutines that draw at one instant draw different
-// numbers: two timers that fire at the same would go in an order that no seed fixes.
+// chance is the client's own. Goroutines that draw at one instant draw different numbers:
+// two timers that fire at the same would go in an order that no seed fixes. So that it
+// does not matter which of them runs first, each draws by what it draws for, and for whom.
 func (c *process) chance() float64 {
+	c.yield()
+	why := callers()
+	if !strings.Contains(why, "/internal/renewals.") { // which draw under a mutex, and meet nobody
+		why += c.oneAfterTheOther(why)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Equal(c.drewAt) {
-		c.draws++
-	} else {
-		c.drewAt, c.draws = now, 0
+	if now := time.Now(); !now.Equal(c.drewAt) {
+		c.drewAt, c.draws = now, map[string]int{}
 	}
-	return drawn(c.seed, "chance", c.id, c.drewAt, c.draws).Float64()
+	c.draws[why]++
+	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
+}
+
+// oneAfterTheOther lets goroutines go on at instants of their own that one event has woken
+// at the same, as when the turns of several keys are passed: a call draws before it looks
+// for its turns, so it does not matter which goroutine the scheduler runs first. It returns
+// the worker whose call this goroutine goes about.
+func (c *process) oneAfterTheOther(why string) (who string) {
+	self, parent := goroutine()
+	c.mu.Lock()
+	who = cmp.Or(c.workers[self], c.workers[parent])
+	c.workers[self] = who
+	c.mu.Unlock()
+	if who != "" { // others meet nobody
+		time.Sleep(upTo(drawn(c.seed, "woken", c.id, why, who, time.Now()), time.Millisecond))
+		c.yield()
+	}
+	return who
+}
+
+// goesAbout notes on whose behalf this goroutine, and those that it starts, call the client.
+func (c *process) goesAbout(who string) {
+	self, _ := goroutine()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.workers[self] = who
+}
+
+var goroutineNumber = regexp.MustCompile(`goroutine \d+`)
+
+// goroutine names the goroutine that asks, and the one that has started it.
+func goroutine() (self, parent string) {
+	stack := make([]byte, 1<<16)
+	found := goroutineNumber.FindAll(stack[:runtime.Stack(stack, false)], -1)
+	return string(found[0]), string(found[len(found)-1])
+}
+
+// callers names the functions of the goroutine that asks for a chance.
+func callers() string {
+	var names strings.Builder
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for frame, more := frames.Next(); more; frame, more = frames.Next() {
+		names.WriteString(frame.Function + "\n")
+	}
+	return names.String()
+}
+
+// yield lets other goroutines go first now and then, as a busy machine does: in a world
+// that yields, where no chance comes from the seed.
+func (c *process) yield() {
+	for c.plan.yields && rand.IntN(2) == 0 {
+		runtime.Gosched()
+	}
 }
 
 // Each process has instants of its own, a slot in every cycle.

@@ -35,6 +35,8 @@ type checker struct {
 	holdsOn bool                            // belief goes on in an outage: nobody promises that it ends with the lease
 	broken  map[string]bool                 // grants that were freed by hand: nobody promises anything of a belief in them
 	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
+	toldOf  map[string]time.Time            // grants of which a Break returned nil, and when
+	hears   time.Duration                   // within which each holder hears of that; 0: nobody promises it
 	spoils  map[string]types.AttributeValue // of each row that is damaged by hand: the lease that it had
 
 	table    *lab.World               // that the requests are applied to
@@ -44,7 +46,7 @@ type checker struct {
 	pairs    map[[2]string]bool       // of grant id and token, ever installed
 	terms    map[[2]string]int        // by owner and token, ever installed: the process
 	trusts   map[string]time.Time     // by grant: the latest instant that any installed attempt supports
-	seen     map[seenBy]sight         // the first reply that showed it
+	seen     map[seenBy]time.Time     // the first reply that showed it
 	arrived  map[string]time.Time     // by record: the last write of a process of the run
 	sessions map[string]*sessionState // by id
 	beliefs  []*belief
@@ -68,8 +70,8 @@ func newChecker() *checker {
 	return &checker{
 		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
-		trusts: map[string]time.Time{}, seen: map[seenBy]sight{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
+		trusts: map[string]time.Time{}, seen: map[seenBy]time.Time{}, over: map[[2]string]bool{},
+		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, toldOf: map[string]time.Time{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
 }
@@ -131,7 +133,7 @@ func (c *checker) sent(r *request) {
 		case r.manner == renews && errors.Is(err, leasehold.ErrDetached): // to be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
-		case r.givesUp && trusted:
+		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
 			c.violated("6: process %d gives up grant %s while it is trusted", r.by.id, b.grant)
 		}
 	}
@@ -152,7 +154,7 @@ func (c *checker) newestBy(grant string) *process {
 // condition names. A detached grant was resumed under the same id: its newest
 // belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.manner == reads {
+	if r.manner == reads || r.RenewsSession() { // which may name grants that were broken, and holds none
 		return nil
 	}
 	newest := map[string]*belief{}
@@ -270,6 +272,7 @@ func (c *checker) finish() {
 			c.note("1: process %d believes in grant %s for ever", b.by.id, b.grant)
 			continue
 		}
+		c.checkHearing(b)
 		supported := c.trusts[b.grant]
 		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
 			supported = s.trust

@@ -157,7 +157,7 @@ func (c *process) closes(r *worker) {
 }
 
 func (c *process) sectionOfEverything(r *worker) {
-	switch r.IntN(12) {
+	switch r.IntN(11) {
 	case 0, 1:
 		c.sectionOfGroups(r)
 	case 2, 3:
@@ -175,10 +175,6 @@ func (c *process) sectionOfEverything(r *worker) {
 			c.passOn(r)
 		}
 	case 8:
-		if c.native {
-			c.learn(r)
-		}
-	case 9:
 		c.putsDown(r)
 	default:
 		c.section(r)

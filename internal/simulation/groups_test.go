@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -99,27 +101,60 @@ func (c *process) allOf(r *worker) {
 	}
 }
 
-// twice enters a lock that it holds already.
-func (c *process) twice(r *worker) {
+// commitsAndReleases is what CommitAndRelease does.
+type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
+
+// twice enters a lock that it holds already, alone or together with the other key, and
+// may commit with the end of the inner handle.
+func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
+
+func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	key := keyNames[r.IntN(len(keyNames))]
 	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, key, leasehold.IfExists())
+	lock, err := c.client.Acquire(asked, key, c.manner(r)...)
 	over()
 	if err != nil {
 		return
 	}
 	c.believes(c, lock)
 	c.rest(r, 2000)
-	again, err := c.client.Acquire(lock.Context(), key, leasehold.Reentrant())
+	keys := []string{key}
+	if r.IntN(2) == 0 {
+		keys = keyNames
+	}
+	inner, cancel := lock.Bind(ctx)
+	defer cancel()
+	asked, over = c.operation(inner, "acquire all")
+	again, err := c.client.AcquireAll(asked, leasehold.Keys(keys...), leasehold.Reentrant())
+	over()
 	if err != nil {
-		return // the lock was lost meanwhile: its lease frees it
+		c.releases(r, lock)
+		return
 	}
-	if again.Token() != lock.Token() {
-		c.violated("of groups: process %d entered its lock with token %d, not %d", c.id, again.Token(), lock.Token())
+	var beside []*leasehold.Lock
+	for _, l := range again.Locks() {
+		switch {
+		case l.Key() != lock.Key():
+			beside = append(beside, l)
+			c.believes(c, l)
+		case l.Token() != lock.Token():
+			c.violated("of groups: process %d entered its lock with token %d, not %d", c.id, l.Token(), lock.Token())
+		}
 	}
-	if trusted := lock.Err() == nil; again.Release(c.asks(ctx, "release")) == nil && trusted && c.isReleased(lock) {
+	trusted := lock.Err() == nil
+	if r.IntN(2) == 0 {
+		c.rest(r, 2000)
+		call, value := c.begin(lock)
+		call.beside = beside
+		err = both(again, c.asks(ctx, "commit and release"), lab.Writes(lab.Note(key, value)))
+		c.end(call, err)
+		time.Sleep(time.Microsecond) // as in allOf
+	} else {
+		err = again.Release(c.asks(ctx, "release of several"))
+	}
+	if err == nil && trusted && c.isReleased(lock) {
 		c.violated("of groups: the first handle to be released released %v for both", lock.Key())
 	}
 	c.commit(r, lock, 3*time.Second)

@@ -35,9 +35,67 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 		c.rest(r, 3000)
 		ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 		if record, err := c.client.Get(c.asks(ctx, "get"), keyNames[r.IntN(len(keyNames))]); err == nil && !record.Released && s.happens(broke, r.trouble()) {
-			_ = c.client.Break(c.asks(ctx, "break"), record)
+			if c.client.Break(c.asks(ctx, "break"), record) == nil {
+				s.brokeAndTold(record.Grant)
+			}
 		}
 		cancel()
+	}
+}
+
+// An operator breaks locks under shared leases, which their holders would hold until long
+// after the faults have stopped. Beside what breaking gives up, nothing is: each learns
+// of it by its session.
+func TestSimulationOfBreakingUnderSharedLeases(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(breakingShared))
+}
+
+func breakingShared(_ uint64) world {
+	return world{shared: true, keeps: true, beside: breakLocks, work: (*process).sectionHeldForLong, hears: 2 * usualLease}
+}
+
+// heldFor is how long locks are held in sectionHeldForLong once faults have stopped.
+const heldFor = time.Minute
+
+// sectionHeldForLong holds a lock until it is lost, or for a minute after the faults.
+func (c *process) sectionHeldForLong(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+	over()
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	select {
+	case <-lock.Context().Done():
+	case <-time.After(faultsLast + heldFor - time.Since(c.began)):
+	}
+	if !c.isDead() {
+		_ = lock.Release(c.asks(r.ctx(), "release"))
+	}
+}
+
+// brokeAndTold enters a Break that returned nil.
+func (c *checker) brokeAndTold(grant string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.toldOf[grant] = time.Now()
+}
+
+// checkHearing holds a belief in a grant that was broken against when its holder could
+// have heard of it: at any time after the faults, or after the break. c.mu is held.
+func (c *checker) checkHearing(b *belief) {
+	told, broken := c.toldOf[b.grant]
+	if !broken || c.hears == 0 {
+		return
+	}
+	if mended := c.began.Add(faultsLast); told.Before(mended) {
+		told = mended
+	}
+	if late := b.end.Sub(told); late > c.hears {
+		c.note("17: process %d believed in grant %s for %v after its break was over, and the faults", b.by.id, b.grant, late)
 	}
 }
 

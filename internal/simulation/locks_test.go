@@ -28,7 +28,7 @@ func (c *process) section(r *worker) {
 	defer cancel()
 	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts, what = append(opts, leasehold.NoWait()), "try"
+		opts, what = append(opts, c.try()), "try"
 	}
 	if r.IntN(5) == 0 && !c.shared {
 		opts = append(opts, leasehold.WithoutRenewal())

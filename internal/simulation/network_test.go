@@ -62,6 +62,8 @@ func (c *process) fateOf(ctx context.Context, sent *request) fate {
 
 // Do is the network of the process.
 func (c *process) Do(r *http.Request) (*http.Response, error) {
+	c.yield()
+	defer c.yield()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		_, _ = pass(f.there, f.back)
 		return lab.Refusal(400, "AccessDeniedException"), nil
 	case resetBefore:
-		return nil, lab.ErrReset
+		return c.refuse(ctx, f, nil)
 	case replyLost:
 		_, _ = pass(f.there, f.back)
 		return f.hang(ctx)
@@ -328,7 +330,12 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	return r.res, r.err
 }
 
-// refuse answers in the table's place.
+// refuse answers in the table's place; nil: it resets the connection.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
-	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) { return res, nil })
+	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
+		if res == nil {
+			return nil, lab.ErrReset
+		}
+		return res, nil
+	})
 }

@@ -10,7 +10,7 @@ import (
 // world says so, and everything else is asserted as ever.
 
 // worldSeeds are few of each: LEASEHOLD_SEEDS raises them.
-const worldSeeds = 50
+const worldSeeds = 10
 
 // likewise is a simulation in worlds that may differ from seed to seed.
 func likewise(of func(seed uint64) world) simulation {

@@ -10,23 +10,19 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Grants are laid down by one process and taken up by others, two at once, and
-// processes tell each other what they have observed. Nothing is given up.
+// Grants are laid down by one process and taken up by others, two at once. Nothing is
+// given up.
 func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, likewise(passingOn)) }
 
 func passingOn(_ uint64) world {
 	return world{work: (*process).sectionPassedOn}
 }
 
-// sectionPassedOn is a grant that others take up, section, or a look at what
-// another process has observed.
+// sectionPassedOn is a grant that others take up, or section.
 func (c *process) sectionPassedOn(r *worker) {
-	switch r.IntN(4) {
-	case 0:
-		c.learn(r)
-	case 1:
+	if r.IntN(3) == 0 {
 		c.passOn(r)
-	default:
+	} else {
 		c.section(r)
 	}
 }
@@ -64,11 +60,6 @@ func (s *run) everybody() []*process {
 	return slices.Clone(s.clients)
 }
 
-func (s *run) anybody(r *worker) *process {
-	all := s.everybody()
-	return all[r.IntN(len(all))]
-}
-
 // takeUp resumes a grant, works under it and releases it.
 func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	c.rest(r, 200)
@@ -86,27 +77,4 @@ func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	if lock.Release(c.asks(ctx, "release")) == nil {
 		c.releasedForGood(lock)
 	}
-}
-
-// learn imports what another process has observed, as one of another host. It declares
-// by how much their wall clocks differ.
-func (c *process) learn(r *worker) {
-	from := c.anybody(r)
-	c.learnFrom(from, max(mostSkew, (from.clocks.wallAhead()-c.clocks.wallAhead()).Abs()+time.Millisecond))
-}
-
-func (c *process) learnFrom(from *process, declared time.Duration) {
-	var told []leasehold.Observation
-	for _, o := range from.client.Observations() {
-		c.learns(c, from, o.Version)
-		told = append(told, ofAnotherHost(o))
-	}
-	if err := c.client.ImportObservations(declared, told...); err != nil {
-		c.violated("0: process %d imports observations: %v", c.id, err)
-	}
-}
-
-// ofAnotherHost is an observation by a boot clock that is not known here.
-func ofAnotherHost(o leasehold.Observation) leasehold.Observation {
-	return leasehold.Observation{Key: o.Key, Version: o.Version, Lease: o.Lease, Since: o.Since}
 }

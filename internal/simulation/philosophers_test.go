@@ -16,7 +16,7 @@ import (
 // order. In every seed all who are alive when the faults stop must eat once more.
 
 const (
-	philosopherSeeds  = 200
+	philosopherSeeds  = 40
 	philosophers      = 20
 	philosopherFaults = 5 * time.Second // while the network misbehaves
 )

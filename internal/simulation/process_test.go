@@ -34,13 +34,14 @@ type process struct {
 	outTil    time.Time // DynamoDB answers that it cannot
 	pausedTil time.Time
 	drewAt    time.Time
-	draws     int // at that instant
+	draws     map[string]int    // at that instant, by what for
+	workers   map[string]string // whose calls goroutines go about, by the goroutine; "": nobody's
 	dead      bool
 	closed    bool
 }
 
 func (s *run) newClient(id int, rng *rand.Rand) *process {
-	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}}
+	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}, workers: map[string]string{}}
 	cfg := lab.Config()
 	c.lease = usualLease
 	if n := len(s.plan.leases); n > 0 {
@@ -66,12 +67,21 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	if s.plan.config != nil {
 		s.plan.config(&cfg, rng)
 	}
+	if cfg.DeleteOnRelease {
+		cfg.Retention = 0 // of nothing
+	}
 	c.shared, c.native = cfg.SharedLease, cfg.Layout == nil
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
-	on := []lab.Edit{lab.Clocks(c.clocks.read), lab.Wall(c.clocks.readWall), lab.Chance(c.chance)}
+	on := []lab.Edit{lab.Clocks(func() (mono, boot time.Duration) {
+		c.yield()
+		return c.clocks.read()
+	}), lab.Wall(func() time.Time {
+		c.yield()
+		return c.clocks.readWall()
+	}), lab.Chance(c.chance)}
 	if s.plan.forgets {
 		on = append(on, lab.Memory(0))
 	}
@@ -117,6 +127,14 @@ func (c *process) work(r *worker, section func(*worker)) {
 		}
 		c.rest(r, 1000)
 	}
+}
+
+// try is how a process tries: every other one watches a holder that looks dead.
+func (c *process) try() leasehold.AcquireOption {
+	if c.id%2 == 0 {
+		return leasehold.NoWaitUnlessDead()
+	}
+	return leasehold.NoWait()
 }
 
 func (c *process) rest(r *worker, ms int) {

@@ -64,7 +64,7 @@ func (c *process) readOrWrite(r *worker) {
 	}
 	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts, what = append(opts, leasehold.NoWait()), "try"
+		opts, what = append(opts, c.try()), "try"
 	}
 	if r.IntN(5) == 0 {
 		opts = append(opts, leasehold.WithoutRenewal())

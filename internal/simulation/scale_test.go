@@ -36,6 +36,7 @@ var worlds = []struct {
 	{"TestSimulationOfSuspends", 1, 1, likewise(suspends)},
 	{"TestSimulationOfClosing", 1, 1, likewise(closing)},
 	{"TestSimulationOfBreaking", 1, 1, likewise(breaking)},
+	{"TestSimulationOfBreakingUnderSharedLeases", 1, 1, likewise(breakingShared)},
 	{"TestSimulationOfDeletion", 1, 1, likewise(deletion)},
 	{"TestSimulationOfDamage", 1, 1, likewise(damage)},
 	{"TestSimulationOfPassingOn", 1, 1, likewise(passingOn)},

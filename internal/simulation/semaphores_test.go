@@ -119,7 +119,7 @@ func (p *sharer) section(r *worker) {
 	defer cancel()
 	what, opts := "acquire", []leasehold.AcquireOption(nil)
 	if r.IntN(4) == 0 {
-		opts, what = append(opts, leasehold.NoWait()), "try"
+		opts, what = append(opts, p.try()), "try"
 	}
 	if r.IntN(5) == 0 {
 		opts = append(opts, leasehold.WithoutRenewal())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // tally counts what was asked for, and what went wrong.
@@ -34,8 +35,13 @@ type operation struct {
 type operationKey struct{}
 
 // operation counts what a process asks of its client with the context that it
-// returns, until that is over.
+// returns, until that is over. It begins at an instant of its own: one call's end may be
+// the beginning of what the client does by itself, and no seed fixes which of two
+// goroutines goes on first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
+	who, _ := ctx.Value(workerKey{}).(string)
+	c.goesAbout(who)
+	time.Sleep(time.Nanosecond + upTo(drawn(c.seed, "asks", c.id, who, what, time.Now()), slot))
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	o := &operation{what: what}

@@ -26,11 +26,13 @@ type world struct {
 	net      troubles        // beside those that every network has
 	skew     time.Duration   // by how much two wall clocks may differ
 	believes bool            // beyond the lease, in an outage
+	hears    time.Duration   // within which holders hear of a break, once there are no faults; 0: of some they do not
 	forgets  bool            // clients observe what they watch, and remember nothing else
 	config   func(*leasehold.Config, *rand.Rand)
 	work     func(*process, *worker)               // of each goroutine; nil: section
 	beside   func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
 	tamper   func(*http.Request, []byte) []byte    // changes requests on their way
+	yields   bool                                  // goroutines go on in any order at all
 	misread  func([]byte) []byte                   // changes replies on their way
 	report   func(problem string)                  // instead of failing the test
 	told     func(history []string)                // is given what happened
@@ -64,7 +66,7 @@ var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerN
 
 func newRun(t *testing.T, seed uint64, plan world) *run {
 	s := &run{checker: newChecker(), w: lab.New(t).Work(), seed: seed, plan: plan, quit: make(chan struct{})}
-	s.table, s.holdsOn = s.w, plan.believes
+	s.table, s.holdsOn, s.hears = s.w, plan.believes, plan.hears
 	s.w.Put(damaged)
 	return s
 }

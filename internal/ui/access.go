@@ -1,10 +1,9 @@
 package ui
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
+	"io/fs"
 	"mime"
 	"net"
 	"net/http"
@@ -17,30 +16,20 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// tokenParam is the query parameter with the token in the URL that is printed.
-const tokenParam = "token"
-
-// NewToken returns a random access token, fit for a URL.
-func NewToken() string {
-	var b [32]byte
-	rand.Read(b[:]) // never fails, crypto/rand since Go 1.24
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
-// guard lets in who has the token, from this server's own pages.
+// guard lets in who has the token, from this server's own pages. What is open is the
+// same for everybody, and says nothing of the table.
 //
-// The token of the URL becomes a cookie and leaves the address bar. A cookie goes to
-// every port of a host, so its name has the port. It is sent by every page of the same
-// site, of other ports too: so Origin must be this very server for whatever changes
-// something, and browsers that say where a request is from must say "here".
+// The token is in the fragment of the URL, which no browser sends, and then in the
+// storage of the page's origin, which has the port. The page sends it in a header. A
+// cookie would go to every port of the host, and so to other users' servers.
 //
 // A name that somebody else's DNS points at this machine makes the browser take their
 // page for ours. So Host must be a name that nobody else can give out.
 type guard struct {
 	token  string
-	cookie string
-	hosts  map[string]bool // names that Host may have besides addresses
+	hosts  map[string]bool // names that Host may have besides addresses and localhost
 	remote bool            // any address will do, not only those of loopback
+	open   http.Handler    // for everybody
 	next   http.Handler
 }
 
@@ -56,35 +45,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !g.knows(r.Host):
 		http.Error(w, "This is not the name of this server: open the URL that leasehold ui printed.", http.StatusMisdirectedRequest)
-	case r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(tokenParam):
-		g.exchange(w, r)
 	case !g.isFromHere(r):
 		http.Error(w, "The request comes from another site.", http.StatusForbidden)
-	case !g.hasCookie(r):
-		http.Error(w, "Open the URL that leasehold ui printed: it has the access token.", http.StatusUnauthorized)
+	case g.open != nil && isOpen(r):
+		g.open.ServeHTTP(w, r)
+	case !g.hasToken(r):
+		http.Error(w, "Open the URL that leasehold ui printed last: it has the access token.", http.StatusUnauthorized)
 	default:
 		g.next.ServeHTTP(w, r)
 	}
-}
-
-// exchange makes the token of the URL a cookie, and has the browser ask again without
-// it.
-func (g *guard) exchange(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	if !g.isToken(query.Get(tokenParam)) {
-		http.Error(w, "The access token is wrong: open the URL that leasehold ui printed last.", http.StatusForbidden)
-		return
-	}
-	query.Del(tokenParam)
-	to := "/"
-	if len(query) > 0 {
-		to += "?" + query.Encode()
-	}
-	// Not Secure: the server speaks plain HTTP, on loopback unless told otherwise.
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // G124: see above
-		Name: g.cookie, Value: g.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-	})
-	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // G710: to this server's own page, with another query
 }
 
 // knows reports whether Host is a name of this server that nobody else can give out.
@@ -93,11 +62,12 @@ func (g *guard) knows(hostPort string) bool {
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
 		host = h
 	}
-	host = strings.Trim(host, "[]")
+	host = strings.ToLower(strings.Trim(host, "[]"))
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.remote || ip.IsLoopback()
 	}
-	return g.hosts[strings.ToLower(host)]
+	// Browsers ask no DNS for these. A page asks by the name of the server before this one.
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
 // isFromHere reports whether a request comes from a page of this server, or was typed.
@@ -118,13 +88,21 @@ func (g *guard) isFromHere(r *http.Request) bool {
 	return origin == "http://"+r.Host && err == nil && kind == "application/json"
 }
 
-func (g *guard) hasCookie(r *http.Request) bool {
-	for _, c := range r.CookiesNamed(g.cookie) {
-		if g.isToken(c.Value) {
-			return true
-		}
+func (g *guard) hasToken(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && g.isToken(token)
+}
+
+// isOpen reports whether a request is for a file of the page, or for the server's proof.
+func isOpen(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
 	}
-	return false
+	if r.URL.Path == "/" || r.URL.Path == whoPath {
+		return true
+	}
+	info, err := fs.Stat(files, "page"+r.URL.Path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // isToken takes as long for a wrong token as for the right one.

@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,14 +10,18 @@ import (
 )
 
 const (
-	secret = "a-token-of-these-tests"
+	secret = "a-secret-of-these-tests"
+	named  = "a-name-of-these-tests.localhost:4711"
 	here   = "127.0.0.1:4711"
 )
+
+// token lets a page in.
+var token = tokenFor(secret, named)
 
 // door is a guard with nothing but "inside" behind it.
 func door(remote bool) *guard {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })
-	return &guard{token: secret, cookie: "leasehold-4711", hosts: map[string]bool{"localhost": true}, remote: remote, next: inside}
+	return &guard{token: token, hosts: map[string]bool{"lock-server": true}, remote: remote, next: inside}
 }
 
 // knock sends a request to the guard, changed by each of how.
@@ -35,7 +41,7 @@ func header(name, value string) func(*http.Request) {
 
 func host(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
 
-func known(r *http.Request) { r.AddCookie(&http.Cookie{Name: "leasehold-4711", Value: secret}) }
+func known(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 
 // ours is what a page of this server sends.
 func ours(r *http.Request) {
@@ -45,14 +51,48 @@ func ours(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-func TestTheTokenBecomesACookieAndLeavesTheAddressBar(t *testing.T) {
-	got := knock(door(false), "GET", "/?token="+secret+"&lock=a%2Fb", header("Sec-Fetch-Site", "none"))
-	if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/?lock=a%2Fb" {
-		t.Errorf("%d to %q", got.StatusCode, got.Header.Get("Location"))
+// TestTheTokenIsTakenFromTheHeaderAlone: cookies go to every port of a host, and a
+// query to histories and logs.
+func TestTheTokenIsTakenFromTheHeaderAlone(t *testing.T) {
+	for name, how := range map[string]func(*http.Request){
+		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
+		"a query":  func(r *http.Request) { r.URL.RawQuery = "token=" + token },
+		"Basic":    func(r *http.Request) { r.SetBasicAuth("", token) },
+		"bare":     header("Authorization", token),
+		"secret":   header("Authorization", "Bearer "+secret),
+		"wrong":    header("Authorization", "Bearer wrong"),
+		"empty":    header("Authorization", "Bearer "),
+	} {
+		if got := knock(door(false), "GET", "/events", how); got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, got.StatusCode)
+		}
 	}
-	cookies := got.Cookies()
-	if len(cookies) != 1 || cookies[0].Value != secret || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-		t.Errorf("cookies: %v", cookies)
+	if got := knock(door(false), "GET", "/events", known); got.StatusCode != http.StatusOK || len(got.Cookies()) > 0 {
+		t.Errorf("the header: %d, cookies %v", got.StatusCode, got.Cookies())
+	}
+}
+
+// TestWithoutTheTokenNothingOfTheTableIsServed but the files of the page.
+func TestWithoutTheTokenNothingOfTheTableIsServed(t *testing.T) {
+	g := door(false)
+	page, err := fs.Sub(files, "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.open = http.FileServerFS(page)
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"} {
+		for _, path := range []string{"/events", "//events", "/./events", "/page/../events", "/Events", "/events/", "/show", "/rate", "/look", "/break", "/.."} {
+			got := knock(g, method, path, header("Origin", "http://"+here), header("Content-Type", "application/json"))
+			body, _ := io.ReadAll(got.Body)
+			if got.StatusCode != http.StatusUnauthorized || strings.Contains(string(body), "inside") {
+				t.Errorf("%s %s: %d %s", method, path, got.StatusCode, body)
+			}
+		}
+	}
+	got := knock(g, "GET", "/app.js")
+	body, _ := io.ReadAll(got.Body)
+	if want, _ := files.ReadFile("page/app.js"); got.StatusCode != http.StatusOK || string(body) != string(want) {
+		t.Errorf("app.js: %d", got.StatusCode)
 	}
 }
 
@@ -66,17 +106,17 @@ func TestWhoMayAsk(t *testing.T) {
 		"a page of this server":               {"GET", "/app.js", []func(*http.Request){known, header("Sec-Fetch-Site", "same-origin")}, 200},
 		"its request":                         {"POST", "/rate", []func(*http.Request){ours}, 200},
 		"by another name of this machine":     {"GET", "/", []func(*http.Request){known, host("localhost:4711")}, 200},
+		"by its own name":                     {"GET", "/", []func(*http.Request){known, host(named)}, 200},
+		"by the name of the one before":       {"GET", "/", []func(*http.Request){known, host("b.localhost:4711")}, 200},
+		"by the name that it was told":        {"GET", "/", []func(*http.Request){known, host("Lock-Server:4711")}, 200},
+		"by a name that ends in another word": {"GET", "/", []func(*http.Request){known, host("evillocalhost:4711")}, 421},
+		"by a name that begins so":            {"GET", "/", []func(*http.Request){known, host("a.localhost.evil.example:4711")}, 421},
 		"by IPv6":                             {"GET", "/", []func(*http.Request){known, host("[::1]:4711")}, 200},
 		"through a tunnel from another port":  {"GET", "/", []func(*http.Request){known, host("localhost:9000")}, 200},
-		"no cookie":                           {"GET", "/", nil, 401},
-		"no cookie, for the stream":           {"GET", "/events", nil, 401},
-		"a wrong cookie":                      {"GET", "/", []func(*http.Request){header("Cookie", "leasehold-4711=wrong")}, 401},
-		"the cookie of another port's server": {"GET", "/", []func(*http.Request){header("Cookie", "leasehold-4712="+secret)}, 401},
-		"a wrong token":                       {"GET", "/?token=wrong", nil, 403},
-		"an empty token":                      {"GET", "/?token=", nil, 403},
-		"a wrong token with a cookie":         {"GET", "/?token=wrong", []func(*http.Request){known}, 403},
+		"no token":                            {"GET", "/", nil, 401},
+		"no token, for the stream":            {"GET", "/events", nil, 401},
+		"a wrong token":                       {"GET", "/", []func(*http.Request){header("Authorization", "Bearer wrong")}, 401},
 		"somebody's name for this machine":    {"GET", "/", []func(*http.Request){known, host("evil.example:4711")}, 421},
-		"that name with the token":            {"GET", "/?token=" + secret, []func(*http.Request){host("evil.example:4711")}, 421},
 		"no name":                             {"GET", "/", []func(*http.Request){known, host("")}, 421},
 		"another machine's address":           {"GET", "/", []func(*http.Request){known, host("192.0.2.1:4711")}, 421},
 		"another site's page, for the stream": {"GET", "/events", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site")}, 403},
@@ -92,7 +132,7 @@ func TestWhoMayAsk(t *testing.T) {
 		"another site's form":                 {"POST", "/break", []func(*http.Request){known, evil, header("Sec-Fetch-Site", "cross-site"), header("Content-Type", "application/x-www-form-urlencoded")}, 403},
 		"a form with our origin":              {"POST", "/break", []func(*http.Request){ours, header("Content-Type", "text/plain")}, 403},
 		"a request that only looks like JSON": {"POST", "/break", []func(*http.Request){ours, header("Content-Type", "text/plain; application/json")}, 403},
-		"our origin without the cookie":       {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Cookie") }}, 401},
+		"our origin without the token":        {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Authorization") }}, 401},
 		"a method that nobody uses":           {"DELETE", "/break", []func(*http.Request){known}, 403},
 	} {
 		if got := knock(door(false), c.method, c.path, c.how...); got.StatusCode != c.want {
@@ -111,7 +151,7 @@ func TestListeningElsewhereLetsInAddressesButNoNames(t *testing.T) {
 }
 
 func TestEveryAnswerForbidsWhatThePageDoesNotNeed(t *testing.T) {
-	for _, path := range []string{"/", "/?token=wrong", "/?token=" + secret} {
+	for _, path := range []string{"/", "/events"} {
 		h := knock(door(false), "GET", path).Header
 		if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") || !strings.Contains(p, "frame-ancestors 'none'") {
 			t.Errorf("%s: policy %q", path, p)
@@ -120,11 +160,5 @@ func TestEveryAnswerForbidsWhatThePageDoesNotNeed(t *testing.T) {
 			h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: headers %v", path, h)
 		}
-	}
-}
-
-func TestTokensAreLongAndDiffer(t *testing.T) {
-	if a, b := NewToken(), NewToken(); len(a) < 40 || a == b {
-		t.Errorf("%q and %q", a, b)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -45,14 +45,20 @@ type counted struct {
 	pages int
 	units float64
 	err   error
+	hung  chan struct{} // while it is there, answers wait for its end
 }
 
-func (c *counted) Page(ctx context.Context, start protocol.Item) (Page, error) {
+func (c *counted) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
 	if err := c.count(1, 0); err != nil {
 		return Page{}, err
 	}
-	p, err := c.Source.Page(ctx, start)
-	return p, errors.Join(err, c.count(0, p.Units))
+	past := *at
+	p, err := c.Source.Page(ctx, &past)
+	err = errors.Join(err, c.answered(ctx), c.count(0, p.Units))
+	if err == nil {
+		*at = past
+	}
+	return p, err
 }
 
 func (c *counted) Item(ctx context.Context, key protocol.Key) (protocol.Item, float64, error) {
@@ -60,7 +66,7 @@ func (c *counted) Item(ctx context.Context, key protocol.Key) (protocol.Item, fl
 		return nil, 0, err
 	}
 	item, units, err := c.Source.Item(ctx, key)
-	return item, units, errors.Join(err, c.count(0, units))
+	return item, units, errors.Join(err, c.answered(ctx), c.count(0, units))
 }
 
 func (c *counted) count(pages int, units float64) error {
@@ -69,6 +75,35 @@ func (c *counted) count(pages int, units float64) error {
 	c.pages += pages
 	c.units += units
 	return c.err
+}
+
+// hang keeps back every answer; the function that it returns ends that.
+func (c *counted) hang() (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hung := make(chan struct{})
+	c.hung = hung
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.hung = nil
+		close(hung)
+	}
+}
+
+func (c *counted) answered(ctx context.Context) error {
+	c.mu.Lock()
+	hung := c.hung
+	c.mu.Unlock()
+	if hung == nil {
+		return nil
+	}
+	select {
+	case <-hung:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // fail has every request fail; nil mends it.
@@ -98,14 +133,14 @@ func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config))
 	b := &bench{World: w, rows: map[int]rowView{}, stopped: make(chan struct{})}
 	b.source = &counted{Source: NewTable(w.DB, "locks", locks, proto)}
 	c := Config{
-		Source: b.source, Layout: l, Table: "locks", Location: "here", Token: secret, Rate: 100, Every: time.Second,
+		Source: b.source, Layout: l, Table: "locks", Location: "here", Secret: secret, Name: named, Rate: 100, Every: time.Second,
 		Explain: func(err error) string { return err.Error() },
 		Broke:   func(r leasehold.Record, reason string) { b.broke = append(b.broke, r.Key.String()+": "+reason) },
 	}
 	for _, change := range change {
 		change(&c)
 	}
-	b.server, err = New(c, proto, locks.Capabilities(), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711})
+	b.server, err = New(c, proto, locks.Capabilities())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +194,7 @@ func (b *bench) hear(m []byte) {
 	}
 	for _, beat := range list.Beats {
 		r := b.rows[int(beat[0])]
-		r.Since, r.Until, r.Warn, r.Lease, r.Renewals = beat[1], beat[2], beat[3], beat[4], int(beat[5])
+		r.Since, r.Until, r.Lease, r.Renewals = beat[1], beat[2], beat[3], int(beat[4])
 		b.rows[r.ID] = r
 		b.beats++
 	}

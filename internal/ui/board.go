@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -17,17 +18,18 @@ const mostBroken = 1000
 // board is what is known of all keys. It is not safe for concurrent use.
 type board struct {
 	proto protocol.Protocol
-	rules rules
+	rule  liveness.Rule
 
-	entries map[protocol.Key]*entry
-	lastID  int
-	whole   bool                       // the table has been read to its end once
-	under   map[string]map[*entry]bool // locks by the session that is renewed in their place
-	missing map[string]time.Time       // sessions without a row, and since when
-	changed map[*entry]bool            // since they were told of last
-	gone    []*entry                   // those without a record, oldest first
-	broken  map[brokenGrant]string     // through this page, until a look shows it: reasons
-	order   []brokenGrant              // of broken, oldest first
+	entries   map[protocol.Key]*entry
+	lastID    int
+	whole     bool                       // the table has been read to its end once
+	under     map[string]map[*entry]bool // locks by the session that is renewed in their place
+	missing   map[string]liveness.Beat   // of sessions without a row
+	changed   map[*entry]bool            // since they were told of last
+	gone      []*entry                   // those without a record, oldest first
+	forgotten time.Time                  // when the last of gone was
+	broken    map[brokenGrant]string     // through this page, until a look shows it: reasons
+	order     []brokenGrant              // of broken, oldest first
 }
 
 // brokenGrant names a grant of a key.
@@ -45,21 +47,21 @@ type entry struct {
 	toldOf  bool
 }
 
-func newBoard(proto protocol.Protocol, by rules) *board {
+func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 	return &board{
-		proto: proto, rules: by, entries: map[protocol.Key]*entry{}, changed: map[*entry]bool{},
-		under: map[string]map[*entry]bool{}, missing: map[string]time.Time{}, broken: map[brokenGrant]string{},
+		proto: proto, rule: by, entries: map[protocol.Key]*entry{}, changed: map[*entry]bool{},
+		under: map[string]map[*entry]bool{}, missing: map[string]liveness.Beat{}, broken: map[brokenGrant]string{},
 	}
 }
 
 // see enters what a look at an item has shown.
-func (b *board) see(item protocol.Item, look Look) {
+func (b *board) see(item protocol.Item, look liveness.Look) {
 	found := read(b.proto, item, look.Answered)
 	e := b.entries[found.Key]
 	var before *Lock
 	if e == nil {
 		b.lastID++
-		e = &entry{id: b.lastID}
+		e = &entry{id: b.lastID, history: History{Since: b.forgotten}}
 		b.entries[found.Key] = e
 	} else {
 		if look.Answered.Before(e.lock.Look.Asked) {
@@ -71,7 +73,7 @@ func (b *board) see(item protocol.Item, look Look) {
 	if e.lock.Gone {
 		b.gone = slices.DeleteFunc(b.gone, func(other *entry) bool { return other == e })
 	}
-	now, events := observe(before, found, look, b.rules, !b.whole, b.wasBroken(found.Key))
+	now, events := observe(before, found, look, b.rule, !b.whole, b.wasBroken(found.Key))
 	b.enter(e, now, events)
 	if found.Kind == KindSession {
 		b.judge(sessionOf(found.Key), look)
@@ -84,7 +86,7 @@ func (b *board) see(item protocol.Item, look Look) {
 }
 
 // seeNone enters that a look has shown no item.
-func (b *board) seeNone(key protocol.Key, look Look) {
+func (b *board) seeNone(key protocol.Key, look liveness.Look) {
 	e := b.entries[key]
 	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
 		return
@@ -95,7 +97,7 @@ func (b *board) seeNone(key protocol.Key, look Look) {
 	b.gone = append(b.gone, e)
 	if len(b.gone) > mostGone {
 		delete(b.entries, b.gone[0].lock.Key)
-		b.gone = b.gone[1:]
+		b.gone, b.forgotten = b.gone[1:], look.Answered
 	}
 	if now.Kind == KindSession {
 		b.judge(sessionOf(key), look)
@@ -112,14 +114,35 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 				b.under[id] = map[*entry]bool{}
 			}
 			b.under[id][e] = true
+			b.touch(id)
 		}
 	}
+}
+
+// touch notes that there are more or fewer locks under a session: a dead one is shown
+// while there are any.
+func (b *board) touch(id string) {
+	if sharing, ok := b.proto.(protocol.Sharing); ok {
+		if row := b.entries[sharing.SessionKey(id)]; row != nil {
+			b.changed[row] = true
+		}
+	}
+}
+
+// over reports whether a session is dead and has no locks: there is nothing that
+// anybody would do about it, or wait for.
+func (b *board) over(e *entry) bool {
+	return e.lock.Kind == KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
+		!slices.ContainsFunc(e.lock.Holders, func(h Holder) bool { return !h.Beat.Dead })
 }
 
 // forget takes an entry from the locks of its sessions.
 func (b *board) forget(e *entry) {
 	for _, h := range e.lock.Holders {
 		id := h.Record.Session
+		if b.under[id][e] {
+			b.touch(id)
+		}
 		delete(b.under[id], e)
 		if len(b.under[id]) == 0 {
 			delete(b.under, id)
@@ -129,7 +152,7 @@ func (b *board) forget(e *entry) {
 
 // finish enters that the table has been read to its end. What no look has shown since
 // it began is gone.
-func (b *board) finish(pass Look) {
+func (b *board) finish(pass liveness.Look) {
 	b.whole = true
 	for key, e := range b.entries {
 		if !e.lock.Gone && e.lock.Look.Asked.Before(pass.Asked) {
@@ -142,19 +165,23 @@ func (b *board) finish(pass Look) {
 }
 
 // judge says of the locks under a session whether their holder lives.
-func (b *board) judge(id string, look Look) {
+func (b *board) judge(id string, look liveness.Look) {
 	sharing, ok := b.proto.(protocol.Sharing)
 	if !ok {
 		return
 	}
-	var row *Lock
+	var session liveness.Beat
 	if e := b.entries[sharing.SessionKey(id)]; e != nil && !e.lock.Gone && e.lock.Kind == KindSession {
-		row = &e.lock
+		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // it has ended, for good
+		if len(e.lock.Holders) > 0 {
+			session = e.lock.Holders[0].Beat
+		}
 		delete(b.missing, id)
 	} else if !b.whole {
 		return // it may be on a page that has not been read yet
-	} else if _, known := b.missing[id]; !known {
-		b.missing[id] = look.Answered
+	} else {
+		session = b.rule.Next(b.missing[id], protocol.NoRow(protocol.DefaultLease), look)
+		b.missing[id] = session
 	}
 	for e := range b.under[id] {
 		for i := range e.lock.Holders {
@@ -163,7 +190,7 @@ func (b *board) judge(id string, look Look) {
 				continue
 			}
 			was := h.Beat.Dead
-			h.Beat = h.Beat.under(row, b.missing[id], look)
+			h.Beat = under(h.Beat, session)
 			if h.Beat.Dead == was {
 				continue
 			}

@@ -1,11 +1,13 @@
 package ui
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -16,9 +18,9 @@ func TestAKeyThatOftenHasNoRecordIsForgottenNoSoonerThanOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBoard(proto, rules{})
+	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration
-	look := func() Look {
+	look := func() liveness.Look {
 		now += time.Second
 		return at(now)
 	}
@@ -34,6 +36,18 @@ func TestAKeyThatOftenHasNoRecordIsForgottenNoSoonerThanOthers(t *testing.T) {
 	}
 	see("job")
 	see("other")
+	if b.forgotten != (time.Time{}) {
+		t.Errorf("something was forgotten at %v", b.forgotten)
+	}
+	for i := range mostGone + 1 {
+		key := fmt.Sprint("once/", i)
+		see(key)
+		seeNone(key)
+	}
+	see("once/0")
+	if e := b.entries[protocol.Key{Partition: "once/0"}]; !e.history.Since.Equal(b.forgotten) || b.forgotten.IsZero() {
+		t.Errorf("a key that was forgotten at %v is known since %v", b.forgotten, e.history.Since)
+	}
 	for i, key := range []string{"other", "job"} {
 		e := b.entries[protocol.Key{Partition: key}]
 		if e == nil || e.id != i+1 {

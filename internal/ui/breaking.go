@@ -1,21 +1,17 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"unicode"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-// longestReason bounds the reason of a break, in characters.
-const longestReason = 200
 
 // shownGrant is a grant as the break dialog shows it and gives it back.
 type shownGrant struct {
@@ -47,28 +43,24 @@ func (b breakRequest) check() string {
 		return "The request names no grant."
 	case b.Typed != b.Key:
 		return "The key that was typed is another one."
-	case len([]rune(b.Reason)) > longestReason:
-		return fmt.Sprintf("The reason is longer than %d characters.", longestReason)
+	case protocol.ReasonProblem(b.Reason) != "":
+		return "Nothing was broken: " + protocol.ReasonProblem(b.Reason) + "."
 	case strings.ContainsFunc(b.Reason, unicode.IsControl):
 		return "The reason must be one line."
 	}
 	return ""
 }
 
-// grantIn tells a grant of a record as the public API returns it from the next, as
-// grantOf does.
-func grantIn(r leasehold.Record, by rules) string {
-	if by.clocked {
-		return cmp.Or(r.Grant, r.Version)
-	}
-	return cmp.Or(r.Grant, r.Owner)
+// grantIn is liveness.GrantOf of a record as the public API returns it.
+func grantIn(r leasehold.Record) string {
+	return liveness.GrantOf(protocol.Record{Grant: r.Grant, Owner: r.Owner, Version: r.Version, Lease: r.Lease})
 }
 
 // current returns the record of the grant that was shown. changed: it is not there any
 // more, and now is what is.
-func current(all []leasehold.Record, shown shownGrant, by rules) (r leasehold.Record, changed bool) {
+func current(all []leasehold.Record, shown shownGrant) (r leasehold.Record, changed bool) {
 	for _, r := range all {
-		if !r.Released && grantIn(r, by) == shown.Grant {
+		if !r.Released && grantIn(r) == shown.Grant {
 			return r, shown.Dead && r.Version != shown.Version
 		}
 	}
@@ -98,12 +90,11 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome) {
 	key := protocol.Key{Partition: asked.Key, Sort: asked.Sort}
-	by := s.scan.board.rules // never changes
 	all, err := s.cfg.Source.Records(ctx, key)
 	if err != nil {
 		return s.broke(asked, leasehold.Record{}, err)
 	}
-	r, changed := current(all, asked.shownGrant, by)
+	r, changed := current(all, asked.shownGrant)
 	if !changed && asked.Dead {
 		if changed, err = s.scan.revived(ctx, key, asked.Grant); err != nil {
 			return s.broke(asked, r, err)
@@ -116,7 +107,7 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 	s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)
 	s.scan.mu.Unlock()
 	err = s.cfg.Source.Break(ctx, r, asked.Reason, asked.Dead)
-	if err != nil && !errors.Is(err, leasehold.ErrUnknownOutcome) {
+	if err != nil && !errors.Is(err, leasehold.ErrUnknownOutcome) && !errors.Is(err, leasehold.ErrHolderUntold) {
 		s.scan.mu.Lock()
 		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})
 		s.scan.mu.Unlock()
@@ -133,6 +124,9 @@ func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, 
 	case err == nil:
 		s.cfg.Broke(r, asked.Reason)
 		return http.StatusOK, outcome{Outcome: "broken", Message: "The grant is broken: the key is free. Its holder learns of it at its next renewal; until then only fenced writes are safe."}
+	case errors.Is(err, leasehold.ErrHolderUntold):
+		s.cfg.Broke(r, asked.Reason)
+		return http.StatusOK, outcome{Outcome: "broken", Message: "The grant is broken: the key is free. Its holder could not be told, and may work on for up to twenty minutes: only fenced writes are safe. " + s.cfg.Explain(err)}
 	case errors.Is(err, leasehold.ErrUnknownOutcome):
 		s.cfg.Broke(r, asked.Reason)
 		return http.StatusGatewayTimeout, outcome{Outcome: "unknown", Message: "Nobody knows whether the grant is broken: " + s.cfg.Explain(err)}

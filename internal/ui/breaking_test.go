@@ -98,3 +98,12 @@ func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
 		}
 	})
 }
+
+func TestThePageRefusesAReasonThatTheLibraryWouldRefuse(t *testing.T) {
+	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
+		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
+		if got := asked.check(); got != want {
+			t.Errorf("%d bytes: %q", n, got)
+		}
+	}
+}

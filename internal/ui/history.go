@@ -31,6 +31,7 @@ type Span struct {
 
 // History is what is remembered of a key since this server started.
 type History struct {
+	Since  time.Time // what was before has been forgotten; zero: nothing has
 	Spans  []Span
 	Events []Event
 }
@@ -72,7 +73,20 @@ func (h *History) add(now Lock, events []Event) {
 		}
 		s.Value = textOf(holder.Record.Data)
 	}
-	h.Spans, h.Events = newest(h.Spans, mostSpans), newest(h.Events, mostEvents)
+	if len(h.Spans) > mostSpans {
+		h.Spans = newest(h.Spans, mostSpans)
+		h.forgetBefore(h.Spans[0].From)
+	}
+	if len(h.Events) > mostEvents {
+		h.Events = newest(h.Events, mostEvents)
+		h.forgetBefore(h.Events[0].At)
+	}
+}
+
+func (h *History) forgetBefore(t time.Time) {
+	if t.After(h.Since) {
+		h.Since = t
+	}
 }
 
 func (h *History) begin(e Event, before string) {

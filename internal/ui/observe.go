@@ -1,9 +1,9 @@
 package ui
 
 import (
-	"cmp"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -12,14 +12,14 @@ type Holder struct {
 	Record protocol.Record // as stored at the last look
 	Grant  string          // tells it from the next
 	Seen   time.Time       // the first sight of the grant
-	Beat   Beat
+	Beat   liveness.Beat
 }
 
 // Lock is a key as seen at the last look.
 type Lock struct {
 	Found
 	Holders []Holder // in the place of the records found
-	Look    Look
+	Look    liveness.Look
 	Gone    bool // there is no record
 }
 
@@ -58,21 +58,11 @@ type Event struct {
 	Reason string  // of a break; of damage: the problem
 }
 
-// grantOf tells a grant from the next of its key. Grants of other libraries have no
-// id. Their owner stays the same while they renew; in layouts by the clock, where
-// records of others are not renewed, the version does.
-func grantOf(r protocol.Record, by rules) string {
-	if by.clocked {
-		return cmp.Or(r.Grant, r.Version)
-	}
-	return cmp.Or(r.Grant, r.Owner)
-}
-
 // observe is what a look at a key shows, and what has happened since the look before.
 // before is nil at the first look. first: the table has not been read whole yet, so
 // that nothing is known to be new. broken says why a grant was broken through this
 // page; of other breaks most layouts' records tell.
-func observe(before *Lock, found Found, look Look, by rules, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
+func observe(before *Lock, found Found, look liveness.Look, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	now.Found.Holders = nil
 	old := map[string]Holder{}
@@ -84,14 +74,14 @@ func observe(before *Lock, found Found, look Look, by rules, first bool, broken 
 	c := &change{at: look.Answered, broken: broken, stored: brokenIn(found)}
 	var began []Holder
 	for _, r := range found.Holders {
-		grant := grantOf(r, by)
+		grant := liveness.GrantOf(r)
 		h, stayed := old[grant]
 		wasDead := h.Beat.Dead
 		h.Record, h.Grant = r, grant
 		if !stayed {
 			h.Seen = look.Answered
 		}
-		h.Beat = h.Beat.next(r, by, look)
+		h.Beat = by.Next(h.Beat, r, look)
 		if found.Kind == KindLock && r.Session != "" {
 			h.Beat.Dead = wasDead // its session says so, not its record
 		}
@@ -120,7 +110,7 @@ func observe(before *Lock, found Found, look Look, by rules, first bool, broken 
 }
 
 // vanished is what it means that there is no record any more.
-func vanished(before Lock, look Look, broken func(string) (string, bool)) (Lock, []Event) {
+func vanished(before Lock, look liveness.Look, broken func(string) (string, bool)) (Lock, []Event) {
 	now := Lock{Found: Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
 	for _, h := range before.Holders {
@@ -219,7 +209,7 @@ func healthyFor(h Holder) time.Duration { return h.Beat.Lease * 3 / 4 }
 // what counts is the time in the versions, by the clocks of both. Where they have none,
 // it is the lease as it was observed. After a longer pause between two looks h may have
 // renewed and released, and nobody saw it.
-func (c *change) lapsed(h Holder, seen Look, next Holder) bool {
+func (c *change) lapsed(h Holder, seen liveness.Look, next Holder) bool {
 	if h.Beat.Dead {
 		return true
 	}

@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 const lease = 10 * time.Second
@@ -14,8 +17,8 @@ const lease = 10 * time.Second
 // start is when the first look of these tests was answered.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
-func at(d time.Duration) Look {
-	return Look{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
+func at(d time.Duration) liveness.Look {
+	return liveness.Look{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
 func grant(id, owner, version string, token int64) protocol.Record {
@@ -118,7 +121,7 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 			var when time.Duration
 			for i, s := range looks {
 				when += s.after
-				now, events := observe(before, s.found, at(when), rules{}, true, nobodyBroke)
+				now, events := observe(before, s.found, at(when), liveness.Rule{}, true, nobodyBroke)
 				if got := kinds(events); got != s.want {
 					t.Errorf("look %d: %q, want %q", i, got, s.want)
 				}
@@ -129,7 +132,7 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 }
 
 func TestAKeyThatIsFirstSeenLaterWasGrantedInBetween(t *testing.T) {
-	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), rules{}, false, nobodyBroke)
+	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, false, nobodyBroke)
 	if got := kinds(events); got != "grant a" {
 		t.Errorf("%q", got)
 	}
@@ -137,8 +140,8 @@ func TestAKeyThatIsFirstSeenLaterWasGrantedInBetween(t *testing.T) {
 
 func TestABreakThroughThePageIsSaidWithItsReason(t *testing.T) {
 	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
-	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), rules{}, true, broke)
-	if _, events := observe(&before, free(), at(time.Second), rules{}, false, broke); kinds(events) != "break a: stuck since noon" {
+	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, true, broke)
+	if _, events := observe(&before, free(), at(time.Second), liveness.Rule{}, false, broke); kinds(events) != "break a: stuck since noon" {
 		t.Errorf("%q", kinds(events))
 	}
 	if _, events := vanished(before, at(time.Second), broke); kinds(events) != "break a: stuck since noon" {
@@ -149,52 +152,18 @@ func TestABreakThroughThePageIsSaidWithItsReason(t *testing.T) {
 	}
 }
 
-func TestAHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
-	r := grant("a", "host/1", "v1", 1)
-	first := Beat{}.next(r, rules{}, at(0))
-	seen := at(0).Answered
-	for _, c := range []struct {
-		look Look
-		dead bool
-	}{
-		{Look{seen.Add(lease - 1), seen.Add(lease + time.Second)}, false}, // it may have been renewed while the answer was under way
-		{Look{seen.Add(lease), seen.Add(lease + time.Second)}, true},
-	} {
-		if b := first.next(r, rules{}, c.look); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {
-			t.Errorf("asked %v after the first sight: dead %v, until %v", c.look.Asked.Sub(seen), b.Dead, b.Until.Sub(seen))
-		}
-	}
-	r.Version = "v2"
-	if b := first.next(r, rules{}, at(9*time.Second)); b.Until != at(19*time.Second).Answered || b.Renewals != 1 {
-		t.Errorf("renewed: until %v, %d renewals", b.Until, b.Renewals)
-	}
-}
-
-func TestWhereRecordsSayWhenTheyExpireThatTimeCounts(t *testing.T) {
-	by := rules{clocked: true, late: 3 * time.Second}
-	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
-	end := start.Add(lease + by.late)
-	b := Beat{}.next(r, by, at(time.Second))
-	if b.Dead || !b.Until.Equal(end) || b.Lease != lease+by.late {
-		t.Errorf("dead %v, until %v, lease %v", b.Dead, b.Until, b.Lease)
-	}
-	if b = b.next(r, by, Look{Asked: end, Answered: end}); !b.Dead {
-		t.Error("alive after it has expired by every clock")
-	}
-}
-
 func TestHowALockStands(t *testing.T) {
-	l := func(kind Kind, beats ...Beat) Lock {
+	l := func(kind Kind, beats ...liveness.Beat) Lock {
 		lock := Lock{Found: Found{Kind: kind}}
 		for _, b := range beats {
 			lock.Holders = append(lock.Holders, Holder{Beat: b})
 		}
 		return lock
 	}
-	full := Beat{Until: start.Add(lease), Lease: lease}
-	low := Beat{Until: start.Add(3 * time.Second), Lease: lease}
-	gone := Beat{Until: start, Lease: lease, Dead: true}
-	due := Beat{Until: start.Add(-time.Second), Lease: lease} // not looked at since
+	full := liveness.Beat{Until: start.Add(lease), Lease: lease}
+	low := liveness.Beat{Until: start.Add(3 * time.Second), Lease: lease}
+	gone := liveness.Beat{Until: start, Lease: lease, Dead: true}
+	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // not looked at since
 	for name, c := range map[string]struct {
 		lock Lock
 		want State
@@ -215,32 +184,53 @@ func TestHowALockStands(t *testing.T) {
 }
 
 func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
-	beat := Beat{Version: "touch", Until: start.Add(time.Hour)}
-	row := &Lock{Holders: []Holder{{Beat: Beat{Until: start.Add(lease), Lease: lease}}}, Look: at(0)}
-	if b := beat.under(row, time.Time{}, at(0)); b.Dead || b.Lease != lease || !b.Until.Equal(start.Add(lease)) {
+	proto, err := records.Of(layout.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := proto.(protocol.Sharing).SessionKey("id")
+	lock := &entry{lock: held(protocol.Record{Session: "id"}).seen(liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
+	row := &entry{lock: Found{Key: key, Kind: KindSession, Holders: []protocol.Record{{}}}.seen(liveness.Beat{Since: start, Until: start.Add(lease), Lease: lease})}
+	b := newBoard(proto, liveness.Rule{})
+	b.whole = true
+	b.entries[key], b.under["id"] = row, map[*entry]bool{lock: true}
+	judged := func(look liveness.Look) liveness.Beat {
+		b.judge("id", look)
+		return lock.lock.Holders[0].Beat
+	}
+	if b := judged(at(0)); b.Dead || b.Lease != lease || !b.Until.Equal(start.Add(lease)) {
 		t.Errorf("the session lives: %+v", b)
 	}
-	row.Holders[0].Beat.Dead = true
-	if b := beat.under(row, time.Time{}, at(0)); !b.Dead {
+	row.lock.Holders[0].Beat.Dead = true
+	if b := judged(at(0)); !b.Dead {
 		t.Error("the session is dead, the lock is not")
 	}
-	row.Holders = nil
-	if b := beat.under(row, time.Time{}, at(0)); !b.Dead {
+	row.lock.Holders = nil
+	if b := judged(at(0)); !b.Dead {
 		t.Error("the session has ended, the lock has not")
 	}
-	if b := beat.under(nil, start, at(missingRowLease-time.Second)); b.Dead {
+	delete(b.entries, key)
+	if b := judged(liveness.Look{Asked: start, Answered: start}); b.Dead {
 		t.Error("dead as soon as the row is missing")
 	}
-	if b := beat.under(nil, start, at(missingRowLease)); !b.Dead {
+	if b := judged(at(20*time.Second - 1)); b.Dead {
+		t.Error("dead before the row was missing for a lease")
+	}
+	if b := judged(at(20 * time.Second)); !b.Dead {
 		t.Error("alive long after the row was gone")
 	}
+}
+
+// seen is a lock whose one holder was seen to live like that.
+func (f Found) seen(beat liveness.Beat) Lock {
+	return Lock{Found: f, Holders: []Holder{{Record: f.Holders[0], Beat: beat}}, Look: at(0)}
 }
 
 func TestAHistoryHasASpanForEachGrant(t *testing.T) {
 	var h History
 	var before *Lock
 	look := func(when time.Duration, f Found) {
-		now, events := observe(before, f, at(when), rules{}, true, nobodyBroke)
+		now, events := observe(before, f, at(when), liveness.Rule{}, true, nobodyBroke)
 		h.add(now, events)
 		before = &now
 	}
@@ -265,7 +255,7 @@ func TestAHistoryIsBounded(t *testing.T) {
 	var h History
 	var before *Lock
 	for i := range 2 * mostEvents {
-		now, events := observe(before, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))), at(0), rules{}, true, nobodyBroke)
+		now, events := observe(before, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))), at(0), liveness.Rule{}, true, nobodyBroke)
 		h.add(now, events)
 		before = &now
 	}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -12,7 +14,12 @@ const (
 	mostSingles  = 25               // looks at single keys between two pages
 	longestRetry = 10 * time.Second // after a request that failed
 	tick         = time.Second      // between two statuses
+	silence      = 3 * time.Second  // of the table, until it is trouble
 )
+
+// unanswered is the trouble of a request that has no answer yet. It stays the same for as
+// long: a page announces what changes.
+const unanswered = "it does not answer"
 
 // scanner reads the table again and again, once for all pages, and tells them what has
 // changed. Its methods are safe for concurrent use.
@@ -31,8 +38,9 @@ type scanner struct {
 	read    int       // items in the pass under way
 	under   bool      // a pass is under way
 	last    passView  // the last whole pass
-	trouble string
-	since   time.Time // of the trouble
+	asked   time.Time // when the request under way was sent; zero: there is none
+	heard   time.Time // the last answer
+	trouble string    // of the last request
 
 	wake chan struct{} // one place: the rate has changed, or a page shows another lock
 }
@@ -46,21 +54,21 @@ type passView struct {
 
 // status is what the page says of the reading.
 type status struct {
-	Now     int64    `json:"now"`
-	Rate    float64  `json:"rate"`    // read units a second at most
-	Most    float64  `json:"most"`    // that Rate may be set to
-	Reading float64  `json:"reading"` // read units a second of late
-	Pass    passView `json:"pass"`
-	Whole   bool     `json:"whole"` // the table has been read to its end once
-	Read    int      `json:"read"`  // items so far in the pass under way
-	Trouble string   `json:"trouble,omitempty"`
-	Since   int64    `json:"since,omitempty"`
+	Now      int64    `json:"now"`
+	Rate     float64  `json:"rate"`    // read units a second at most
+	Most     float64  `json:"most"`    // that Rate may be set to
+	Reading  float64  `json:"reading"` // read units a second of late
+	Pass     passView `json:"pass"`
+	Whole    bool     `json:"whole"` // the table has been read to its end once
+	Read     int      `json:"read"`  // items so far in the pass under way
+	Trouble  string   `json:"trouble,omitempty"`
+	Answered int64    `json:"answered"` // the last answer; before the first, the start
 }
 
-func newScanner(cfg Config, proto protocol.Protocol, by rules, now time.Time) *scanner {
+func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.Time) *scanner {
 	return &scanner{
 		src: cfg.Source, every: cfg.Every, most: cfg.Rate, explain: cfg.Explain, clock: clock{now},
-		board: newBoard(proto, by), pace: pace{rate: cfg.Rate}, pages: map[*listener]bool{}, wake: make(chan struct{}, 1),
+		board: newBoard(proto, by), pace: pace{rate: cfg.Rate}, pages: map[*listener]bool{}, heard: now, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -68,9 +76,9 @@ func newScanner(cfg Config, proto protocol.Protocol, by rules, now time.Time) *s
 func (s *scanner) run(ctx context.Context) {
 	start := time.Now()
 	go s.tell(ctx)
-	var next protocol.Item // of the pass under way
-	due := start           // the next pass
-	singles := 0           // since the last page
+	var at attempts.Walk // of the pass under way
+	due := start         // the next pass
+	singles := 0         // since the last page
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -79,24 +87,23 @@ func (s *scanner) run(ctx context.Context) {
 			s.sleep(ctx, wait)
 			continue
 		}
-		var err error
+		var request func() error
 		paging := s.under || !now.Before(due)
 		if key, ok := s.single(now); ok && (singles < mostSingles || !paging) {
 			singles++
-			err = s.lookAt(ctx, key)
+			request = func() error { return s.lookAt(ctx, key) }
 		} else if paging {
 			singles = 0
 			if !s.under {
 				s.begin(now)
-				next, due = nil, now.Add(s.every)
+				at, due = attempts.Walk{}, now.Add(s.every)
 			}
-			next, err = s.page(ctx, next)
+			request = func() error { return s.page(ctx, &at) }
 		} else {
 			s.sleep(ctx, due.Sub(now))
 			continue
 		}
-		s.note(err)
-		if err == nil {
+		if s.ask(request) == nil {
 			retry = 0
 			continue
 		}
@@ -150,7 +157,7 @@ func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 
 // lookAt reads one key.
 func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
-	look := Look{Asked: time.Now()}
+	look := liveness.Look{Asked: time.Now()}
 	item, units, err := s.src.Item(ctx, key)
 	look.Answered = time.Now()
 	if err != nil {
@@ -164,7 +171,7 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	} else {
 		s.board.see(item, look)
 	}
-	s.flush(look.Answered)
+	s.flush()
 	return nil
 }
 
@@ -208,14 +215,13 @@ func (s *scanner) begin(now time.Time) {
 	s.began, s.read, s.under = now, 0, true
 }
 
-// page reads the next page of the pass under way, and returns where the one after it
-// starts.
-func (s *scanner) page(ctx context.Context, start protocol.Item) (protocol.Item, error) {
-	look := Look{Asked: time.Now()}
-	p, err := s.src.Page(ctx, start)
+// page reads the next page of the pass under way.
+func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
+	look := liveness.Look{Asked: time.Now()}
+	p, err := s.src.Page(ctx, at)
 	look.Answered = time.Now()
 	if err != nil {
-		return start, err
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,31 +230,50 @@ func (s *scanner) page(ctx context.Context, start protocol.Item) (protocol.Item,
 		s.board.see(item, look)
 	}
 	s.read += len(p.Items)
-	if len(p.Next) == 0 {
-		s.board.finish(Look{Asked: s.began, Answered: look.Answered})
+	if len(at.Start) == 0 {
+		s.board.finish(liveness.Look{Asked: s.began, Answered: look.Answered})
 		s.under = false
 		s.last = passView{At: s.clock.ms(look.Answered), TookMs: look.Answered.Sub(s.began).Milliseconds(), Items: s.read}
 	}
-	s.flush(look.Answered)
-	return p.Next, nil
+	s.flush()
+	return nil
 }
 
-// note remembers that requests fail, and that they do no more.
-func (s *scanner) note(err error) {
+// ask makes a request. The pages are told when it gets no answer, when it fails, and
+// when requests are answered again.
+func (s *scanner) ask(request func() error) error {
+	s.mu.Lock()
+	s.asked = time.Now()
+	s.mu.Unlock()
+	late := time.AfterFunc(silence, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sendStatus(time.Now())
+	})
+	err := request()
+	late.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case err == nil && s.trouble == "":
-		return
-	case err == nil:
-		s.trouble, s.since = "", time.Time{}
-	default:
-		if s.trouble == "" {
-			s.since = time.Now()
-		}
+	now := time.Now()
+	troubled := s.troubleAt(now) != ""
+	s.asked, s.trouble = time.Time{}, ""
+	if err == nil {
+		s.heard = now
+	} else {
 		s.trouble = s.explain(err)
 	}
-	s.sendStatus(time.Now())
+	if troubled || err != nil {
+		s.sendStatus(now)
+	}
+	return err
+}
+
+// troubleAt is why the table is not known as it stands; "": it is. s.mu is held.
+func (s *scanner) troubleAt(now time.Time) string {
+	if s.trouble == "" && !s.asked.IsZero() && now.Sub(s.asked) >= silence {
+		return unanswered
+	}
+	return s.trouble
 }
 
 // setRate changes how many read units a second are taken at most; 0: none.
@@ -280,6 +305,6 @@ func (s *scanner) tell(ctx context.Context) {
 func (s *scanner) status(now time.Time) status {
 	return status{
 		Now: s.clock.ms(now), Rate: s.pace.rate, Most: s.most, Reading: s.pace.perSecond(now, s.clock.base),
-		Pass: s.last, Whole: s.board.whole, Read: s.read, Trouble: s.trouble, Since: s.clock.ms(s.since),
+		Pass: s.last, Whole: s.board.whole, Read: s.read, Trouble: s.troubleAt(now), Answered: s.clock.ms(s.heard),
 	}
 }

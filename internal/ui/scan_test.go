@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -129,7 +130,7 @@ func TestReadWriteLocksSemaphoresAndSessionsAreShownAsWhatTheyAre(t *testing.T) 
 		c, _ := w.Client(lab.Config())
 		readers := []*leasehold.Lock{}
 		for range 2 {
-			lock, err := c.AcquireRead(t.Context(), "index")
+			lock, err := lab.AcquireRead(t.Context(), c, "index")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +139,7 @@ func TestReadWriteLocksSemaphoresAndSessionsAreShownAsWhatTheyAre(t *testing.T) 
 		other, _ := w.Client(lab.Config())
 		writes := make(chan *leasehold.Lock)
 		go func() {
-			lock, err := other.AcquireWrite(t.Context(), "index")
+			lock, err := lab.AcquireWrite(t.Context(), other, "index")
 			if err != nil {
 				t.Error(err)
 			}
@@ -203,6 +204,59 @@ func TestTheLocksUnderASessionDieWithIt(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
+	})
+}
+
+func TestASessionThatHasDiedIsShownWhileItHasLocks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		c, wire := w.Client(lab.SharedConfig())
+		w.Acquire(c, "customer/7")
+		lab.Elapse(2 * time.Second)
+		row := "leasehold/session/" + b.row("customer/7").Session
+		wire.SetFault(lab.Cut)
+		lab.Elapse(25 * time.Second)
+		if r := b.row(row); r.State != Dead {
+			t.Errorf("with a lock under it: %+v", r)
+		}
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(other, "customer/7")
+		lab.Elapse(2 * time.Second)
+		if r := b.row(row); r.ID != 0 {
+			t.Errorf("dead and empty: %+v", r)
+		}
+		b.show(row, "")
+		if b.lock.Row == nil {
+			t.Errorf("asked for, it is not there: %+v", b.lock)
+		}
+		w.Release(lock)
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestAHistorySaysSinceWhenItIsKnown(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		c, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job"))
+		lab.Elapse(2 * time.Second)
+		b.show("job", "")
+		if b.lock.Known != b.hello.Started {
+			t.Errorf("known since %d, and it was begun at %d", b.lock.Known, b.hello.Started)
+		}
+		for range mostEvents {
+			w.Acquire(c, "job")
+			lab.Elapse(time.Second)
+			_ = c.Close(t.Context())
+			c, _ = w.Client(lab.Config())
+			lab.Elapse(time.Second)
+			b.listen()
+		}
+		b.show("job", "")
+		if first := max(b.lock.Events[0].At, b.lock.Spans[0].From); b.lock.Known != first || first <= b.hello.Started {
+			t.Errorf("known since %d, and the first that is kept was at %d", b.lock.Known, first)
+		}
 	})
 }
 
@@ -290,7 +344,7 @@ func TestAPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
 		b.source.fail(errors.New("the network is down"))
 		lab.Elapse(20 * time.Second)
 		b.listen()
-		if b.status.Trouble != "the network is down" || b.status.Since == 0 {
+		if b.status.Trouble != "the network is down" || b.status.Now-b.status.Answered < 18_000 {
 			t.Errorf("%+v", b.status)
 		}
 		b.source.fail(nil)
@@ -299,6 +353,93 @@ func TestAPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
 		if b.status.Trouble != "" {
 			t.Errorf("%+v", b.status)
 		}
+	})
+}
+
+func TestNoAnswerForThreeSecondsIsTroubleSinceTheLastAnswer(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		lab.Elapse(2 * time.Second)
+		b.listen()
+		last := b.status.Answered
+		answer := b.source.hang()
+		lab.Elapse(silence + time.Second - 100*time.Millisecond) // a scan begins each second
+		b.listen()
+		if b.status.Trouble != "" {
+			t.Errorf("before three seconds: %+v", b.status)
+		}
+		lab.Elapse(100 * time.Millisecond)
+		b.listen()
+		if b.status.Trouble != unanswered || b.status.Answered-last > 1000 || b.status.Now-b.status.Answered < 3000 {
+			t.Errorf("after three seconds: %+v, and before it answered at %d", b.status, last)
+		}
+		known := b.status.Answered
+		lab.Elapse(30 * time.Second)
+		b.listen()
+		if b.status.Trouble != unanswered || b.status.Answered != known {
+			t.Errorf("half a minute later: %+v", b.status)
+		}
+		answer()
+		lab.Elapse(0)
+		b.listen()
+		if b.status.Trouble != "" || b.status.Answered != b.status.Now {
+			t.Errorf("once it answers: %+v", b.status)
+		}
+	})
+}
+
+func TestAHolderIsExpiringOnlyIfALookHasShownIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		holder, _ := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job")
+		lab.Elapse(2 * time.Second)
+		answer := b.source.hang()
+		lab.Elapse(18 * time.Second) // more than two thirds of the lease
+		if r := b.row("job"); r.State != Held {
+			t.Errorf("while nobody can look: %+v", r)
+		}
+		answer()
+		lab.Elapse(2 * time.Second)
+		if r := b.row("job"); r.State != Held || r.Renewals == 0 {
+			t.Errorf("after a look: %+v", r)
+		}
+		w.Detach(lock)
+		lab.Elapse(18 * time.Second)
+		if r := b.row("job"); r.State != Expiring {
+			t.Errorf("not renewed any more: %+v", r)
+		}
+	})
+}
+
+func TestALateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		holder, _ := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job")
+		item, _, err := b.source.Item(t.Context(), protocol.Key(lock.Key()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		at := func(asked, answered time.Duration) liveness.Look {
+			return liveness.Look{Asked: now.Add(asked), Answered: now.Add(answered)}
+		}
+		board := newBoard(b.server.scan.board.proto, liveness.Rule{})
+		for _, c := range []struct {
+			look liveness.Look
+			want State
+		}{
+			{at(0, 0), Held},
+			{at(time.Second, 18*time.Second), Held}, // it may have renewed since
+			{at(18*time.Second, 18*time.Second), Expiring},
+		} {
+			board.see(item, c.look)
+			if got := board.row(board.entries[protocol.Key(lock.Key())], clock{now}).State; got != c.want {
+				t.Errorf("asked at %v, answered at %v: %s, want %s", c.look.Asked, c.look.Answered, got, c.want)
+			}
+		}
+		w.Release(lock)
 	})
 }
 

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -32,19 +32,22 @@ type Config struct {
 	Layout     layout.Layout
 	Table      string        // as shown
 	Location   string        // of the table, as shown: Region, URL or file
-	Token      string        // who has it may look
+	Secret     string        // of which the token and the proofs are made: see Token
+	Name       string        // "host:port" of the page's URL; the host is NewName's, new for each server
 	Rate       float64       // read units a second, at most
 	Every      time.Duration // between the starts of two passes over the table
 	AllowBreak bool          // who may look may break, too
 	Remote     bool          // addresses other than those of loopback may be asked for
-	Hosts      []string      // names by which the server may be asked for, besides localhost
+	Hosts      []string      // names by which the server may be asked for, besides addresses and localhost
 	Explain    func(error) string
 	Broke      func(r leasehold.Record, reason string) // a break has happened, or may have
 }
 
 // hello is what a page is told first.
 type hello struct {
-	Page       string `json:"page"` // names the page in its requests
+	Page       string `json:"page"`   // names the page in its requests
+	Secret     string `json:"secret"` // by which it knows this server again, and the next one
+	Host       string `json:"host"`   // Config.Name
 	Table      string `json:"table"`
 	Location   string `json:"location"`
 	Layout     string `json:"layout"`
@@ -63,31 +66,30 @@ type Server struct {
 	handler http.Handler
 }
 
-// New returns a server for who connects to addr. Run has it read the table.
-func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities, addr net.Addr) (*Server, error) {
+// New returns a server. Run has it read the table.
+func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities) (*Server, error) {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	by := rules{clocked: caps.Expiry == layout.WallClock, late: proto.Skew() + caps.LeaseStep}
+	by := liveness.RuleOf(proto, caps)
 	s := &Server{cfg: cfg, scan: newScanner(cfg, proto, by, now), closing: make(chan struct{})}
 	s.hello = hello{
+		Secret: cfg.Secret, Host: cfg.Name,
 		Table: cfg.Table, Location: cfg.Location, Layout: cfg.Layout.Name(), SortKey: proto.Schema().Sort,
-		Clocked: by.clocked, AllowBreak: cfg.AllowBreak, Started: s.scan.clock.ms(now),
+		Clocked: by.Clocked, AllowBreak: cfg.AllowBreak, Started: s.scan.clock.ms(now),
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /", http.FileServerFS(page))
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("POST /show", s.show)
 	mux.HandleFunc("POST /rate", s.rate)
 	mux.HandleFunc("POST /look", s.look)
 	mux.HandleFunc("POST /break", s.breakGrant)
-	_, port, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return nil, err
-	}
-	hosts := map[string]bool{"localhost": true}
+	open := http.NewServeMux()
+	open.Handle("GET /", http.FileServerFS(page))
+	open.HandleFunc("GET "+whoPath, s.who)
+	hosts := map[string]bool{}
 	for _, h := range cfg.Hosts {
 		hosts[strings.ToLower(h)] = true
 	}
@@ -96,9 +98,12 @@ func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities, addr net
 			hosts[strings.ToLower(name)] = true
 		}
 	}
-	s.handler = &guard{token: cfg.Token, cookie: "leasehold-" + port, hosts: hosts, remote: cfg.Remote, next: mux}
+	s.handler = &guard{token: s.Token(), hosts: hosts, remote: cfg.Remote, open: open, next: mux}
 	return s, nil
 }
+
+// Token is what lets a page in: to this server, and to no other that has its secret.
+func (s *Server) Token() string { return tokenFor(s.cfg.Secret, s.cfg.Name) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
@@ -190,7 +195,7 @@ func (s *Server) shownNow(key protocol.Key, all []leasehold.Record) []shownRecor
 	}
 	shown := make([]shownRecord, len(all))
 	for i, r := range all {
-		grant := grantIn(r, s.scan.board.rules)
+		grant := grantIn(r)
 		shown[i] = shownRecord{Record: r, Released: r.Released, shownGrant: shownGrant{
 			Key: r.Key.Partition, Sort: r.Key.Sort, Grant: grant, Version: r.Version, Dead: dead[grant+" "+r.Version],
 		}}

@@ -10,15 +10,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Source is the table, as far as the page needs it. Its methods are safe for
 // concurrent use.
 type Source interface {
-	// Page reads one page of the table, from the start if start is empty. Next is
-	// empty after the last one.
-	Page(ctx context.Context, start protocol.Item) (Page, error)
+	// Page reads the next page of the table, and goes on past it.
+	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
 	// Item reads one item; nil if there is none.
 	Item(ctx context.Context, key protocol.Key) (item protocol.Item, units float64, err error)
@@ -34,7 +34,6 @@ type Source interface {
 // Page is one page of the table, and the read units that it took.
 type Page struct {
 	Items []protocol.Item
-	Next  protocol.Item
 	Units float64
 }
 
@@ -57,15 +56,18 @@ func NewTable(db *dynamodb.Client, name string, locks *leasehold.Client, proto p
 }
 
 // Page implements Source.
-func (t *Table) Page(ctx context.Context, start protocol.Item) (Page, error) {
+func (t *Table) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
 	out, err := t.db.Scan(ctx, &dynamodb.ScanInput{
-		TableName: aws.String(t.name), ExclusiveStartKey: start, Limit: aws.Int32(pageLimit),
+		TableName: aws.String(t.name), ExclusiveStartKey: at.Start, Limit: aws.Int32(pageLimit),
 		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
+	if err == nil {
+		err = at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
+	}
 	if err != nil {
 		return Page{}, err
 	}
-	return Page{Items: out.Items, Next: out.LastEvaluatedKey, Units: units(out.ConsumedCapacity)}, nil
+	return Page{Items: out.Items, Units: units(out.ConsumedCapacity)}, nil
 }
 
 // Item implements Source.
@@ -104,7 +106,7 @@ func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Reco
 	// A read/write lock has a record for each holder.
 	for other, err := range t.locks.List(ctx, leasehold.ListPartition(key.Partition)) {
 		switch {
-		case errors.Is(err, leasehold.ErrBadRecord):
+		case errors.Is(err, leasehold.ErrRecord):
 		case err != nil:
 			return nil, err
 		case other.Key == r.Key && !other.Released && other.Grant != r.Grant:

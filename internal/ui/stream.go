@@ -47,12 +47,12 @@ func message(event string, v any) []byte {
 }
 
 // flush tells all pages what has changed. s.mu is held.
-func (s *scanner) flush(now time.Time) {
+func (s *scanner) flush() {
 	touched := map[protocol.Key]bool{}
 	for e := range s.board.changed {
 		touched[e.lock.Key] = true
 	}
-	c := s.board.take(s.clock, now)
+	c := s.board.take(s.clock)
 	if len(touched) == 0 {
 		return
 	}

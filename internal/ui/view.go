@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -39,7 +40,6 @@ type rowView struct {
 type beatView struct {
 	Since    int64 `json:"since,omitempty"`
 	Until    int64 `json:"until,omitempty"`
-	Warn     int64 `json:"warn,omitempty"` // from then it is expiring
 	Lease    int64 `json:"lease,omitempty"`
 	Renewals int   `json:"n,omitempty"`
 }
@@ -54,11 +54,11 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row is e as the list shows it.
-func (b *board) row(e *entry, c clock, now time.Time) rowView {
+// row is e as the list shows it: as it stood when it was looked at.
+func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
-		ID: e.id, Key: l.Key.Partition, Sort: l.Key.Sort, Kind: l.Kind, State: stateAt(l, now),
+		ID: e.id, Key: l.Key.Partition, Sort: l.Key.Sort, Kind: l.Kind, State: stateAt(l, l.Look.Asked),
 		Holders: len(l.Holders), Problem: l.Problem, Permits: l.Permits.N, Most: l.Permits.Most,
 	}
 	if l.Intent != nil {
@@ -88,8 +88,8 @@ func (b *board) row(e *entry, c clock, now time.Time) rowView {
 	return v
 }
 
-func beatOf(b Beat, c clock) beatView {
-	return beatView{Since: c.ms(b.Since), Until: c.ms(b.Until), Warn: c.ms(b.warnAt()), Lease: b.Lease.Milliseconds(), Renewals: b.Renewals}
+func beatOf(b liveness.Beat, c clock) beatView {
+	return beatView{Since: c.ms(b.Since), Until: c.ms(b.Until), Lease: b.Lease.Milliseconds(), Renewals: b.Renewals}
 }
 
 // last is the holder who keeps the lock for longest: of those that live, the one whose
@@ -114,28 +114,28 @@ func wallMS(t time.Time) int64 {
 // changes is what has become of the list since the pages were told of it last.
 type changes struct {
 	Rows  []rowView  `json:"rows,omitempty"`
-	Beats [][6]int64 `json:"beats,omitempty"` // id, since, until, warn, lease, renewals
+	Beats [][5]int64 `json:"beats,omitempty"` // id, since, until, lease, renewals
 	Gone  []int      `json:"gone,omitempty"`
 }
 
 func (c changes) empty() bool { return len(c.Rows)+len(c.Beats)+len(c.Gone) == 0 }
 
 // take returns what has changed and forgets that it has.
-func (b *board) take(c clock, now time.Time) changes {
+func (b *board) take(c clock) changes {
 	var out changes
 	for e := range b.changed {
-		if e.lock.Gone {
+		if e.lock.Gone || b.over(e) {
 			if e.toldOf {
 				out.Gone = append(out.Gone, e.id)
 			}
 			e.told, e.toldOf = rowView{}, false
 			continue
 		}
-		v := b.row(e, c, now)
+		v := b.row(e, c)
 		switch same := sameButBeat(v, e.told); {
 		case e.toldOf && v == e.told:
 		case e.toldOf && same:
-			out.Beats = append(out.Beats, [6]int64{int64(v.ID), v.Since, v.Until, v.Warn, v.Lease, int64(v.Renewals)})
+			out.Beats = append(out.Beats, [5]int64{int64(v.ID), v.Since, v.Until, v.Lease, int64(v.Renewals)})
 		default:
 			out.Rows = append(out.Rows, v)
 		}
@@ -171,6 +171,7 @@ type lockView struct {
 	Free    json.RawMessage `json:"free,omitempty"` // the record that is kept of a free key
 	Spans   []spanView      `json:"spans"`
 	Events  []eventView     `json:"events"`
+	Known   int64           `json:"known"` // since then all is told that was seen
 }
 
 type holderView struct {
@@ -213,13 +214,16 @@ type eventView struct {
 
 // lock is a key with its history. One that nobody has seen has neither.
 func (b *board) lock(key protocol.Key, c clock) lockView {
-	v := lockView{Key: key.Partition, Sort: key.Sort, Spans: []spanView{}, Events: []eventView{}}
+	v := lockView{Key: key.Partition, Sort: key.Sort, Spans: []spanView{}, Events: []eventView{}, Known: c.ms(c.base)}
 	e := b.entries[key]
 	if e == nil {
-		return v
+		e = &entry{lock: Lock{Gone: true}, history: History{Since: b.forgotten}}
 	}
-	if e.toldOf {
-		row := e.told
+	if e.history.Since.After(c.base) {
+		v.Known = c.ms(e.history.Since)
+	}
+	if !e.lock.Gone {
+		row := b.row(e, c)
 		v.Row = &row
 	}
 	for _, h := range e.lock.Holders {
@@ -264,7 +268,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	b, err := json.Marshal(leasehold.Record{
 		Key: leasehold.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*leasehold.Broken)(r.Broken),
+		Data: r.Data, Attributes: r.Attributes, Broken: (*leasehold.Broken)(r.Broken), TakenOver: (*leasehold.TakenOver)(r.TakenOver),
 	})
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"problem": err.Error()})

@@ -4,7 +4,7 @@ import { by, h, text } from "./dom.js";
 import { fullTime, number, time, zone, zoneName } from "./format.js";
 import { startList } from "./list.js";
 import { startLock } from "./lock.js";
-import { connect, now, on, post, staleSince, state } from "./state.js";
+import { connect, now, on, post, staleSince, state, unknownSince } from "./state.js";
 import { followed, go, href, onView, view } from "./view.js";
 
 const rates = [0, 1, 5, 10, 25, 50, 100, 250, 500, 1000];
@@ -31,20 +31,21 @@ function reading() {
 
 /** freshness says whether what is shown is how things are. */
 function freshness() {
-  const since = staleSince();
+  const since = unknownSince();
   const s = state.status;
+  const silent = staleSince();
   let why = "";
-  if (state.refused) why = `${state.refused.trim()} What is shown is stale since ${time(since)}.`;
-  else if (since > 1) why = `No word from leasehold ui: stale since ${time(since)}. Trying again.`;
-  else if (since) why = "";
-  else if (s?.trouble) why = `The table cannot be read, stale since ${time(s.since)}: ${s.trouble}`;
-  else if (s && s.rate === 0) why = `Reading is stopped: what is shown is as of ${time(s.pass.at)}.`;
+  if (state.refused) why = state.refused.trim() + (since ? ` What is shown is stale since ${time(since)}.` : "");
+  else if (silent > 1) why = `No word from leasehold ui: stale since ${time(since)}. Trying again.`;
+  else if (silent) why = "";
+  else if (s?.trouble) why = `The table cannot be read, stale since ${time(since)}: ${s.trouble}`;
+  else if (s?.rate === 0) why = `Reading is stopped: what is shown is as of ${time(since)}.`;
   by("banner").hidden = !why;
   text(by("banner"), why);
   document.body.classList.toggle("stale", Boolean(why));
   const live = by("live");
-  live.className = `live ${why ? "off" : since ? "" : "on"}`;
-  text(live, why ? "stale" : since ? "connecting" : "live");
+  live.className = `live ${why ? "off" : silent ? "" : "on"}`;
+  text(live, why ? "stale" : silent ? "connecting" : "live");
 }
 
 /** news tells who cannot see the list what has become of it. */
@@ -104,7 +105,7 @@ by("rate").addEventListener("change", () => post("/rate", { rate: Number(by("rat
 by("home").addEventListener("click", (e) => { by("home").setAttribute("href", href({ lock: "", key2: "", span: "", as: "" })); followed(e); });
 document.addEventListener("click", followed);
 document.addEventListener("keydown", shortcuts);
-setInterval(freshness, 500);
+setInterval(freshness, 250);
 startList();
 startLock();
 connect();

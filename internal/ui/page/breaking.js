@@ -1,6 +1,6 @@
 // Breaking the grant that is shown, and no other.
 
-import { by, h, text } from "./dom.js";
+import { by, h, text, visible } from "./dom.js";
 import { post } from "./state.js";
 
 const dialog = by("dialog");
@@ -20,12 +20,13 @@ export async function breakDialog(which) {
     return;
   }
   const typed = h("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: () => check() });
-  const reason = h("input", { id: "reason", maxlength: "200", autocomplete: "off" });
+  const reason = h("input", { id: "reason", maxlength: "1000", autocomplete: "off" });
   const submit = h("button", { type: "submit", form: "break", class: "danger", disabled: true }, "Break this grant");
   const choice = h("select", { id: "which", onchange: () => shown() }, grants.map((g, i) => h("option", { value: i }, `${g.record.mode || "holder"}: ${g.record.owner}`)));
   const record = h("pre", { tabindex: "0", "aria-label": "The record as it is now" });
   const warning = h("p", { class: "warning" });
-  const check = () => { submit.disabled = typed.value !== which.key; };
+  const key = () => (typed.value === visible(which.key) ? which.key : typed.value); // as it is, or as it is shown
+  const check = () => { submit.disabled = key() !== which.key; };
   const shown = () => {
     const g = grants[choice.value];
     text(record, JSON.stringify(g.record, null, 2));
@@ -41,7 +42,7 @@ export async function breakDialog(which) {
       const g = grants[choice.value];
       submit.disabled = true;
       text(result, "Breaking…");
-      const sent = { key: g.key, sort: g.sort, grant: g.grant, version: g.version, dead: g.dead, typed: typed.value, reason: reason.value };
+      const sent = { key: g.key, sort: g.sort, grant: g.grant, version: g.version, dead: g.dead, typed: key(), reason: reason.value };
       const { body: out } = await post("/break", sent).catch((err) => ({ body: { outcome: "failed", message: String(err) } }));
       result.className = `result ${out.outcome}`;
       text(result, out.message);

@@ -14,15 +14,28 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value === true ? "" : name === "title" ? visible(value) : value);
   }
-  element.append(...children.flat().filter((c) => c !== undefined && c !== null && c !== false));
+  element.append(...children.flat().filter((c) => c !== undefined && c !== null && c !== false).map((c) => (c instanceof Node ? c : shownIn(element, c))));
   return element;
 }
 
 /** text sets an element's text, if it differs. */
 export function text(element, value) {
-  if (element.textContent !== value) element.textContent = value;
+  const shown = shownIn(element, value);
+  if (element.textContent !== shown) element.textContent = shown;
+}
+
+const shownIn = (element, value) => visible(value, element.localName === "pre" ? "\n\t" : "");
+
+// What turns the direction of text, or is not seen: the same as in Go's internal/visible.
+const unseen = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]|(?! )\p{Zs}/gu;
+const short = { "\n": "\\n", "\t": "\\t" };
+
+/** visible is a text with what does not show as itself escaped, but for those characters. */
+export function visible(value, but = "") {
+  const escape = (c) => short[c] ?? [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
+  return String(value).replace(unseen, (c) => (but.includes(c) ? c : escape(c)));
 }
 
 /** by returns the element with that id. */

@@ -1,9 +1,9 @@
 // The list of all locks. Only the rows that can be seen exist.
 
-import { by, h, text } from "./dom.js";
-import { age, fullTime, left, number, shortOwner } from "./format.js";
+import { by, h, text, visible } from "./dom.js";
+import { age, fullTime, left, number, shortOwner, time } from "./format.js";
 import { columns, select, states } from "./select.js";
-import { beat, isPermit, now, on, staleSince, standing, state, tally } from "./state.js";
+import { asOf, beat, isPermit, now, on, said, standing, state, tally, unknownSince } from "./state.js";
 import { go, onView, toLock, view } from "./view.js";
 
 const spare = 6; // rows beyond the edges
@@ -39,7 +39,7 @@ export function startList() {
   open();
   by("filters").addEventListener("submit", (e) => e.preventDefault());
   grid.addEventListener("scroll", () => paint(), { passive: true });
-  grid.addEventListener("keydown", keys);
+  document.addEventListener("keydown", keys);
   new ResizeObserver(() => paint()).observe(grid);
   on("list", () => { dirty = true; });
   on("hello", () => { dirty = true; });
@@ -90,7 +90,7 @@ function choose() {
   dirty = false;
   selectedAt = performance.now();
   tally();
-  chosen = select(state.rows.values(), view(), now());
+  chosen = select(state.rows.values(), view());
   for (const b of by("states").children) {
     text(b.querySelector(".count"), number(chosen.counts[b.dataset.state]));
   }
@@ -123,7 +123,6 @@ function paint() {
   spacer.style.height = `${chosen.rows.length * height}px`;
   const first = Math.max(Math.floor(grid.scrollTop / height) - spare, 0);
   const last = Math.min(Math.ceil((grid.scrollTop + grid.clientHeight) / height) + spare, chosen.rows.length);
-  const at = now();
   const keep = new Map();
   const wanted = chosen.rows.slice(first, last);
   for (const row of wanted) {
@@ -135,7 +134,7 @@ function paint() {
   wanted.forEach((row, i) => {
     const element = keep.get(row.i) ?? free.pop() ?? newRow();
     keep.set(row.i, element);
-    fill(element, row, first + i, at);
+    fill(element, row, first + i);
     element.style.transform = `translateY(${(first + i) * height}px)`;
   });
   for (const element of free) element.remove();
@@ -166,11 +165,11 @@ function newRow() {
   return element;
 }
 
-function fill(element, row, index, at) {
+function fill(element, row, index) {
   const { cells, link, badge } = element.parts;
   element.row = row;
   set(element, "id", `row-${row.i}`);
-  const s = standing(row, at);
+  const s = said(row);
   set(element, "aria-rowindex", String(index + 2));
   set(element, "class", `row ${s || row.kind}${row.i === active ? " active" : ""}`);
   set(element, "aria-selected", String(row.i === active));
@@ -179,11 +178,11 @@ function fill(element, row, index, at) {
   const b = badgeOf(row);
   badge.hidden = !b;
   text(badge, b);
-  text(cells.state, row.kind === "semaphore" ? `${state.taken.get(row.key) ?? 0} of ${row.permits}` : s);
+  text(cells.state, row.kind === "semaphore" ? `${state.taken.get(row.key) ?? 0} of ${row.permits}` : s === "unknown" ? "not known" : s);
   text(cells.owner, ownerOf(row));
-  set(cells.owner, "title", row.owner ?? "");
+  set(cells.owner, "title", visible(row.owner ?? ""));
   text(cells.token, row.token ? String(row.token) : "");
-  text(cells.age, s === "released" || !(row.granted || row.seen) ? "" : age(at - (row.granted || row.seen)));
+  text(cells.age, s === "released" || !(row.granted || row.seen) ? "" : age(asOf() - (row.granted || row.seen)));
   set(cells.age, "title", row.granted ? `granted ${fullTime(row.granted)}, by the holder's clock` : "");
   text(cells.layout, layoutOf(row));
 }
@@ -222,39 +221,51 @@ export function layoutOf(row) {
 /** moveBars shows how much of each lease is left. */
 function moveBars() {
   const at = now();
-  const stale = staleSince();
   for (const element of shownRows.values()) {
     const { fillBar, words } = element.parts;
-    drawBar(element.row, fillBar, words, at, stale);
+    drawBar(element.row, fillBar, words, at);
   }
 }
 
+/** notKnown says since when it is not known who holds what. */
+export const notKnown = (since) => `not known since ${time(since)}`;
+
 /** drawBar draws what is left of a lease, and says it. */
-export function drawBar(row, fillBar, words, at, stale) {
+export function drawBar(row, fillBar, words, at) {
   const b = beat(row);
-  const s = standing(row, at);
-  const shown = s === "held" || s === "expiring" || s === "dead";
-  fillBar.parentElement.hidden = !shown || !b.until;
-  if (!shown || !b.until) return text(words, "");
-  if (b.state === "released") return text(words, "its session has ended");
-  const remains = b.until - (stale > 1 ? Math.min(at, stale) : at);
-  fillBar.style.transform = `scaleX(${s === "dead" ? 0 : Math.min(Math.max(remains / b.lease, 0), 1)})`;
-  if (s === "dead") text(words, `ended ${age(-remains)} ago`);
-  else if (stale) text(words, "?");
-  else text(words, remains > 0 ? `${left(remains)} of ${left(b.lease).replace(".0s", "s")}` : "due: looking");
+  const s = standing(row);
+  const lives = (s === "held" || s === "expiring") && b.until;
+  const since = unknownSince();
+  fillBar.parentElement.hidden = !lives || Boolean(since);
+  if (s === "dead" && b.state === "released") return text(words, "its session has ended");
+  if (s === "dead" && b.until) return text(words, `ended ${age(at - b.until)} ago`);
+  if (!lives) return text(words, "");
+  if (since) return text(words, notKnown(since));
+  const remains = b.until - at;
+  fillBar.style.transform = `scaleX(${Math.min(Math.max(remains / b.lease, 0), 1)})`;
+  text(words, remains > 0 ? `${left(remains)} of ${left(b.lease).replace(".0s", "s")}` : "due: looking");
 }
 
+/** keys moves in the list and opens a lock, wherever the keyboard is but in a list of choices. */
 function keys(e) {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || by("list").hidden || by("dialog").open) return;
+  const searching = e.target.closest("input[type=search]");
+  if (e.target.closest("input, select, textarea") && !(searching && ["ArrowDown", "ArrowUp", "Enter"].includes(e.key))) return;
+  if (dirty) choose(); // what was typed may have been a moment ago
+  if (chosen.rows.length === 0) return;
   const at = chosen.rows.findIndex((r) => r.i === active);
   const page = Math.max(Math.floor(grid.clientHeight / rowHeight()) - 2, 1);
   const moves = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: chosen.rows.length - 1 };
-  if (e.key === "Enter" && at >= 0 && e.target === grid) {
+  if (e.key === "Enter" && !e.target.closest("a, button, summary")) {
     e.preventDefault();
-    shownRows.get(active)?.parts.link.click();
+    const row = chosen.rows[Math.max(at, 0)];
+    active = row.i;
+    go({ lock: row.key, key2: row.sort ?? "", span: "", as: "" }, true);
     return;
   }
-  if (!(e.key in moves) || e.ctrlKey || e.metaKey || e.altKey || chosen.rows.length === 0) return;
+  if (!(e.key in moves)) return;
   e.preventDefault();
+  grid.focus({ preventScroll: true });
   const to = Math.min(Math.max(moves[e.key], 0), chosen.rows.length - 1);
   active = chosen.rows[to].i;
   const height = rowHeight();

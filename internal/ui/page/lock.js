@@ -1,10 +1,10 @@
 // One lock: its record, who holds it, who waits, and what has happened to it.
 
 import { breakDialog } from "./breaking.js";
-import { by, h, text } from "./dom.js";
+import { by, h, text, visible } from "./dom.js";
 import { age, asHex, asJSON, asText, bytes, fullTime, shortOwner, time } from "./format.js";
-import { badgeOf, drawBar, focusList, layoutOf } from "./list.js";
-import { isPermit, now, on, permitsOf, show, staleSince, standing, state, tally } from "./state.js";
+import { badgeOf, drawBar, focusList, layoutOf, notKnown } from "./list.js";
+import { asOf, isPermit, now, on, permitsOf, said, show, state, tally, unknownSince } from "./state.js";
 import { draw, spans, windowOf, words } from "./timeline.js";
 import { go, href, lockOf, onView, toLock, view } from "./view.js";
 
@@ -17,7 +17,7 @@ let dataAs = "text";
 /** startLock wires the view of one lock. */
 export function startLock() {
   on("lock", update);
-  on("list", () => { if (which && drawnAt === 0) update(); });
+  on("list", () => which && update());
   on("hello", () => which && show(which));
   onView(follow);
   follow();
@@ -43,7 +43,7 @@ function follow() {
     if (before) focusList(before);
     return;
   }
-  document.title = `${next.key} · leasehold`;
+  document.title = `${visible(next.key)} · leasehold`;
   build();
   parts.heading.focus({ preventScroll: true });
   scrollTo(0, 0);
@@ -64,6 +64,7 @@ function build() {
     ranges: h("div", { class: "ranges", role: "group", "aria-label": "Time drawn" }),
     drawing: h("div", { class: "drawing" }),
     hidden: h("p", { class: "quiet" }),
+    known: h("p", { class: "quiet" }),
     grants: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Grants" }),
     events: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What happened" }),
     data: h("pre", { id: "data", tabindex: "0", "aria-label": "Data" }),
@@ -84,7 +85,7 @@ function build() {
     fill(parts.history,
       h("div", { class: "title" }, h("h3", { id: "h-timeline" }, "Timeline"), parts.ranges,
         h("label", { class: "check" }, parts.as, "read as an election")),
-      parts.drawing, parts.hidden,
+      parts.known, parts.drawing, parts.hidden,
       h("h4", {}, "Grants"), parts.grants, h("h4", {}, "What happened"), parts.events),
     fill(parts.contents, h("div", { class: "title" }, h("h3", { id: "h-data" }, "Data"), parts.kinds), parts.data),
     h("section", { "aria-labelledby": "h-record", class: "record" }, h("h3", { id: "h-record" }, "Record"),
@@ -103,9 +104,11 @@ function update() {
   tally();
   const lock = state.lock ?? { key: which.key, sort: which.sort, spans: [], events: [] };
   const row = lock.row;
-  const s = row ? standing(row, now()) : "";
+  const s = row ? said(row) : "";
   parts.state.className = `pill ${s}`;
-  text(parts.state, s || "no record");
+  const since = unknownSince();
+  parts.unknown = since;
+  text(parts.state, s === "unknown" ? notKnown(since) : s || "no record");
   const semaphore = row?.kind === "semaphore";
   parts.history.hidden = semaphore;
   parts.contents.hidden = semaphore || row?.kind === "session" || row?.kind === "rw";
@@ -124,6 +127,7 @@ function update() {
   parts.waits.hidden = !parts.waits.textContent;
   group(row);
   for (const b of parts.ranges.children) b.setAttribute("aria-pressed", String(b.dataset.span === view().span));
+  text(parts.known, lock.known ? `Known since ${fullTime(lock.known)}, ${lock.known > state.hello.started ? "and no further back is kept" : "when leasehold ui started"}.` : "");
   tables(lock);
   data();
   const records = (lock.holders ?? []).map((x) => x.record);
@@ -224,8 +228,8 @@ function group(row) {
 
 function slot(i, row) {
   if (!row || row.state === "released") return h("li", { class: "slot released" }, h("span", {}, `${i}`), " free");
-  const s = standing(row, now());
-  return h("li", { class: `slot ${s}` }, h("a", { href: toLock(row) }, `${i}`), ` ${s}: `, h("span", { title: row.owner }, shortOwner(row.owner ?? "")));
+  const s = said(row);
+  return h("li", { class: `slot ${s}` }, h("a", { href: toLock(row) }, `${i}`), ` ${s === "unknown" ? notKnown(unknownSince()) : s}: `, h("span", { title: row.owner }, shortOwner(row.owner ?? "")));
 }
 
 const happened = {
@@ -251,13 +255,13 @@ const who = (e) => `${shortOwner(e.owner ?? "") || "somebody"}${e.mode === "read
 export const sentence = (e) => happened[e.kind]?.(e) ?? e.kind;
 
 function tables(lock) {
-  const at = now();
+  const at = asOf();
   const election = view().as === "election";
   const grants = [...lock.spans].reverse();
   const head = election ? ["Term", "Leader", "Value", "From", "To", "Led for", "Renewals", "Began", "Ended"] : ["Token", "Owner", "From", "To", "Held for", "Renewals", "Began", "Ended"];
   const rows = grants.map((s) => [
     s.token ? String(s.token) : "none", cell(shortOwner(s.owner) || "somebody", s.owner), ...(election ? [s.value ?? ""] : []),
-    cell(time(s.from, at), fullTime(s.from)), s.to ? cell(time(s.to, at), fullTime(s.to)) : s.died ? "dead" : "now",
+    cell(time(s.from, at), fullTime(s.from)), s.to ? cell(time(s.to, at), fullTime(s.to)) : s.died ? "dead" : unknownSince() ? notKnown(at) : "now",
     age((s.to || at) - s.from), String(s.n), beganOf(s, lock), s.ended ? ended(s.ended) : s.died ? `lease ran out ${time(s.died, at)}` : "",
   ]);
   replace(parts.grants, table(head, rows, "No grant has been seen since this server started."));
@@ -308,8 +312,7 @@ function timeline() {
     return;
   }
   const span = spans.find((s) => s.id === view().span)?.ms ?? 0;
-  const stale = staleSince();
-  const w = windowOf(lock, span, state.hello.started, stale > 1 ? stale : now());
+  const w = windowOf(lock, span, state.hello.started, asOf());
   parts.drawing.replaceChildren(draw(lock, w, Math.max(parts.drawing.clientWidth, 280)));
   parts.hidden.hidden = w.hidden === 0;
   text(parts.hidden, `${w.hidden} more owners are in the table only.`);
@@ -319,16 +322,12 @@ function frame() {
   requestAnimationFrame(frame);
   if (!which || place.hidden || !parts) return;
   const at = now();
-  const stale = staleSince();
   const row = state.lock?.row;
   for (const b of parts.bars ?? []) {
     const x = b.holder;
     const own = row?.kind === "lock" && x.session ? row : { ...x, kind: "holder", state: x.dead ? "dead" : "held" };
-    drawBar(own, b.fill, b.left, at, stale);
+    drawBar(own, b.fill, b.left, at);
   }
-  if (row) {
-    const s = standing(row, at);
-    if (parts.state.textContent !== s) update();
-  }
+  if (parts.unknown !== unknownSince()) update();
   if (performance.now() - drawnAt > 1000) timeline();
 }

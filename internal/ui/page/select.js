@@ -15,7 +15,7 @@ export const columns = [
 ];
 
 /** select returns the rows of a view in their order, and how many there are of each state. */
-export function select(rows, v, at) {
+export function select(rows, v) {
   const q = v.q.toLowerCase();
   const owner = v.owner.toLowerCase();
   const wanted = new Set(v.state.split(",").filter(Boolean));
@@ -26,13 +26,13 @@ export function select(rows, v, at) {
     if (owner && !(r.owner ?? "").toLowerCase().includes(owner)) continue;
     if (v.kind && (isPermit(r) ? "permit" : r.kind) !== v.kind) continue;
     if (q && !matches(r, q)) continue;
-    const s = standing(r, at);
+    const s = standing(r);
     if (s) counts[s]++;
     if (wanted.size === 0 || wanted.has(s)) found.push(r);
   }
   const down = v.sort.startsWith("-");
   const value = values[down ? v.sort.slice(1) : v.sort] ?? values.key;
-  const sorted = found.map((r) => [value(r, at), r]);
+  const sorted = found.map((r) => [value(r), r]);
   sorted.sort(([a, x], [b, y]) => (a < b ? -1 : a > b ? 1 : x.key < y.key ? -1 : x.key > y.key ? 1 : x.i - y.i));
   if (down) sorted.reverse();
   return { rows: sorted.map(([, r]) => r), counts };
@@ -46,7 +46,7 @@ function matches(r, q) {
 const never = Number.MAX_SAFE_INTEGER;
 const values = {
   key: (r) => r.key + "\u0000" + (r.sort ?? ""),
-  state: (r, at) => ["damaged", "dead", "expiring", "held", "released"].indexOf(standing(r, at)),
+  state: (r) => ["damaged", "dead", "expiring", "held", "released"].indexOf(standing(r)),
   owner: (r) => r.owner ?? "",
   token: (r) => r.token ?? 0,
   age: (r) => (r.state === "released" ? never : (r.granted || r.seen || never)),

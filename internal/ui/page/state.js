@@ -1,6 +1,8 @@
 // What the server has told of the table, and for how long that is fresh.
 
-const silence = 3500; // ms without a message until what is shown is stale
+import { answering, learn, urlAt } from "./proof.js";
+
+const silence = 3000; // ms without a message until what is shown is stale
 const hiddenFor = 60_000; // ms that a hidden page keeps its stream: a browser has few
 
 export const state = {
@@ -42,70 +44,116 @@ export function staleSince() {
   return state.heard ? state.heard + state.offset : 1;
 }
 
-/** connect opens the stream, and opens it again whenever it ends. */
-export function connect() {
-  clearTimeout(hideTimer);
-  stream?.close();
-  stream = new EventSource("/events");
-  stream.addEventListener("hello", (e) => {
+/** unknownSince returns since when nothing is known of the table; 0: it is known. */
+export function unknownSince() {
+  const s = state.status;
+  if (!s || (staleSince() === 0 && !state.refused && !s.trouble && s.rate !== 0)) return 0;
+  return s.answered;
+}
+
+/** asOf is when what is shown was so: now, while the table answers. */
+export const asOf = () => unknownSince() || now();
+
+const kept = "leasehold-token";
+
+/** token lets us in: from the fragment of the URL, which leaves the address bar, or as it was kept for this origin. */
+const token = (() => {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) history.replaceState(null, "", location.pathname + location.search);
+  try {
+    if (given) localStorage.setItem(kept, given);
+    return given ?? localStorage.getItem(kept) ?? "";
+  } catch {
+    return given ?? ""; // the browser keeps nothing
+  }
+})();
+addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload()); // another URL in the same tab
+const authorization = { Authorization: `Bearer ${token}` };
+
+const handlers = {
+  async hello({ secret, ...data }) {
+    await learn(secret);
     retry = 0;
     state.connected = true;
     state.refused = "";
-    state.hello = JSON.parse(e.data);
+    state.hello = data;
     state.rows.clear();
     state.sessions.clear();
     state.semaphores.clear();
     heard();
     tell("hello");
     if (shown) show(shown);
-  });
-  stream.addEventListener("list", (e) => {
+  },
+  list(data) {
     heard();
-    merge(JSON.parse(e.data));
+    merge(data);
     tell("list");
-  });
-  stream.addEventListener("lock", (e) => {
+  },
+  lock(data) {
     heard();
-    const lock = JSON.parse(e.data);
-    if (!shown || lock.key !== shown.key || (lock.sort ?? "") !== shown.sort) return;
-    state.lock = lock;
+    if (!shown || data.key !== shown.key || (data.sort ?? "") !== shown.sort) return;
+    state.lock = data;
     tell("lock");
-  });
-  stream.addEventListener("status", (e) => {
-    state.status = JSON.parse(e.data);
-    state.offset = state.status.now - performance.now();
+  },
+  status(data) {
+    state.status = data;
+    state.offset = data.now - performance.now();
     heard();
     tell("status");
-  });
-  stream.addEventListener("error", () => {
-    state.connected = false;
-    stream.close();
-    tell("status");
-    retry = Math.min(retry + 1, 5);
-    setTimeout(again, retry * 500);
-  });
+  },
+};
+
+/** isOurs reports whether our server answers, or none can prove that it does. If it is the next one, it goes there. */
+async function isOurs(signal) {
+  const host = await answering(signal);
+  if (host === null || host === state.hello.host) return true;
+  const next = host && (await urlAt(host, state.hello.host));
+  if (next) location.replace(next);
+  else state.refused = "Not the leasehold ui of this page answers here. Open the URL that leasehold ui printed last.";
+  return false;
 }
 
-/** again asks whether the server lets us in before it opens the stream. */
-async function again() {
-  if (document.hidden && stream === null) return;
+/** connect opens the stream, and opens it again whenever it ends. An EventSource could not send the token. */
+export async function connect() {
+  clearTimeout(hideTimer);
+  stream?.abort();
+  const mine = (stream = new AbortController());
   try {
-    const answer = await fetch("/icon.svg", { cache: "no-store" });
-    state.refused = answer.ok ? "" : await answer.text();
-    if (answer.ok) return connect();
+    if (await isOurs(mine.signal)) {
+      const answer = await fetch("/events", { headers: authorization, cache: "no-store", signal: mine.signal });
+      state.refused = answer.ok ? "" : await answer.text();
+      if (answer.ok) await read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+    }
   } catch {
-    // It does not answer.
+    // It does not answer, or not any more.
   }
+  if (stream !== mine) return;
+  state.connected = false;
   tell("status");
   retry = Math.min(retry + 1, 5);
-  setTimeout(again, retry * 500);
+  setTimeout(() => { if (stream === mine) connect(); }, retry * 500);
+}
+
+/** read hands each message to its handler until the stream ends. */
+async function read(reader) {
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const messages = (rest + value).split("\n\n");
+    rest = messages.pop();
+    for (const m of messages) {
+      const [event, data] = m.split("\ndata: ");
+      await handlers[event.slice("event: ".length)](JSON.parse(data));
+    }
+  }
 }
 
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hideTimer);
   if (document.hidden) {
     hideTimer = setTimeout(() => {
-      stream?.close();
+      stream?.abort();
       stream = null;
       state.connected = false;
     }, hiddenFor);
@@ -124,9 +172,9 @@ function merge(list) {
     if (row.kind === "session") state.sessions.set(row.session, row);
     if (row.kind === "semaphore") state.semaphores.set(row.key, row);
   }
-  for (const [i, since, until, warn, lease, n] of list.beats ?? []) {
+  for (const [i, since, until, lease, n] of list.beats ?? []) {
     const row = state.rows.get(i);
-    if (row) Object.assign(row, { since, until, warn, lease, n });
+    if (row) Object.assign(row, { since, until, lease, n });
   }
   for (const i of list.gone ?? []) {
     const row = state.rows.get(i);
@@ -136,11 +184,12 @@ function merge(list) {
   }
 }
 
-/** post sends JSON, and returns the answer's status and content. */
+/** post sends JSON to the server that is connected, and returns the answer's status and content. */
 export async function post(path, body) {
+  if (!state.connected) throw new Error("leasehold ui does not answer: nothing was sent");
   const answer = await fetch(path, {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
+    headers: { ...authorization, "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
   const is = answer.headers.get("Content-Type") ?? "";
@@ -160,13 +209,19 @@ export function beat(row) {
   return row;
 }
 
-/** standing is a row's state at a time: between two looks only the clock moves. */
-export function standing(row, at) {
+/** standing is a row's state as it was seen last. */
+export function standing(row) {
   if (row.kind === "semaphore") return ""; // its permits have one each
   if (row.state !== "held" && row.state !== "expiring") return row.state;
   const b = beat(row);
   if (b !== row && (b.state === "dead" || b.state === "released")) return "dead";
-  return b.warn && at >= b.warn ? "expiring" : "held";
+  return b.state === "expiring" ? "expiring" : "held";
+}
+
+/** said is a row's state as it is told: whoever was seen to live is not known while nobody can look. */
+export function said(row) {
+  const s = standing(row);
+  return unknownSince() && (s === "held" || s === "expiring") ? "unknown" : s;
 }
 
 /** isPermit reports whether a row is a permit of a semaphore. */

@@ -1,0 +1,54 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errBefore = errors.New("throttled")
+
+// sentBy is what was sent of a write, all of which is answered or not.
+type sentBy struct{ answered bool }
+
+func (s sentBy) Answered() bool { return s.answered }
+func (s sentBy) LastErr() error { return errBefore }
+
+func TestAResultThatComesAsTheWaitEndsIsTheOneThatCounts(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := await(ended, done, sentBy{answered: false}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		done := make(chan struct{})
+		time.AfterFunc(2*time.Second, func() { close(done) })
+		began := time.Now()
+		if err := await(ctx, done, sentBy{answered: true}); err != nil || time.Since(began) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestAWriteWithoutAnAnswerIsNotWaitedForAnyLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, ErrClosed)
+		defer cancel()
+		began := time.Now()
+		err := await(ctx, nil, sentBy{answered: false})
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, errBefore) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}

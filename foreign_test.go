@@ -1,0 +1,184 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/machine"
+)
+
+// lies are what servers answer that are not DynamoDB, or that mean ill.
+var lies = map[string]http.HandlerFunc{
+	"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
+	"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"search"}`) },
+	"nothing":      func(http.ResponseWriter, *http.Request) {},
+	"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/there", http.StatusTemporaryRedirect)
+	},
+}
+
+// foreignCalls are those that a server is to be called foreign by.
+var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
+	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error {
+		_, err := c.TryAcquire(ctx, "job")
+		return err
+	},
+	"Get": func(ctx context.Context, c *leasehold.Client) error {
+		_, err := c.Get(ctx, "job")
+		return err
+	},
+	"List": func(ctx context.Context, c *leasehold.Client) error {
+		for _, err := range c.List(ctx) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
+// pipes is a network in memory. In a bubble no request on it is late, however slow the
+// machine is.
+type pipes struct {
+	calls  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() pipes { return pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.calls:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// dial has the transport of an HTTP client connect through p.
+func (p pipes) dial(transport *http.Transport) {
+	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		select {
+		case p.calls <- far:
+			return near, nil
+		case <-p.closed:
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// at returns a client of the server at url.
+func at(t *testing.T, url string, options ...func(*http.Transport)) *leasehold.Client {
+	t.Helper()
+	transport := awshttp.NewBuildableClient().WithTransportOptions(options...)
+	t.Cleanup(transport.GetTransport().CloseIdleConnections)
+	db := dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(url), Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+		HTTPClient: transport,
+	})
+	ofTheTest := func(m *machine.Machine) { m.Now = machine.BootedAt(time.Now()) }
+	c, err := leasehold.New(machine.DB{Client: db, Edit: ofTheTest}, leasehold.Config{Table: "locks", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func isForeign(t *testing.T, name string, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "not DynamoDB's: check proxies and the endpoint") || !strings.Contains(err.Error(), "table locks") {
+		t.Errorf("%s: %.500v", name, err)
+	}
+}
+
+func TestAServerThatDoesNotAnswerAsDynamoDBIsCalledThat(t *testing.T) {
+	for lie, answer := range lies {
+		for name, call := range foreignCalls {
+			synctest.Test(t, func(t *testing.T) {
+				network := newPipes()
+				server := &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}
+				t.Cleanup(func() { _ = server.Close() })
+				go func() { _ = server.Serve(network) }()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				isForeign(t, lie+", "+name, call(ctx, at(t, "http://liar", network.dial)))
+			})
+		}
+	}
+}
+
+func TestAServerThatSpeaksFirstIsNotDynamoDB(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newPipes()
+		defer network.Close()
+		go func() {
+			for conn, err := network.Accept(); err == nil; conn, err = network.Accept() {
+				_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.6\r\n")
+				defer conn.Close()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := at(t, "http://ssh", network.dial).Get(ctx, "job")
+		isForeign(t, "SSH", err)
+	})
+}
+
+// pagesEndingAt is a server whose pages are empty, and say that the table goes on.
+func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
+	t.Helper()
+	var pages atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		fmt.Fprintf(w, `{"Count":0,"ScannedCount":0,"Items":[],"LastEvaluatedKey":{"key":{"S":"%d"}}}`, key(int(pages.Add(1))))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestAListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
+	for round := 1; round < 5; round++ {
+		server := pagesEndingAt(t, func(page int) int { return page % round })
+		isForeign(t, fmt.Sprintf("a circle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
+	}
+}
+
+// Nothing but its caller ends a listing whose key always moves on: no table is too large.
+func TestAListingWithoutEndEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	server := pagesEndingAt(t, func(page int) int {
+		if page == 100 {
+			cancel()
+		}
+		return page
+	})
+	if err := foreignCalls["List"](ctx, at(t, server.URL)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

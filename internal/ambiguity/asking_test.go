@@ -1,0 +1,56 @@
+package ambiguity
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// keeps ends another's lock that ought to be held yet.
+func keeps(lock *leasehold.Lock) func() error {
+	return func() error {
+		return errors.Join(lock.Err(), lock.Renew(context.Background()), lock.Release(context.Background()))
+	}
+}
+
+// asks has a client that has seen nothing yet ask for something.
+func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
+	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
+		lock, err := acquire(ctx, x, x.rival())
+		if err != nil {
+			return nil, nil, err
+		}
+		return lock, keeps(lock), nil
+	}
+}
+
+var (
+	askForJob = asks(func(ctx context.Context, _ *trial, c *leasehold.Client) (*leasehold.Lock, error) {
+		return c.Acquire(ctx, "job")
+	})
+	askToRead = asks(func(ctx context.Context, _ *trial, c *leasehold.Client) (*leasehold.Lock, error) {
+		return lab.AcquireRead(ctx, c, "rw")
+	})
+	askToWrite = asks(func(ctx context.Context, _ *trial, c *leasehold.Client) (*leasehold.Lock, error) {
+		return lab.AcquireWrite(ctx, c, "rw")
+	})
+	askForPermit = asks(func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error) {
+		return x.semaphore(c).Acquire(ctx)
+	})
+)
+
+func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
+	g, err := x.rival().AcquireAll(ctx, leasehold.Keys("x", "y"))
+	if err != nil {
+		return nil, nil, err
+	}
+	longest := g.Locks()[0] // what was taken over, if any was
+	for _, lock := range g.Locks() {
+		if _, over := lock.TookOver(); over {
+			longest = lock
+		}
+	}
+	return longest, func() error { return errors.Join(g.Err(), g.Release(context.Background())) }, nil
+}

@@ -1,0 +1,80 @@
+package ambiguity
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// fate is what becomes of one request.
+type fate struct {
+	name, short string
+	answered    bool // the client hears whether it has landed
+	fault       func(x *trial, r *lab.Request) (*http.Response, error)
+}
+
+// arrivesLate is after how long a request arrives that is late.
+const arrivesLate = 5 * time.Second
+
+var fates = []fate{
+	{"applied and answered", "answered", true, func(_ *trial, r *lab.Request) (*http.Response, error) { return r.Send() }},
+	{"applied, and the reply is lost", "reply lost", false, func(_ *trial, r *lab.Request) (*http.Response, error) { return lab.LoseReply(r) }},
+	{"lost before it arrives", "lost", false, drop},
+	{"lost from sight, and arrives 5 s later", "late", false, func(_ *trial, r *lab.Request) (*http.Response, error) {
+		return lab.Delayed(arrivesLate)(r)
+	}},
+	{"applied and answered, and a second copy arrives 5 s later", "twice", true, func(_ *trial, r *lab.Request) (*http.Response, error) {
+		res, err := r.Send()
+		_, _ = lab.Delayed(arrivesLate)(r)
+		return res, err
+	}},
+	{"refused: access denied", "refused", true, refuse("AccessDeniedException")},
+	{"throttled", "throttled", true, refuse("ProvisionedThroughputExceededException")},
+	{"in conflict with a transaction", "conflict", true, func(_ *trial, r *lab.Request) (*http.Response, error) { return lab.Conflict(r.Call), nil }},
+	{"answered, after another's write", "overtaken", true, func(x *trial, r *lab.Request) (*http.Response, error) {
+		x.op.overtake(x, r)
+		return r.Send()
+	}},
+}
+
+// silence is the fate of this request and all that follow, until the operation
+// has returned.
+var silence = fate{"silence: nothing gets through any more until the call has returned", "silence", false, drop}
+
+func drop(*trial, *lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
+
+func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
+	return func(*trial, *lab.Request) (*http.Response, error) { return lab.Refusal(400, code), nil }
+}
+
+// network gives the requests of an operation their fates.
+func (x *trial) network(r *lab.Request) (*http.Response, error) {
+	if !x.fits(r.Call) {
+		time.Sleep(time.Millisecond) // of requests at one instant, those with fates come first
+	}
+	x.mu.Lock()
+	var f fate
+	switch {
+	case !x.armed:
+		f = fates[0]
+	case x.silent:
+		f = silence
+	case x.fits(r.Call) && x.next < len(x.fates):
+		f = x.fates[x.next]
+		x.next++
+		x.silent = f.short == silence.short
+		x.unanswered = x.unanswered || !f.answered
+	default:
+		f = fates[0]
+	}
+	if f.short == silence.short && x.fits(r.Call) {
+		x.unanswered = true
+	}
+	x.mu.Unlock()
+	return f.fault(x, r)
+}
+
+// fits reports whether the request is one of the operation.
+func (x *trial) fits(c lab.Call) bool { return x.op.fits(c) && bytes.Contains(c.Body, x.only) }

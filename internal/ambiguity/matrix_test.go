@@ -1,0 +1,124 @@
+package ambiguity
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var rewrite = flag.Bool("rewrite", false, "write the tables of docs/ambiguity.md anew, to be read as a diff")
+
+// firsts are the fates of first requests, in the order of the tables, and of
+// second ones.
+var firsts = append(slices.Clone(fates), silence)
+
+// seconds are all of them; under the race detector, which takes five times as
+// long, the two that are furthest apart.
+func seconds() []fate {
+	if lab.Race {
+		return []fate{fates[0], silence}
+	}
+	return firsts
+}
+
+func TestEveryAmbiguityIsAsWritten(t *testing.T) {
+	tables := make([]string, len(operations))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				t.Run(operations[i].name, func(t *testing.T) { tables[i] = tableOf(t, operations[i]) })
+			}
+		})
+	}
+	for i := range operations {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if lab.Race || t.Failed() {
+		return
+	}
+	compare(t, tables)
+}
+
+// compare holds the page's tables to these; -run may have left out some.
+func compare(t *testing.T, tables []string) {
+	t.Helper()
+	const page, begins = "../../docs/ambiguity.md", "## The tables\n"
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHand, written, ok := strings.Cut(string(b), begins)
+	if !ok {
+		t.Fatalf("%s has no line %q", page, begins)
+	}
+	if *rewrite {
+		if slices.Contains(tables, "") {
+			t.Fatal("-rewrite writes all tables: play them all")
+		}
+		now := byHand + begins + "\n" + strings.Join(tables, "\n")
+		if err := os.WriteFile(page, []byte(now), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	had := strings.Split(written, "\n### ")[1:]
+	if len(had) != len(tables) {
+		t.Fatalf("docs/ambiguity.md has %d tables of %d operations", len(had), len(tables))
+	}
+	for i, now := range tables {
+		if had := "### " + had[i]; now != "" && strings.TrimSpace(now) != strings.TrimSpace(had) {
+			t.Errorf("played:\n%s\nin docs/ambiguity.md:\n%s", now, had)
+		}
+	}
+}
+
+// tableOf plays every cell of an operation.
+func tableOf(t *testing.T, op *operation) string {
+	var found []outcome
+	var rows strings.Builder
+	for _, first := range firsts {
+		fmt.Fprintf(&rows, "| %s |", first.short)
+		for _, second := range seconds() {
+			o, broken := play(t, op, first, second)
+			t.Logf("%-10s %-10s %s | %s | %s", first.short, second.short, o.sees, o.record, o.later)
+			if broken != "" {
+				t.Errorf("%s, then %s: %s: %+v", first.short, second.short, broken, o)
+			}
+			i := slices.Index(found, o)
+			if i < 0 {
+				i = len(found)
+				found = append(found, o)
+			}
+			fmt.Fprintf(&rows, " %c |", 'a'+rune(i))
+		}
+		rows.WriteByte('\n')
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n%s\n\n| | the caller sees | the table shows | later |\n|---|---|---|---|\n", title(op.name), op.about)
+	for i, o := range found {
+		fmt.Fprintf(&b, "| %c | %s | %s | %s |\n", 'a'+rune(i), o.sees, o.record, o.later)
+	}
+	b.WriteString("\n| first ↓ second → |")
+	for _, f := range seconds() {
+		b.WriteString(" " + f.short + " |")
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(seconds())) + "\n" + rows.String())
+	return b.String()
+}
+
+func title(name string) string { return strings.ToUpper(name[:1]) + name[1:] }

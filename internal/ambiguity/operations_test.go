@@ -1,0 +1,386 @@
+package ambiguity
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/semaphore"
+)
+
+var operations = []*operation{
+	{
+		name:     "grant",
+		acquires: true,
+		about:    "`Acquire` of a key that is free.",
+		fits:     lab.Call.Grants,
+		prepare:  func(x *trial) func() error { return x.acquire },
+		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:     "takeover",
+		acquires: true,
+		about:    "`Acquire` of a key whose holder is dead, and was watched for its lease. Another's write: the holder is alive after all, and renews.",
+		fits:     lab.Call.Grants,
+		prepare: func(x *trial) func() error {
+			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
+			_, _ = x.c.TryAcquire(x.T.Context(), "job")
+			lab.Elapse(lease + time.Millisecond)
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // the plain grant before it does not
+			return x.acquire
+		},
+		overtake: renewed("job"), shows: keys("job"),
+	},
+	{
+		name:  "hand-over",
+		about: "`Release`, while another goroutine of the client waits for the key, for 15 s at most.",
+		fits:  lab.Call.HandsOver,
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			next := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+				defer cancel()
+				lock, err := x.c.Acquire(ctx, "job")
+				x.believes(lock)
+				next <- err
+			}()
+			return func() error {
+				ctx, cancel := x.ctx()
+				defer cancel()
+				err := lock.Release(ctx)
+				x.mend()
+				if err := <-next; err != nil {
+					x.note = "who waits: " + strings.Join(errorsOf(err), ", ")
+				} else {
+					x.note = "who waits: nil"
+				}
+				return err
+			}
+		},
+		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:  "renewal",
+		about: "`Renew` with new data.",
+		fits:  lab.Call.Renews,
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error { return lock.Renew(ctx, leasehold.WithData([]byte("new"))) })
+		},
+		overtake: stolen("job"),
+		shows:    keyAndData,
+	},
+	release("release", "`Release`; the record is kept.", keys("job")),
+	release("release that deletes", "`Release` with `DeleteOnRelease`.", keys("job"), leasehold.DeleteOnRelease()),
+	release("release with data", "`Release` with `WithData`.", keyAndData, leasehold.WithData([]byte("new"))),
+	{
+		name:  "break",
+		about: "`Break` of the lock of another process, which does nothing meanwhile.",
+		fits:  lab.Call.Releases,
+		prepare: func(x *trial) func() error {
+			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
+			r, err := x.c.Get(x.T.Context(), "job")
+			if err != nil {
+				x.T.Fatal(err)
+			}
+			return x.within(func(ctx context.Context) error { return x.c.Break(ctx, r) })
+		},
+		overtake: stolen("job"), shows: keys("job"), breaks: true,
+	},
+	{
+		name:     "resume",
+		acquires: true,
+		about:    "`Resume` of what `Detach` returned.",
+		fits:     lab.Call.Renews,
+		prepare: func(x *trial) func() error {
+			g := x.Detach(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error {
+				lock, err := x.c.Resume(ctx, g)
+				x.believes(lock)
+				return err
+			})
+		},
+		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:  "commit",
+		about: "`Commit` of one write.",
+		fits:  lab.Call.Commits,
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))) })
+		},
+		overtake: stolen("job"), shows: written("job"), writes: true,
+	},
+	{
+		name:  "commit whose own condition fails",
+		about: "`Commit` of one write on a condition of its own. Another's write: one that makes the condition fail.",
+		fits:  lab.Call.Commits,
+		prepare: func(x *trial) func() error {
+			x.Open("a")
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error { return lock.Commit(ctx, lab.Writes(lab.NoteIf("a", "1"))) })
+		},
+		overtake: shut, shows: written("job"), writes: true,
+	},
+	{
+		name:  "commit and release",
+		about: "`CommitAndRelease` of one write.",
+		fits:  func(c lab.Call) bool { return c.Commits() || c.Releases() },
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error {
+				return lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
+			})
+		},
+		overtake: stolen("job"), shows: written("job"), writes: true,
+	},
+	{
+		name:     "grant of several keys",
+		acquires: true,
+		about:    "`AcquireAll` of two free keys. Another's write: one of them is taken.",
+		fits:     lab.Call.Grants,
+		prepare: func(x *trial) func() error {
+			return x.within(func(ctx context.Context) error {
+				g, err := x.c.AcquireAll(ctx, leasehold.Keys("x", "y"))
+				if err == nil {
+					x.locks = append(x.locks, g.Locks()...)
+				}
+				return err
+			})
+		},
+		overtake: stolen("y"), shows: keys("x", "y"), ask: askForAll,
+	},
+	{
+		name:  "commit under several locks",
+		about: "`Group.Commit` of one write under two locks. Another's write: one of the keys is taken.",
+		fits:  lab.Call.Commits,
+		prepare: func(x *trial) func() error {
+			g := x.group()
+			return x.within(func(ctx context.Context) error { return g.Commit(ctx, lab.Writes(lab.Note("a", "1"))) })
+		},
+		overtake: stolen("y"), shows: written("x", "y"), writes: true,
+	},
+	{
+		name:  "release of several keys",
+		frees: true,
+		about: "`Group.Release` of two locks, `x` and `y`: one transaction, and if that does not free them, a release of each. The second fate is that of `x`'s. Another's write: `x` is taken.",
+		fits:  func(c lab.Call) bool { return c.Releases() && slices.Contains(c.Keys(), "x") },
+		prepare: func(x *trial) func() error {
+			g := x.group()
+			return x.within(func(ctx context.Context) error { return g.Release(ctx) })
+		},
+		overtake: stolen("x"), shows: keys("x", "y"), ask: askForAll,
+	},
+	{
+		name:     "beginning of a session",
+		acquires: true,
+		about:    "The first `Acquire` under a shared lease: the row of its session is created. Another's write: there is a row under that id.",
+		cfg:      lab.SharedConfig,
+		fits:     func(c lab.Call) bool { return aboutSession(c) && !c.RenewsSession() },
+		prepare:  func(x *trial) func() error { return x.acquire },
+		overtake: taken, shows: keys("job"),
+	},
+	{
+		name:     "grant under a session",
+		acquires: true,
+		about:    "A later `Acquire` under a shared lease.",
+		cfg:      lab.SharedConfig,
+		fits:     func(c lab.Call) bool { return c.Grants() && !aboutSession(c) },
+		prepare: func(x *trial) func() error {
+			x.Acquire(x.c, "first")
+			return x.acquire
+		},
+		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:  "release under a session",
+		frees: true,
+		about: "`Release` under a shared lease, whose session lives on.",
+		cfg:   lab.SharedConfig,
+		fits:  lab.Call.Releases,
+		prepare: func(x *trial) func() error {
+			x.Acquire(x.c, "first")
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error { return lock.Release(ctx) })
+		},
+		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:  "renewal of a session",
+		about: "A client's own renewals of its session, watched for 22 s; the caller sees `Lock.Err`. Silence lasts for as long. Another's write: it is marked dead.",
+		cfg:   lab.SharedConfig,
+		fits:  lab.Call.RenewsSession,
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return func() error {
+				lab.Elapse(lease + 2*time.Second)
+				return lock.Err()
+			}
+		},
+		overtake: func(x *trial, r *lab.Request) { x.MarkDead(session(r)) }, shows: keys("job"),
+	},
+	{
+		name:     "marking a session dead",
+		acquires: true,
+		about:    "`Acquire`, for 70 s at most, of a key whose holder has died with its session. Another's write: the session is renewed after all.",
+		cfg:      lab.SharedConfig,
+		patient:  70 * time.Second,
+		fits:     func(c lab.Call) bool { return aboutSession(c) && c.Sets("dead") },
+		prepare: func(x *trial) func() error {
+			cfg := lab.SharedConfig()
+			cfg.Owner = "other"
+			dead, wire := x.Client(cfg)
+			x.Acquire(dead, "job")
+			wire.SetFault(lab.Cut)
+			x.T.Cleanup(func() { _ = dead.Close(context.Background()) })
+			lab.Elapse(lease)
+			return x.acquire
+		},
+		overtake: func(x *trial, r *lab.Request) {
+			x.Update(session(r), map[string]types.AttributeValue{"recordVersionNumber": lab.Str(protocol.NewVersion())})
+		},
+		shows: keys("job"),
+	},
+	{
+		name:     "grant to a reader",
+		acquires: true,
+		about:    "`AcquireRead` of a free key. Another's write: a writer is granted it.",
+		fits:     func(c lab.Call) bool { return c.GrantsReader() },
+		prepare: func(x *trial) func() error {
+			x.makeRow()
+			return x.within(func(ctx context.Context) error {
+				lock, err := lab.AcquireRead(ctx, x.c, "rw")
+				x.believes(lock)
+				return err
+			})
+		},
+		overtake: writerCame, shows: rows, ask: askToWrite,
+	},
+	{
+		name:     "grant to a writer",
+		acquires: true,
+		about:    "`AcquireWrite` of a free key. Another's write: another writer is granted it.",
+		fits:     lab.Call.Grants,
+		prepare: func(x *trial) func() error {
+			return x.within(func(ctx context.Context) error {
+				lock, err := lab.AcquireWrite(ctx, x.c, "rw")
+				x.believes(lock)
+				return err
+			})
+		},
+		overtake: writerCame, shows: rows, ask: askToWrite,
+	},
+	{
+		name:     "intent of a writer",
+		acquires: true,
+		about:    "`AcquireWrite`, while a reader of another process holds the key for 3 s more. Another's write: the intent of another writer, which gives up after a second.",
+		fits:     func(c lab.Call) bool { return c.Op == "UpdateItem" && c.Sets("intent") },
+		prepare:  intends, overtake: anotherIntends, shows: rows, ask: askToRead,
+	},
+	{
+		name:  "release of a reader",
+		frees: true,
+		about: "`Release` of a read lock. Another's write: the row is deleted.",
+		fits:  lab.Call.Releases,
+		prepare: func(x *trial) func() error {
+			lock, err := lab.AcquireRead(x.T.Context(), x.c, "rw")
+			if err != nil {
+				x.T.Fatal(err)
+			}
+			x.believes(lock)
+			return x.within(func(ctx context.Context) error { return lock.Release(ctx) })
+		},
+		overtake: func(x *trial, _ *lab.Request) { x.Delete("rw") }, shows: rows, ask: askToWrite,
+	},
+	{
+		name:     "permit",
+		acquires: true,
+		about:    "`Acquire` of a semaphore of one permit, which is free.",
+		fits:     lab.Call.Grants,
+		prepare: func(x *trial) func() error {
+			sem := x.semaphore(x.c)
+			return x.within(func(ctx context.Context) error {
+				lock, err := sem.Acquire(ctx)
+				x.believes(lock)
+				return err
+			})
+		},
+		overtake: stolen("sem/0"), shows: keys("sem/0"), ask: askForPermit,
+	},
+	{
+		name:  "resize",
+		about: "`Resize` of a semaphore from one permit to two. Another's write: it is resized to three.",
+		fits:  func(c lab.Call) bool { return c.Op == "UpdateItem" && c.Sets("permits") },
+		prepare: func(x *trial) func() error {
+			sem := x.semaphore(x.c)
+			if err := x.semaphore(x.other).Resize(x.T.Context(), 1); err != nil {
+				x.T.Fatal(err)
+			}
+			return x.within(func(ctx context.Context) error { return sem.Resize(ctx, 2) })
+		},
+		overtake: func(x *trial, _ *lab.Request) { _ = x.semaphore(x.other).Resize(context.Background(), 3) },
+		shows: func(x *trial) string {
+			switch n := lab.Number(x.Item("sem"), "permits"); n {
+			case "2":
+				return "written once"
+			default:
+				return "not written: " + n
+			}
+		},
+		writes: true,
+	},
+}
+
+// acquire acquires the key "job".
+func (x *trial) acquire() error {
+	ctx, cancel := x.ctx()
+	defer cancel()
+	lock, err := x.c.Acquire(ctx, "job")
+	x.believes(lock)
+	return err
+}
+
+// within has a call take no longer than its caller is patient.
+func (x *trial) within(call func(ctx context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := x.ctx()
+		defer cancel()
+		return call(ctx)
+	}
+}
+
+func (x *trial) group() *leasehold.Group {
+	g := x.AcquireAll(x.c, leasehold.Keys("x", "y"))
+	x.locks = append(x.locks, g.Locks()...)
+	return g
+}
+
+func (x *trial) semaphore(c *leasehold.Client) *semaphore.Semaphore {
+	sem, err := semaphore.New(c, "sem", 1)
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	return sem
+}
+
+func release(name, about string, shows func(*trial) string, opts ...leasehold.ReleaseOption) *operation {
+	return &operation{
+		name:  name,
+		about: about,
+		frees: true,
+		fits:  lab.Call.Releases,
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			return x.within(func(ctx context.Context) error { return lock.Release(ctx, opts...) })
+		},
+		overtake: stolen("job"), shows: shows,
+	}
+}

@@ -1,0 +1,113 @@
+package ambiguity
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// What others write before a request arrives.
+
+// stolen has another client hold the key.
+func stolen(key string) func(*trial, *lab.Request) {
+	return func(x *trial, _ *lab.Request) {
+		if item := x.Item(key); item == nil || lab.Text(item, "isReleased") != "" {
+			_, _ = x.thief.TryAcquire(context.Background(), key, leasehold.WithoutRenewal())
+			return
+		}
+		x.others++
+		v := fmt.Sprint("another's ", x.others)
+		x.Update(key, map[string]types.AttributeValue{
+			"ownerName": lab.Str("thief/00000000000000000000000000000000"), "grantId": lab.Str(v), "recordVersionNumber": lab.Str(v),
+			"session": nil, "leaseDuration": lab.Str("20000"),
+		})
+	}
+}
+
+// renewed has the other client's record show a new version. If it is not the
+// other's any more, it is stolen.
+func renewed(key string) func(*trial, *lab.Request) {
+	return func(x *trial, r *lab.Request) {
+		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {
+			stolen(key)(x, r)
+			return
+		}
+		x.Update(key, map[string]types.AttributeValue{"recordVersionNumber": lab.Str(protocol.NewVersion())})
+	}
+}
+
+// shut makes the condition of NoteIf fail.
+func shut(x *trial, _ *lab.Request) {
+	remove := &types.Update{
+		TableName: lab.Note("a", "").Update.TableName, Key: lab.WorkKey("a"),
+		UpdateExpression: aws.String("REMOVE #o"), ExpressionAttributeNames: map[string]string{"#o": "open"},
+	}
+	if err := x.Transact(types.TransactWriteItem{Update: remove}); err != nil {
+		x.T.Error(err)
+	}
+}
+
+var sessionKey = regexp.MustCompile(`leasehold/session/[a-z2-7]{26}`)
+
+// session is the key of the session that a request names.
+func session(r *lab.Request) string { return string(sessionKey.Find(r.Body)) }
+
+func aboutSession(c lab.Call) bool {
+	return !c.Reads() && slices.ContainsFunc(c.Keys(), func(k string) bool { return strings.HasPrefix(k, "leasehold/session/") })
+}
+
+// taken has another's row under the id that a session is to have.
+func taken(x *trial, r *lab.Request) {
+	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
+}
+
+// makeRow has a row for a read/write lock, free for reader and writer.
+func (x *trial) makeRow() {
+	lock, err := lab.AcquireRead(x.T.Context(), x.other, "rw")
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	x.Release(lock)
+}
+
+func writerCame(x *trial, _ *lab.Request) {
+	_, _ = lab.AcquireWrite(context.Background(), x.thief, "rw", leasehold.NoWait(), leasehold.WithoutRenewal())
+}
+
+// intends has the client ask for a key that a reader holds for a while.
+func intends(x *trial) func() error {
+	reader, err := lab.AcquireRead(x.T.Context(), x.other, "rw")
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	return x.within(func(ctx context.Context) error {
+		time.AfterFunc(3*time.Second, func() { _ = reader.Release(context.Background()) })
+		lock, err := lab.AcquireWrite(ctx, x.c, "rw")
+		x.believes(lock)
+		return err
+	})
+}
+
+// anotherIntends has the intent of another writer stand in the row.
+func anotherIntends(x *trial, _ *lab.Request) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	another := x.client(lab.Config())
+	go func() {
+		defer cancel()
+		if lock, err := lab.AcquireWrite(ctx, another, "rw"); err == nil {
+			_ = lock.Release(context.Background())
+		}
+		_ = another.Close(context.Background())
+	}()
+	time.Sleep(500 * time.Millisecond)
+}

@@ -1,0 +1,104 @@
+package ambiguity
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// keys says who has them.
+func keys(names ...string) func(*trial) string {
+	return func(x *trial) string {
+		var all []string
+		for _, name := range names {
+			who := x.who(x.Item(name))
+			if len(names) > 1 {
+				who = name + " " + who
+			}
+			all = append(all, who)
+		}
+		return strings.Join(all, ", ")
+	}
+}
+
+// who has the key of a record.
+func (x *trial) who(item map[string]types.AttributeValue) string {
+	owner := lab.Text(item, "ownerName")
+	switch {
+	case item == nil:
+		return "no record"
+	case lab.Text(item, "isReleased") != "":
+		return "free"
+	case strings.HasPrefix(owner, "test/"):
+		return "ours"
+	default:
+		return "another's"
+	}
+}
+
+// keyAndData says who has the key "job", and which data its record has.
+func keyAndData(x *trial) string {
+	who := keys("job")(x)
+	if d, ok := x.Item("job")["data"].(*types.AttributeValueMemberB); ok {
+		return who + ", " + string(d.Value) + " data"
+	}
+	return who + ", no data"
+}
+
+// written says whether the note is.
+func written(names ...string) func(*trial) string {
+	return func(x *trial) string {
+		s := "not written"
+		switch n := len(x.Log("a")); n {
+		case 0:
+		case 1:
+			s = "written once"
+		default:
+			s = fmt.Sprintf("written %d times", n)
+		}
+		return s + "; " + keys(names...)(x)
+	}
+}
+
+// rows says who is in the row of a read/write lock.
+func rows(x *trial) string {
+	item := x.Item("rw")
+	if item == nil {
+		return "no record"
+	}
+	var all []string
+	for _, place := range []string{"writer", "readers", "intent"} {
+		owner := ownerIn(item[place])
+		switch {
+		case owner == "":
+		case strings.HasPrefix(owner, "test/"):
+			all = append(all, strings.TrimSuffix(place, "s")+" ours")
+		default:
+			all = append(all, strings.TrimSuffix(place, "s")+" another's")
+		}
+	}
+	if all == nil {
+		return "free"
+	}
+	return strings.Join(all, ", ")
+}
+
+// ownerIn is the name of a client anywhere in an attribute of the row.
+func ownerIn(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		if strings.Contains(v.Value, "/") {
+			return v.Value
+		}
+	case *types.AttributeValueMemberM:
+		for _, inner := range v.Value {
+			if owner := ownerIn(inner); owner != "" {
+				return owner
+			}
+		}
+	}
+	return ""
+}

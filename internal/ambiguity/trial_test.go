@@ -1,0 +1,309 @@
+package ambiguity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+const (
+	lease   = 20 * time.Second // the default
+	patient = 8 * time.Second  // how long callers wait
+)
+
+// operation is one whose requests meet fates.
+type operation struct {
+	name  string
+	about string // what is there before, and what is asked for
+	cfg   func() leasehold.Config
+	fits  func(lab.Call) bool
+
+	// prepare returns the operation itself.
+	prepare func(x *trial) func() error
+	// overtake is another's write that makes the condition of the request fail.
+	overtake func(x *trial, r *lab.Request)
+	// shows says what stands in the table; of a key that can be held, who has it.
+	shows func(x *trial) string
+	// ask has another client ask for what the operation is about; nil: for key.
+	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
+
+	acquires bool          // nil means that a lock is held, and no lock is held otherwise
+	frees    bool          // nil means that this client has nothing any more
+	writes   bool          // shows says whether something is written, and not who has a key
+	breaks   bool          // it gives up the promise that there are never two holders
+	patient  time.Duration // 0: patient
+}
+
+// trial is an operation with the fates of its first requests.
+type trial struct {
+	*lab.World
+	op     *operation
+	c      *leasehold.Client
+	wire   *lab.Wire
+	other  *leasehold.Client // of another process, on a good network
+	thief  *leasehold.Client // of a third
+	only   []byte            // in what fits; empty: anything
+	others int               // writes of the thief
+
+	mu         sync.Mutex
+	armed      bool
+	fates      []fate
+	next       int
+	silent     bool
+	unanswered bool // a request that fits had no answer
+
+	locks []*leasehold.Lock // what the client may believe in
+	note  string            // what else the caller saw
+}
+
+// settles is for how long nobody asks for anything after a call: what is late
+// has come by then.
+const settles = arrivesLate + time.Second
+
+// outcome is what came of it.
+type outcome struct{ sees, record, later string }
+
+// ctx is the caller's.
+func (x *trial) ctx() (context.Context, context.CancelFunc) {
+	d := x.op.patient
+	if d == 0 {
+		d = patient
+	}
+	return context.WithTimeout(context.Background(), d)
+}
+
+// believes adds a lock, if there is one, to what the client may believe in.
+func (x *trial) believes(lock *leasehold.Lock) *leasehold.Lock {
+	if lock != nil {
+		x.locks = append(x.locks, lock)
+	}
+	return lock
+}
+
+func (x *trial) holds() bool {
+	for _, l := range x.locks {
+		if l.Err() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// mend ends all faults.
+func (x *trial) mend() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.armed = false
+}
+
+// always draws what is in the middle: a cell is the same whenever it is played.
+var always = lab.Chance(func() float64 { return 0.5 })
+
+// client returns a client of another process, on a good network.
+func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
+	cfg.Owner = "other"
+	cfg.PollMin, cfg.PollMax = 250*time.Millisecond, time.Second
+	c, _ := x.Client(cfg, always)
+	return c
+}
+
+// play has the operation's first requests meet these fates. broken says which
+// invariant did not hold; empty: all did.
+func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		x := &trial{World: w.Work(), op: op, fates: fates}
+		cfg := lab.Config()
+		if op.cfg != nil {
+			cfg = op.cfg()
+		}
+		cfg.PollMin, cfg.PollMax = 250*time.Millisecond, time.Second
+		x.c, x.wire = x.Client(cfg, always)
+		x.wire.SetFault(x.network)
+		x.other, x.thief = x.client(cfg), x.client(lab.Config())
+		o, broken = x.run()
+		for _, c := range []*leasehold.Client{x.c, x.other, x.thief} {
+			_ = c.Close(context.Background())
+		}
+		lab.Elapse(arrivesLate)
+	})
+	return o, broken
+}
+
+func (x *trial) run() (o outcome, broken string) {
+	do := x.op.prepare(x)
+	synctest.Wait()
+	x.mu.Lock()
+	x.armed = true
+	x.mu.Unlock()
+	err := do()
+	time.Sleep(10 * time.Millisecond) // what is sent at the instant of the return is lost yet
+	x.mend()
+	synctest.Wait()
+	o.sees = x.spell(err)
+	o.record = x.op.shows(x)
+	held := x.holds()
+	if held {
+		o.sees += "; held"
+	}
+	lab.Elapse(settles)
+	if x.op.writes {
+		o.later, broken = x.laterWritten(err, o.record)
+		return o, broken
+	}
+	settled := x.op.shows(x)
+	if settled != o.record {
+		o.record += ", then " + settled
+	}
+	o.later, broken = x.laterHeld(held)
+	switch {
+	case broken != "":
+	case errors.Is(err, leasehold.ErrUnknownOutcome) && !x.unanswered:
+		broken = "every request was answered, and the outcome is called unknown"
+	case x.op.acquires && held != (err == nil):
+		broken = "an error and a lock, or neither"
+	case x.op.frees && err == nil && strings.Contains(o.record, "ours"):
+		broken = "it was not freed"
+	}
+	return o, broken
+}
+
+// laterWritten says what is written in the end.
+func (x *trial) laterWritten(err error, before string) (later, broken string) {
+	after := x.op.shows(x)
+	later = "the same"
+	if after != before {
+		later = after
+	}
+	unknown := errors.Is(err, leasehold.ErrUnknownOutcome)
+	switch {
+	case err == nil && !strings.HasPrefix(before, "written once"), err == nil && !strings.HasPrefix(after, "written once"):
+		broken = "it returned nil, and was not written once"
+	case err != nil && !unknown && !strings.HasPrefix(after, "not written"):
+		broken = "it failed, and was written"
+	case strings.HasPrefix(after, "written 2"):
+		broken = "it was written twice"
+	case unknown && !x.unanswered:
+		broken = "every request was answered, and the outcome is called unknown"
+	}
+	return later, broken
+}
+
+// laterHeld has another client ask for what the operation was about.
+func (x *trial) laterHeld(held bool) (later, broken string) {
+	ask := x.op.ask
+	if ask == nil {
+		ask = askForJob
+	}
+	const tries = lease + 5*time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), tries)
+	defer cancel()
+	began := time.Now()
+	lock, end, err := ask(ctx, x)
+	took := time.Since(began)
+	switch {
+	case err != nil && x.holds():
+		return "held on", ""
+	case err != nil:
+		return "held by nobody", fmt.Sprintf("nobody holds it, and %v later it is not free: %v", tries, err)
+	case x.holds() && !x.op.breaks:
+		return "two holders", "another was granted it while this client believes in it"
+	}
+	_, over := lock.TookOver()
+	switch {
+	case over:
+		later = "taken over after a lease"
+	case took < time.Second:
+		later = "free"
+	case took < lease/2:
+		later = "freed soon"
+	default:
+		later = "freed after a lease"
+	}
+	if held {
+		later = "lost, then " + later
+	}
+	lab.Elapse(2 * arrivesLate) // whatever is late has come
+	if err := end(); err != nil {
+		return later, fmt.Sprintf("whom it was granted to afterwards did not keep it: %v", err)
+	}
+	return later, ""
+}
+
+// rival is a client that has seen nothing yet.
+func (x *trial) rival() *leasehold.Client {
+	cfg := lab.Config()
+	cfg.SharedLease = x.op.cfg != nil && x.op.cfg().SharedLease
+	c := x.client(cfg)
+	x.T.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// spell says what the caller sees.
+func (x *trial) spell(err error) string {
+	s := "nil"
+	if err != nil {
+		s = strings.Join(errorsOf(err), ", ")
+	}
+	if x.note != "" {
+		s += "; " + x.note
+	}
+	return s
+}
+
+// errorsOf names what the error matches.
+func errorsOf(err error) []string {
+	var names []string
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{leasehold.ErrUnknownOutcome, "`ErrUnknownOutcome`"},
+		{leasehold.ErrHeld, "`ErrHeld`"},
+		{leasehold.ErrChanged, "`ErrChanged`"},
+		{leasehold.ErrNotFound, "`ErrNotFound`"},
+		{leasehold.ErrReleased, "`ErrReleased`"},
+		{leasehold.ErrPermits, "`ErrPermits`"},
+	} {
+		if errors.Is(err, known.err) {
+			names = append(names, known.name)
+		}
+	}
+	var lost *leasehold.LostError
+	if errors.As(err, &lost) {
+		names = append(names, fmt.Sprintf("`ErrLost` (%s)", lost.Reason))
+	}
+	var failed *leasehold.CommitError
+	if errors.As(err, &failed) {
+		names = append(names, "`*CommitError`")
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		switch code := api.ErrorCode(); code {
+		case "AccessDeniedException":
+			names = append(names, "access denied")
+		case "ConditionalCheckFailedException", "TransactionCanceledException":
+		default:
+			names = append(names, code)
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded): // and perhaps why the last request failed
+		names = append(names, "deadline exceeded")
+	case errors.Is(err, lab.ErrReset):
+		names = append(names, "connection reset")
+	}
+	if names == nil {
+		names = []string{err.Error()}
+	}
+	return names
+}

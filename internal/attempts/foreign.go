@@ -1,0 +1,96 @@
+package attempts
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// The most bytes of a reply of DynamoDB: a page has 1 MB of data and a batch 16 MB, which
+// are more as JSON (DynamoDB developer guide, "Quotas"). The SDK has no such bound, but
+// one for how deep a reply is nested.
+const (
+	longestReply = 16 << 20
+	longestBatch = 64 << 20
+)
+
+// ForeignError says that a server does not answer as DynamoDB does: it is another
+// server, or a broken one.
+type ForeignError struct {
+	Endpoint string
+	Err      error // what is not as DynamoDB's
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s does not answer as DynamoDB does: %v", e.Endpoint, e.Err)
+}
+
+func (e *ForeignError) Unwrap() error { return e.Err }
+
+// endpointOf names the server that a request was sent to.
+func endpointOf(r *http.Request) string {
+	if r == nil || r.URL == nil {
+		return "the endpoint"
+	}
+	return r.URL.Scheme + "://" + r.URL.Host
+}
+
+// missing is the error of a reply without what DynamoDB always sends. It is nil if the
+// SDK has not read the reply from a server: a wrapper may leave out what is empty.
+func missing(reply middleware.Metadata, what string) error {
+	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
+	if !ok || raw == nil || raw.Response == nil {
+		return nil
+	}
+	return &ForeignError{endpointOf(raw.Request), errors.New("its reply has no " + what)}
+}
+
+// isProtocol reports whether a request failed because the server speaks another
+// protocol. Most errors of net/http have no type.
+func isProtocol(err error) bool {
+	var record tls.RecordHeaderError
+	text := err.Error()
+	return errors.As(err, &record) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "malformed MIME") ||
+		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
+		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // what came was not asked for
+}
+
+// check returns what a response of success has that none of DynamoDB's has. Servers of
+// its API differ in their headers, but each sends one of these.
+func check(r *http.Response) error {
+	switch {
+	case r.Request != nil && r.Request.Response != nil:
+		return errors.New("it redirects requests")
+	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK reads those, and proxies send them too
+	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") &&
+		r.Header.Get("X-Amzn-Requestid") == "" && r.Header.Get("X-Amz-Crc32") == "":
+		return fmt.Errorf("a reply of type %q has none of its headers", r.Header.Get("Content-Type"))
+	}
+	return nil
+}
+
+// replyBody is the body of a reply, and ends with an error where it is longer than one of
+// DynamoDB's can be.
+type replyBody struct {
+	io.ReadCloser
+	endpoint string
+	left     int // bytes
+}
+
+func (b *replyBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, &ForeignError{b.endpoint, errors.New("its reply is longer than any of DynamoDB's")}
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return b.Read(nil)
+	}
+	return n, err
+}

@@ -1,0 +1,182 @@
+package attempts
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// answerTo returns the error of a GetItem that a server answers, as DynamoDB does but
+// for the body.
+func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		body(w)
+	}))
+	defer server.Close()
+	db := dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{},
+		HTTPClient: server.Client(), EnableAcceptEncodingGzip: true})
+	_, err := db.GetItem(context.WithoutCancel(t.Context()), &dynamodb.GetItemInput{
+		TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "job"}},
+	}, Bounded)
+	return err
+}
+
+func TestAReplyHasTheBoundsOfDynamoDBs(t *testing.T) {
+	for name, body := range map[string]func(http.ResponseWriter){
+		"a body without end": func(w http.ResponseWriter) {
+			_, err := io.WriteString(w, `{"Item":{"a":{"S":"`)
+			for chunk := strings.Repeat("a", 1<<20); err == nil; {
+				_, err = io.WriteString(w, chunk)
+			}
+		},
+	} {
+		var foreign *ForeignError
+		if err := answerTo(t, body); !errors.As(err, &foreign) || !strings.HasPrefix(foreign.Endpoint, "http://127.0.0.1:") {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+	deep := strings.Repeat(`{"M":{"a":`, 1_500_000)
+	if err := answerTo(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Item":{"a":`+deep) }); err == nil {
+		t.Error("what fills the stack was read")
+	}
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.Sys > 1<<30 {
+		t.Errorf("it took %d MB", m.Sys>>20)
+	}
+}
+
+func TestACompressedReplyIsNotUnpacked(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write([]byte(`{"Item":{"a":{"S":"a"}}}`))
+	_ = w.Close()
+	if err := answerTo(t, func(w http.ResponseWriter) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}); err == nil {
+		t.Error("it was unpacked")
+	}
+}
+
+// Those who give credentials, such as a container's agent on a port that somebody else of
+// the machine has taken.
+func TestWhoGivesCredentialsCannotFillTheMemory(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := io.WriteString(w, `{"AccessKeyId":"`)
+		for chunk := strings.Repeat("a", 1<<20); err == nil; {
+			_, err = io.WriteString(w, chunk)
+		}
+	}))
+	defer server.Close()
+	bounded := []func(*middleware.Stack) error{BoundedReplies}
+	for name, ask := range map[string]func() error{
+		"a container's": func() error {
+			_, err := endpointcreds.New(server.URL, func(o *endpointcreds.Options) {
+				o.HTTPClient, o.APIOptions, o.Retryer = server.Client(), bounded, aws.NopRetryer{}
+			}).Retrieve(t.Context())
+			return err
+		},
+		"STS": func() error {
+			_, err := sts.New(sts.Options{
+				Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}, HTTPClient: server.Client(),
+				APIOptions: bounded, Retryer: aws.NopRetryer{},
+			}).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+			return err
+		},
+		"an instance's": func() error {
+			_, err := imds.New(imds.Options{Endpoint: server.URL, HTTPClient: server.Client(), APIOptions: bounded, Retryer: aws.NopRetryer{}}).
+				GetInstanceIdentityDocument(t.Context(), &imds.GetInstanceIdentityDocumentInput{})
+			return err
+		},
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), "longer than any of DynamoDB's") {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+}
+
+// A server that finds one item of a batch, and leaves the whole of it unread.
+func TestABatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, _ = io.WriteString(w, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
+	}))
+	defer server.Close()
+	proto, err := records.Of(layout.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Sender{
+		DB:    dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}, HTTPClient: server.Client()}),
+		Table: "locks", Keys: proto, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+	}
+	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
+	var foreign *ForeignError
+	if !errors.As(err, &foreign) || requests != 1 {
+		t.Error(requests, err)
+	}
+}
+
+func FuzzAReplyEndsInItsBounds(f *testing.F) {
+	f.Add([]byte(`{"Item":{"a":{"S":"\\""}}}`))
+	f.Add(bytes.Repeat([]byte(`{"M":`), 200))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b := &replyBody{ReadCloser: io.NopCloser(bytes.NewReader(body)), left: 1 << 10}
+		got, err := io.ReadAll(b)
+		var foreign *ForeignError
+		if err != nil && !errors.As(err, &foreign) || err == nil && (!bytes.Equal(got, body) || len(body) > 1<<10) {
+			t.Errorf("%d of %d bytes, %v", len(got), len(body), err)
+		}
+	})
+}
+
+// What came before the request was sent is no answer to it, and net/http says so in words
+// of its own.
+func TestAServerThatSpeaksBeforeItIsAskedIsForeign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go func() { _, _ = io.WriteString(server, "SSH-2.0-OpenSSH_9.6\r\n") }()
+			return client, nil
+		}}
+		request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			GotConn: func(httptrace.GotConnInfo) { synctest.Wait() },
+		}), http.MethodPost, "http://127.0.0.1:1/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := bounded{&http.Client{Transport: transport}}.Do(request)
+		if reply != nil {
+			_ = reply.Body.Close()
+		}
+		var foreign *ForeignError
+		if !errors.As(err, &foreign) {
+			t.Error(err)
+		}
+	})
+}

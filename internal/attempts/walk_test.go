@@ -1,0 +1,59 @@
+package attempts
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+func endsAt(n int) protocol.Item {
+	return protocol.Item{"key": &types.AttributeValueMemberS{Value: strconv.Itoa(n)}}
+}
+
+// A listing of a server that goes round is ended soon after the first key that comes
+// again, wherever the circle begins and however long it is.
+func TestAListingThatGoesRoundIsEnded(t *testing.T) {
+	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
+		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
+			var w Walk
+			var err error
+			pages := 0
+			for ; err == nil && pages < 1e5; pages++ {
+				at := pages
+				if at >= first {
+					at = first + (pages-first)%round
+				}
+				err = w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(at))
+			}
+			var foreign *ForeignError
+			if !errors.As(err, &foreign) || pages > 1+3*(first+round) {
+				t.Errorf("%d pages, then a circle of %d: it ended after %d with %v", first, round, pages, err)
+			}
+		}
+	}
+}
+
+func TestAListingThatBeginsAgainWhereItsCallerLetItBeginIsEnded(t *testing.T) {
+	w := Walk{Start: endsAt(1)}
+	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
+		t.Error("it goes on")
+	}
+}
+
+// A filter makes pages empty, and a table has any number of them.
+func TestAListingWhoseKeyMovesOnIsNotEnded(t *testing.T) {
+	var w Walk
+	for n := range 100_000 {
+		if err := w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(n)); err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if err := w.Pass(middleware.Metadata{}, nil, nil); err != nil || len(w.Start) != 0 {
+		t.Error(w.Start, err)
+	}
+}

@@ -1,0 +1,46 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/atgate"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/watchdog"
+)
+
+// What the SDK and others prepare when they are initialized costs several times as
+// much as what these processes do.
+func TestOnlyWhatTheyNeedIsInitializedInTheProcessesBesideARun(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, process := range map[string]struct {
+		args       []string
+		code, most int
+	}{
+		"at the gate, which nobody opens":     {atgate.Args(99, "/bin/true", []string{"true"}), failure.CodeNotRun, 30},
+		"the watchdog, whose supervisor died": {watchdog.Args(syscall.SIGTERM, time.Second, watchdog.Descent{}), 0, 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := &exec.Cmd{Path: self, Args: process.args, Env: append(os.Environ(), "GODEBUG=inittrace=1")}
+			out, err := cmd.CombinedOutput()
+			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != process.code {
+				t.Fatalf("it ended otherwise: %v\n%s", err, out)
+			}
+			if n := strings.Count(string(out), "\ninit "); n == 0 || n > process.most {
+				t.Errorf("%d packages are initialized:\n%s", n, out)
+			}
+			if strings.Contains(string(out), "\ninit github.com/aws/aws-sdk-go-v2/service/") {
+				t.Errorf("the SDK is initialized:\n%s", out)
+			}
+		})
+	}
+}

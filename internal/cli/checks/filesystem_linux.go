@@ -1,0 +1,31 @@
+package checks
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// FileSystem returns the kind of the file system that path is on, and the bytes
+// that are free there for this user.
+func FileSystem(path string) (kind string, free uint64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return "", 0, err
+	}
+	magic := int64(fs.Type) //nolint:unconvert // of 32 bits on arm, 386, mips and s390x
+	kind, ok := fileSystems[magic&0xffffffff]
+	if !ok {
+		kind = fmt.Sprintf("%#x", magic)
+	}
+	return kind, fs.Bavail * uint64(fs.Bsize), nil
+}
+
+// fileSystems are the names of f_type in statfs(2).
+var fileSystems = map[int64]string{
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", 0x2fc12fc1: "zfs",
+	unix.F2FS_SUPER_MAGIC: "f2fs", unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.MSDOS_SUPER_MAGIC: "vfat",
+	unix.NFS_SUPER_MAGIC: "nfs", unix.SMB_SUPER_MAGIC: "smb", 0xff534d42: "cifs", 0xfe534d42: "smb2", unix.V9FS_MAGIC: "9p",
+	unix.FUSE_SUPER_MAGIC: "fuse", unix.AFS_SUPER_MAGIC: "afs", unix.CODA_SUPER_MAGIC: "coda", 0x00c36400: "ceph",
+	0x0bd00bd0: "lustre", 0x47504653: "gpfs", 0x01161970: "gfs2", 0x7461636f: "ocfs2", 0x786f4256: "vboxsf",
+}

@@ -1,0 +1,134 @@
+package checks
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestRepliesBoundTheDifferenceOfTheClocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
+		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
+		var c clockRange
+		for range rapid.IntRange(1, 20).Draw(t, "replies") {
+			out := time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "out"))
+			back := time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "back"))
+			date := now.Add(out).Add(ahead).Truncate(time.Second)
+			c.add(date, now, now.Add(out).Add(back))
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "pause")))
+		}
+		if ahead < c.from || ahead > c.to || c.to-c.from > time.Second+200*time.Millisecond {
+			t.Errorf("%v is not between %v and %v", ahead, c.from, c.to)
+		}
+		if d := ahead.Abs(); d < c.least() || d > c.most() {
+			t.Errorf("%v is not between %v and %v", d, c.least(), c.most())
+		}
+	})
+}
+
+func TestAPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
+	var values []time.Duration
+	if Percentile(values, 0.5) != 0 {
+		t.Error("of nothing")
+	}
+	for i := range 100 {
+		values = append(values, time.Duration(i+1))
+	}
+	if p50, p99, most := Percentile(values, 0.5), Percentile(values, 0.99), Percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
+		t.Errorf("%d, %d, %d", p50, p99, most)
+	}
+	if only := Percentile(values[:1], 0.5); only != 1 {
+		t.Errorf("%d", only)
+	}
+}
+
+func TestTheLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
+		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
+		least := leaseFor(took, skew)
+		if isSlow(timingOf(least, skew), took) || triesIn(timingOf(least, skew), took) < leastTries {
+			t.Errorf("%v is too short", least)
+		}
+		if shorter := least - time.Second; shorter >= time.Second+skew && !isSlow(timingOf(shorter, skew), took) {
+			t.Errorf("%v would do, not only %v", shorter, least)
+		}
+	})
+}
+
+func TestATableIsSlowWhoseRequestsTakeAQuarterOfARenewalPeriod(t *testing.T) {
+	for _, c := range []struct {
+		took time.Duration
+		want State
+	}{{time.Millisecond, OK}, {time.Second, OK}, {1500 * time.Millisecond, Warning}, {4 * time.Second, Warning}, {10 * time.Second, Fatal}} {
+		if f := roundTrip(protocol.DefaultLease, 0, "renewals", []time.Duration{c.took}); len(f) != 1 || f[0].State != c.want || (f[0].Do == "") != (c.want == OK) {
+			t.Errorf("%v: %+v", c.took, f)
+		}
+	}
+}
+
+func TestASilentServerIsAskedThreeTimesAndNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, n := time.Now(), 0
+		err := patiently(t.Context(), func(ctx context.Context) error {
+			n++
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if took := time.Since(began); err == nil || n != tries || took > 10*time.Second {
+			t.Errorf("%d requests in %v: %v", n, took, err)
+		}
+	})
+}
+
+func TestWhatIsTriedIsWhatThePoliciesAllow(t *testing.T) {
+	target, err := New(Target{Table: scratch.Table{DB: dynamodb.New(dynamodb.Options{}), Name: "locks", Layout: layout.Native{}}}, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	permissions := target.permissions()
+	var policy struct{ Statement []struct{ Action []string } }
+	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
+		if err := json.Unmarshal([]byte(table.Spec{}.Policy("", access)), &policy); err != nil {
+			t.Fatal(err)
+		}
+		tried := map[string]bool{}
+		for _, p := range permissions {
+			if p.neededFor(access) {
+				tried["dynamodb:"+p.action] = true
+			}
+		}
+		if want := policy.Statement[0].Action; !slices.Equal(slices.Sorted(maps.Keys(tried)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: tried %v, allowed %v", access, tried, want)
+		}
+	}
+	for _, p := range permissions {
+		if !p.neededFor(table.Operate) {
+			t.Errorf("no policy allows %s", p.action)
+		}
+	}
+}
+
+func TestWhereRequestsGoIsSaidBesideWhoSaysSo(t *testing.T) {
+	target := Target{Table: scratch.Table{DB: dynamodb.New(dynamodb.Options{Region: "eu-west-1"})}}
+	for by, want := range map[string]string{
+		"--region": "eu-west-1, from --region", "": "eu-west-1, from nowhere: any will do for a server on this machine",
+	} {
+		if f := target.region(Origin{RegionBy: by}); f.What != want || f.State != OK {
+			t.Errorf("%+v", f)
+		}
+	}
+}

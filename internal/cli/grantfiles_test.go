@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files are not locked there")
+	}
+	const writers, rounds = 8, 30
+	content := map[string][]byte{"a missing file": nil, "an empty file": {}}
+	for what, before := range content {
+		for range rounds {
+			path := filepath.Join(t.TempDir(), "grant")
+			if before != nil {
+				if err := os.WriteFile(path, before, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			errs := make([]error, writers)
+			var ready, done sync.WaitGroup
+			ready.Add(writers)
+			for i := range writers {
+				done.Go(func() {
+					g := &grantFile{path: path, file: path, before: before, absent: before == nil}
+					ready.Done()
+					ready.Wait()
+					errs[i] = g.write(placedGrant{Grant: leasehold.Grant{
+						ID: string(rune('a' + i)), Table: "locks", Key: leasehold.Key{Partition: "k"}, Owner: "o", Token: int64(i + 1),
+						Versions: []string{"v"}, Lease: time.Minute, TrustedUntil: time.Now(),
+					}})
+				})
+			}
+			done.Wait()
+			winner := ""
+			for i, err := range errs {
+				switch {
+				case err == nil && winner == "":
+					winner = string(rune('a' + i))
+				case err == nil:
+					t.Fatalf("%s: two grants have been written to it, and one of them is lost", what)
+				case !errors.Is(err, errFileChanged):
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+			b, err := os.ReadFile(path)
+			if in, ok := parseGrant(b); err != nil || !ok || in.ID != winner {
+				t.Fatalf("%s: %q has won, and it holds %s, %v", what, winner, b, err)
+			}
+		}
+	}
+}
+
+func TestARemovedGrantIsNotOneThatWasWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "grant")
+	ended := placedGrant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
+	g := &grantFile{path: path, file: path, absent: true}
+	if err := g.write(ended); err != nil {
+		t.Fatal(err)
+	}
+	err := alone(path, func() error { return os.Rename(path, path+".old") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := removeGrant(path, "ended"); err != nil {
+		t.Errorf("of a file that is gone: %v", err)
+	}
+	next := ended
+	next.ID, next.Token = "next", 2
+	if err := g.write(next); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeGrant(path, "ended"); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(path); err != nil {
+		t.Errorf("another grant was removed: %v", err)
+	} else if in, ok := parseGrant(b); !ok || in.ID != "next" {
+		t.Errorf("it holds %s", b)
+	}
+}

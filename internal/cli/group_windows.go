@@ -1,8 +1,0 @@
-package cli
-
-import (
-	"io/fs"
-	"os"
-)
-
-func giveGroup(*os.File, fs.FileInfo) {}

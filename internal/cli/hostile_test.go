@@ -1,0 +1,365 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/rwlock"
+	"github.com/leasehold-go/leasehold/semaphore"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// acts would act on a terminal, turn the direction of text, or not be seen.
+const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
+
+// freeText is in each field of the benign rows that a user or a peer chooses freely.
+const freeText = "FREE"
+
+// hostileTables has a table of each layout, and rows of each kind to spoil.
+type hostileTables struct {
+	url     string
+	db      *dynamodb.Client
+	layouts []layout.Layout
+	rows    map[string][]map[string]types.AttributeValue // by the layout's name
+	dir     string
+	liar    *liar
+}
+
+func newHostileTables(t testing.TB) *hostileTables {
+	t.Helper()
+	engine := localdynamo.New()
+	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}}
+	server := httptest.NewServer(h.liar)
+	t.Cleanup(func() {
+		server.Close()
+		_ = engine.Close()
+	})
+	h.url = server.URL
+	for _, name := range layout.Names() {
+		l, err := layout.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.layouts = append(h.layouts, l)
+		h.rows[name] = h.benign(t, l)
+	}
+	return h
+}
+
+// benign makes rows of each kind that a layout has, with freeText in them.
+func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types.AttributeValue {
+	t.Helper()
+	ctx := context.Background()
+	if err := table.Create(ctx, h.db, table.Spec{Name: l.Name(), Layout: l}); err != nil {
+		t.Fatal(err)
+	}
+	can := l.Capabilities()
+	client := func(shared bool) *leasehold.Client {
+		c, err := leasehold.New(h.db, leasehold.Config{Table: l.Name(), Layout: l, Owner: freeText, SharedLease: shared, Lease: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close(ctx) })
+		return c
+	}
+	must := func(lock *leasehold.Lock, err error) *leasehold.Lock {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lock
+	}
+	c := client(false)
+	var opts []leasehold.AcquireOption
+	if can.Data {
+		opts = append(opts, leasehold.WithData([]byte(freeText)))
+	}
+	if can.Attributes {
+		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"note": &types.AttributeValueMemberS{Value: freeText}}))
+	}
+	must(c.Acquire(ctx, "held", opts...))
+	if can.KeepOnRelease {
+		must(c.Acquire(ctx, "broken", opts...))
+		if r, err := c.Get(ctx, "broken"); err != nil {
+			t.Fatal(err)
+		} else if err := c.Break(ctx, r, leasehold.WithReason(freeText)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l.Name() == (layout.Native{}).Name() {
+		must(client(true).Acquire(ctx, "shared", opts...))
+		if s, err := semaphore.New(c, "permits", 2); err != nil {
+			t.Fatal(err)
+		} else {
+			must(s.Acquire(ctx))
+		}
+		rw, err := rwlock.New(c, "book")
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(rw.AcquireRead(ctx))
+	}
+	out, err := h.db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String(l.Name())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range out.Items {
+		if broken, ok := item["lastBreak"].(*types.AttributeValueMemberM); ok {
+			item["lastTakeover"] = &types.AttributeValueMemberM{Value: maps.Clone(broken.Value)}
+			item["lastTakeover"].(*types.AttributeValueMemberM).Value["from"] = &types.AttributeValueMemberS{Value: freeText}
+		}
+	}
+	return out.Items
+}
+
+// spoilt is a value with text in each string that is free, or in all of them.
+func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		if all || strings.Contains(v.Value, freeText) {
+			return &types.AttributeValueMemberS{Value: strings.ReplaceAll(v.Value, freeText, "") + text}
+		}
+	case *types.AttributeValueMemberB:
+		if all || bytes.Contains(v.Value, []byte(freeText)) {
+			return &types.AttributeValueMemberB{Value: []byte(text)}
+		}
+	case *types.AttributeValueMemberN:
+		if all {
+			return &types.AttributeValueMemberS{Value: text}
+		}
+	case *types.AttributeValueMemberL:
+		out := &types.AttributeValueMemberL{}
+		for _, e := range v.Value {
+			out.Value = append(out.Value, spoilt(e, all, text))
+		}
+		return out
+	case *types.AttributeValueMemberM:
+		out := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
+		for name, e := range v.Value {
+			out.Value[name] = spoilt(e, all, text)
+		}
+		if all && text != "" {
+			out.Value[text] = &types.AttributeValueMemberS{Value: text}
+		}
+		return out
+	}
+	return v
+}
+
+// spoiltRows are the rows of a layout with text in what is free, and then in each
+// attribute, one at a time.
+func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
+	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
+	var out []map[string]types.AttributeValue
+	for _, row := range h.rows[l.Name()] {
+		free := map[string]types.AttributeValue{}
+		for name, v := range row {
+			free[name] = spoilt(v, false, text)
+		}
+		out = append(out, free)
+		for _, name := range slices.Sorted(maps.Keys(row)) {
+			one := maps.Clone(row)
+			one[name] = spoilt(row[name], true, text)
+			if slices.Contains(names, name) {
+				one[name] = &types.AttributeValueMemberS{Value: "k" + text}
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// put makes the one row of a table, and reports whether DynamoDB takes it.
+func (h *hostileTables) put(t testing.TB, table string, row map[string]types.AttributeValue) bool {
+	t.Helper()
+	ctx := context.Background()
+	described, err := h.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String(table)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range out.Items {
+		key := map[string]types.AttributeValue{}
+		for _, e := range described.Table.KeySchema {
+			key[*e.AttributeName] = item[*e.AttributeName]
+		}
+		if _, err := h.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = h.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(table), Item: row})
+	return err == nil
+}
+
+// keyOf is the partition key of a row.
+func (h *hostileTables) keyOf(t testing.TB, table string, row map[string]types.AttributeValue) string {
+	t.Helper()
+	described, err := h.db.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := row[*described.Table.KeySchema[0].AttributeName].(*types.AttributeValueMemberS)
+	return s.Value
+}
+
+// main runs a command in this process.
+func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
+	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH")}
+	return cli.Main(cli.Env{
+		Args: args, Stdin: strings.NewReader("n\n"), Stdout: stdout, Stderr: stderr, Now: time.Now,
+		LookupEnv:  func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
+		Executable: os.Executable,
+	})
+}
+
+// looksAt are the commands that look at a row.
+func looksAt(key string) [][]string {
+	return [][]string{
+		{"ls"}, {"ls", "--all"}, {"ls", "--json", "--all"}, {"get", "--", key}, {"get", "--json", "--", key}, {"get", "--raw", "--", key}, {"get", "--raw", "--json", "--", key},
+		{"break", "--", key}, {"__complete", "get", ""},
+	}
+}
+
+// watches are the commands that look at a row again and again.
+func watches(key string) [][]string {
+	return [][]string{
+		{"ls", "--check", "--for", "1ms"}, {"ls", "--check", "--json", "--for", "1ms"}, {"get", "--check", "--for", "1ms", "--", key},
+		{"get", "--check", "--json", "--for", "1ms", "--", key}, {"break", "--dead", "--for", "1ms", "--", key}, {"break", "--dead", "--json", "--yes", "--for", "1ms", "--", key},
+	}
+}
+
+// endless are those that end once the server refuses to answer.
+func endless(key string) [][]string {
+	return [][]string{
+		{"elect", "--watch", "--", key}, {"elect", "--watch", "--json", "--", key}, {"ls", "--watch", "--every", "100ms"}, {"ls", "--watch", "--json", "--every", "100ms"},
+	}
+}
+
+// changes are the commands that would change a row.
+func changes(key string) [][]string {
+	return [][]string{
+		{"acquire", "-n", "-f", "-", "--", key}, {"acquire", "-n", "--json", "-v", "-f", "-", "--", key},
+		{"run", "-n", key, "--", "true"}, {"run", "-n", "-v", "--json", key, "--", "true"}, {"run", "-w", "1ms", "-p", "2", key, "--", "true"},
+		{"table", "rewrite"}, {"semaphore", "resize", "--", key, "2"}, {"forget", "--yes", "--", key},
+		{"break", "--damaged", "--yes", "--", key}, {"break", "--yes", "--json", "--reason", "r", "--", key},
+	}
+}
+
+// ofGrants are the commands that read a grant from standard input.
+func ofGrants() [][]string {
+	return [][]string{{"renew", "-f", "-"}, {"renew", "-v", "--json", "-f", "-"}, {"release", "-f", "-"}, {"release", "-v", "--json", "-f", "-"}}
+}
+
+// ofTables are the commands that are about the whole table.
+func ofTables() [][]string {
+	return [][]string{{"table", "check"}, {"table", "check", "--json"}, {"table", "create"}, {"doctor", "--access", "read"}, {"doctor", "--json", "-v"}}
+}
+
+// onlyShows fails if something in a text acts on a terminal, or is not to be seen there.
+func onlyShows(t *testing.T, what string, text []byte) {
+	t.Helper()
+	bad := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) }
+	if !utf8.Valid(text) || bytes.ContainsFunc(text, bad) {
+		t.Errorf("%s wrote %q", what, text)
+	}
+}
+
+// jsonStrings are all strings in lines of JSON.
+func jsonStrings(t *testing.T, what string, lines []byte) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			found[v] = true
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for name, e := range v {
+				found[name] = true
+				walk(e)
+			}
+		}
+	}
+	for d := json.NewDecoder(bytes.NewReader(lines)); ; {
+		var v any
+		err := d.Decode(&v)
+		if err == io.EOF {
+			return found
+		}
+		if err != nil {
+			t.Fatalf("%s wrote no JSON: %v: %q", what, err, lines)
+		}
+		walk(v)
+	}
+}
+
+// try spoils one row and gives it to the commands.
+func (h *hostileTables) try(t *testing.T, l layout.Layout, row map[string]types.AttributeValue, commands func(string) [][]string) {
+	t.Helper()
+	if !h.put(t, l.Name(), row) {
+		return
+	}
+	key := h.keyOf(t, l.Name(), row)
+	for _, args := range commands(key) {
+		var stdout, stderr bytes.Buffer
+		args = append([]string{args[0], "--table", l.Name(), "--layout", l.Name(), "--region", "local", "--endpoint-url", h.url}, args[1:]...)
+		h.main(&stdout, &stderr, args...)
+		what := fmt.Sprintf("%s: %q", l.Name(), args)
+		onlyShows(t, what, stdout.Bytes())
+		onlyShows(t, what, stderr.Bytes())
+		if slices.Contains(args, "--json") {
+			strs := jsonStrings(t, what, stdout.Bytes())
+			jsonStrings(t, what, stderr.Bytes())
+			if slices.Contains(args, "--raw") && len(strs) > 0 {
+				for name, v := range row {
+					if s, ok := v.(*types.AttributeValueMemberS); ok && (!strs[s.Value] || !strs[name]) {
+						t.Errorf("%s: %q of %q is not what a parser gets: %v", what, s.Value, name, strs)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestNoFieldOfARecordActsOnATerminal(t *testing.T) {
+	h := newHostileTables(t)
+	for _, l := range h.layouts {
+		for _, row := range h.spoiltRows(l, acts) {
+			h.try(t, l, row, looksAt)
+		}
+		for _, row := range h.rows[l.Name()] {
+			free := map[string]types.AttributeValue{}
+			for name, v := range row {
+				free[name] = spoilt(v, false, acts)
+			}
+			h.try(t, l, free, changes)
+		}
+	}
+}

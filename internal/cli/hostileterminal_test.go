@@ -1,0 +1,236 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// meet is a command line that meets what others wrote.
+type meet struct {
+	args    []string
+	stdin   string
+	endless bool
+}
+
+// meetings are all of them.
+func meetings(dir, table, key string) []meet {
+	var all []meet
+	add := func(stdin string, endless bool, lines [][]string) {
+		for _, args := range lines {
+			all = append(all, meet{args, stdin, endless})
+		}
+	}
+	grant, err := json.Marshal(map[string]any{
+		"table": table, "key": key, "owner": "me/abcdefghijklmnopqrstuvwxyz", "token": 1, "grant": "g", "versions": []string{"v"},
+		"leaseMs": 5000, "trustedUntil": time.Now().Add(5 * time.Second),
+	})
+	if err != nil {
+		panic(err)
+	}
+	add("n\n", false, slices.Concat(looksAt(key), watches(key), changes(key), ofTables()))
+	add(string(grant), false, ofGrants())
+	add("n\n", false, [][]string{{"run", "-n", "--events", filepath.Join(dir, "events"), "--metrics", filepath.Join(dir, "run.prom"), key, "--", "true"}})
+	add("n\n", true, endless(key))
+	return all
+}
+
+// command runs a command line in this process: in pipes, or with a terminal.
+func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...string) (stdout, stderr []byte) {
+	t.Helper()
+	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
+	env := cli.Env{
+		Args: args, Stdin: strings.NewReader(m.stdin), Now: time.Now, Executable: os.Executable,
+		LookupEnv: func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
+	}
+	if !terminal {
+		var out, err bytes.Buffer
+		env.Stdout, env.Stderr = &out, &err
+		cli.Main(env)
+		return out.Bytes(), err.Bytes()
+	}
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil { // lines end as they are written
+		t.Fatal(err)
+	}
+	shown := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(ours) // until the other end is closed
+		shown <- b
+	}()
+	env.Stdout, env.Stderr = theirs, theirs
+	if slices.Contains(args, "--dead") { // it asks after a moment; others ask after a lease, or read to the end of their input
+		env.Stdin = theirs
+		if _, err := ours.WriteString(m.stdin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cli.Main(env)
+	_ = theirs.Close()
+	text := string(<-shown)
+	for _, ownSequence := range cli.Sequences {
+		text = strings.ReplaceAll(text, ownSequence, "")
+	}
+	return []byte(text), nil
+}
+
+// check runs a command line, and fails if what it writes does not only show.
+func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
+	t.Helper()
+	before := []string{m.args[0]}
+	if m.args[0] == "table" || m.args[0] == "semaphore" {
+		before = m.args[:2]
+	}
+	args := slices.Concat(before, []string{"--table", l.Name(), "--layout", l.Name(), "--region", "local", "--endpoint-url", h.url}, m.args[len(before):])
+	stdout, stderr := h.command(t, m, terminal, args...)
+	what := fmt.Sprintf("%s, terminal %v: %q", l.Name(), terminal, args)
+	onlyShows(t, what, stdout)
+	onlyShows(t, what, stderr)
+	if slices.Contains(args, "--json") && !terminal {
+		jsonStrings(t, what, stdout)
+		jsonStrings(t, what, stderr)
+	}
+	if events := filepath.Join(h.dir, "events"); slices.Contains(args, events) {
+		b, err := os.ReadFile(events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		onlyShows(t, "--events", b)
+		jsonStrings(t, "--events", b)
+		if err := os.Remove(events); err != nil {
+			t.Fatal(err)
+		}
+		// Its labels are the key and the table that the user has typed, as they are: nobody else's text.
+		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
+		if b, err = os.ReadFile(metrics); err != nil {
+			t.Fatal(err)
+		}
+		if visible.Line(key) == key {
+			onlyShows(t, "--metrics", b)
+		}
+		if err := os.Remove(metrics); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// FuzzNothingThatOthersWroteActs has each command meet a row with a text of others in one
+// of its fields, and a server that says it too, in a pipe and at a terminal.
+func FuzzNothingThatOthersWroteActs(f *testing.F) {
+	h := newHostileTables(f)
+	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
+	for n := range meetings("", "", "") {
+		for _, terminal := range []bool{false, true} {
+			f.Add(acts, byte(native), byte(0), byte(n), terminal, byte(1), byte(n), n%2 == 0)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, ofLayout, ofRow, ofMeeting byte, terminal bool, answered, refusal byte, refuses bool) {
+		l := h.layouts[int(ofLayout)%len(h.layouts)]
+		rows := h.spoiltRows(l, text)
+		row := rows[int(ofRow)%len(rows)]
+		if !h.put(t, l.Name(), row) {
+			return
+		}
+		all := meetings(h.dir, l.Name(), h.keyOf(t, l.Name(), row))
+		m := all[int(ofMeeting)%len(all)]
+		h.liar.says(nil, 0)
+		if refuses || m.endless {
+			said := refusals(text)
+			h.liar.says(said[int(refusal)%len(said)], int(answered)%4)
+		}
+		defer h.liar.says(nil, 0)
+		h.check(t, l, m, terminal)
+	})
+}
+
+// A real terminal of a real process, whose lines the kernel ends.
+func TestAHostileRecordDoesNotActOnARealTerminal(t *testing.T) {
+	t.Parallel()
+	h := newHostileTables(t)
+	l := layout.Native{}
+	for _, row := range h.rows[l.Name()] {
+		spoiltRow := map[string]types.AttributeValue{}
+		for name, v := range row {
+			spoiltRow[name] = spoilt(v, false, acts)
+		}
+		if !h.put(t, l.Name(), spoiltRow) {
+			t.Fatal("the row is not taken")
+		}
+		s := onTerminal(t, h.dir, bare(h.dir), "ls", "--all", "--table", l.Name(), "--region", "local", "--endpoint-url", h.url)
+		s.wait()
+		<-s.done
+		text := strings.ReplaceAll(s.shown(), "\r\n", "\n")
+		for _, ownSequence := range cli.Sequences {
+			text = strings.ReplaceAll(text, ownSequence, "")
+		}
+		onlyShows(t, "ls", []byte(text))
+	}
+}
+
+// Whatever a server answers, each command that ends by itself ends, and what it says of
+// the answer shows. They try again for ten seconds or more, all at once.
+func TestEveryCommandEndsWhateverTheServerAnswers(t *testing.T) {
+	t.Parallel()
+	var ends sync.WaitGroup
+	var mu sync.Mutex
+	underWay := map[string]bool{}
+	for name, lie := range lies(acts) {
+		h := newHostileTables(t)
+		h.liar.says(lie, 0)
+		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
+			// A trickle is read for seconds, again and again: TestEveryCallEndsInItsBoundsWhateverFails
+			// has that for every call of the library, where time costs nothing.
+			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
+				continue
+			}
+			what := fmt.Sprintf("%s, %d: %q", name, n, m.args)
+			mu.Lock()
+			underWay[what] = true
+			mu.Unlock()
+			ends.Go(func() {
+				defer func() {
+					mu.Lock()
+					defer mu.Unlock()
+					delete(underWay, what)
+				}()
+				h.check(t, layout.Native{}, m, false)
+			})
+		}
+	}
+	ended := make(chan bool)
+	go func() {
+		ends.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(8 * patience):
+		mu.Lock()
+		t.Errorf("these have not ended: %q", slices.Sorted(maps.Keys(underWay)))
+		mu.Unlock()
+		<-ended
+	}
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// writers are what writes to the standard streams past output, in one file.
+func writers(t *testing.T, name string, source any) (found []string) {
+	t.Helper()
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, name, source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forCMD := map[ast.Expr]bool{} // Stdout: a.Env.Stdout, of an exec.Cmd
+	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
+	ast.Inspect(f, func(n ast.Node) bool {
+		at := func(what string) { found = append(found, files.Position(n.Pos()).String()+": "+what) }
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			if s, ok := n.Type.(*ast.SelectorExpr); ok && s.Sel.Name == "Cmd" {
+				for _, e := range n.Elts {
+					if kv, ok := e.(*ast.KeyValueExpr); ok {
+						forCMD[kv.Value] = true
+					}
+				}
+			}
+		case *ast.CallExpr: // asks what the stream is
+			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "readerGone" || f.Name == "terminalSession" || f.Name == "isClosed") {
+				for _, arg := range n.Args {
+					forCMD[arg] = true
+				}
+			}
+			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
+				at(f.Name)
+			}
+		case *ast.SelectorExpr:
+			of, _ := n.X.(*ast.Ident)
+			in, _ := n.X.(*ast.SelectorExpr)
+			switch {
+			case of != nil && of.Name == "os" && stream(n.Sel.Name), of != nil && of.Name == "fmt" && strings.HasPrefix(n.Sel.Name, "Print"):
+				at(of.Name + "." + n.Sel.Name)
+			case stream(n.Sel.Name) && !forCMD[n] && (of != nil && of.Name == "env" || in != nil && in.Sel.Name == "Env"):
+				at(n.Sel.Name)
+			}
+		case *ast.ImportSpec:
+			if n.Path.Value == `"log"` {
+				at("log")
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestOnePlaceWritesToTheStandardStreams(t *testing.T) {
+	for _, dir := range []string{".", "../ui", "../atgate", "../../cmd/leasehold"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatal(dir, err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := writers(t, name, source)
+			if name == "cli.go" && len(found) == 4 { // FromOS, and newApp
+				continue
+			}
+			for _, where := range found {
+				t.Errorf("%s: write through output", where)
+			}
+		}
+	}
+	for _, line := range []string{`fmt.Fprintln(a.Env.Stdout, "x")`, `fmt.Println("x")`, `os.Stderr.WriteString("x")`, `println("x")`, `env.Stderr.Write(nil)`} {
+		if len(writers(t, "x.go", "package x\nfunc f() { "+line+" }")) != 1 {
+			t.Errorf("it does not see %s", line)
+		}
+	}
+}
+
+func TestSequencesAreOnlyAtATerminalAndOnlyLeaseholds(t *testing.T) {
+	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
+	for _, c := range []struct {
+		out  output
+		want string
+	}{
+		{output{}, `\u001b[2J\u009b2J\u202e\xff\u000d`},
+		{output{terminal: true}, "\r\x1b[K" + `\u001b[2J\u009b2J\u202e\xff\u000d`},
+		{output{terminal: true, coloured: true}, "\r\x1b[K\x1b[31m" + `\u001b[2J\u009b2J\u202e\xff\u000d` + "\x1b[0m"},
+	} {
+		var got bytes.Buffer
+		c.out.to = &got
+		if err := c.out.show(append([]any{overLine}, red.of(evil)...)...); err != nil || got.String() != c.want {
+			t.Errorf("%+v: %q, %v", c.out, got.String(), err)
+		}
+	}
+}
+
+func TestDataIsExactInAPipeAndShownAtATerminal(t *testing.T) {
+	data := []byte("\x1b[2J\xff\u202e\n")
+	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
+		var got bytes.Buffer
+		if err := (&output{to: &got, terminal: terminal}).data(data); err != nil || got.String() != want {
+			t.Errorf("terminal %v: %q, %v", terminal, got.String(), err)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// planting is a directory in which another user of the machine has been before root comes.
+type planting struct {
+	t         *testing.T
+	dir       string // of the machine's store
+	home      string // of root
+	elsewhere string // a directory that only root may write to
+	leasehold string // the command
+}
+
+// newPlanting makes the directories. mode and group are those of the machine's store.
+func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can run a process of another user")
+	}
+	top := t.TempDir()
+	p := planting{t, filepath.Join(top, "machine"), filepath.Join(top, "root"), filepath.Join(top, "elsewhere"), readable(t, top)}
+	for d, mode := range map[string]os.FileMode{
+		filepath.Dir(top): 0o755, top: 0o755, p.dir: mode, p.home: 0o700, p.elsewhere: 0o755,
+	} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if d == p.dir {
+			if err := os.Chown(d, 0, group); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(d, mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// sh runs a script as the other user, in the directory.
+func (p planting) sh(script string) {
+	p.t.Helper()
+	cmd := exec.Command("/bin/sh", "-ec", script)
+	cmd.Dir, cmd.Env = p.dir, []string{"PATH=" + os.Getenv("PATH"), "ELSEWHERE=" + p.elsewhere}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// root runs the command as root in its own home, and returns what it says.
+func (p planting) root(env []string, args ...string) (said string, code int) {
+	p.t.Helper()
+	var out strings.Builder
+	cmd := exec.Command(p.leasehold, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.home, &out, &out
+	cmd.Env = append(append(bare(p.home), "TEST_MACHINE_DIR="+p.dir), env...)
+	code = exitCode(cmd.Run())
+	return out.String(), code
+}
+
+// untouched checks that root has written nothing elsewhere.
+func (p planting) untouched() {
+	p.t.Helper()
+	if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 0 {
+		p.t.Errorf("elsewhere there are %v, %v", files, err)
+	}
+}
+
+// storeElsewhere makes a store of root's elsewhere.
+func (p planting) storeElsewhere() string {
+	p.t.Helper()
+	file := filepath.Join(p.elsewhere, "other.db")
+	if err := newStoreFile(file); err != nil {
+		p.t.Fatal(err)
+	}
+	return file
+}
+
+func TestAMemberOfTheGroupCannotLeadRootAwayFromTheMachinesStore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ plant, says string }{
+		"a link to nothing":     {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
+		"a link to a store":     {`ln -s "$ELSEWHERE/other.db" locks.db`, "is a symbolic link"},
+		"another name of one":   {`ln "$ELSEWHERE/other.db" locks.db`, "has 2 names (hard links)"},
+		"a FIFO":                {`mkfifo locks.db`, "is not a regular file"},
+		"a link in place of it": {`leasehold() { :; }; ln -s "$ELSEWHERE" sub; ln -s sub/made locks.db`, "is a symbolic link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
+			other := p.storeElsewhere()
+			before, err := os.ReadFile(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(c.plant, `ln "`) { // where the kernel protects hard links, root plays the member
+				if err := os.Link(other, filepath.Join(p.dir, "locks.db")); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				p.sh(c.plant)
+			}
+			for _, args := range [][]string{
+				{"run", "k", "--", "true"}, {"acquire", "k"}, {"ls"}, {"doctor"}, {"table", "create"},
+				{"run", "k", "--file", filepath.Join(p.dir, "locks.db"), "--", "true"},
+			} {
+				if said, code := p.root(nil, args...); code == 0 || !strings.Contains(said, c.says) {
+					t.Errorf("%v: exit code %d: %s", args, code, said)
+				}
+			}
+			after, err := os.ReadFile(other)
+			if err != nil || string(after) != string(before) {
+				t.Errorf("the other store was written to, %v", err)
+			}
+			if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 1 {
+				t.Errorf("elsewhere there are %v, %v", files, err)
+			}
+		})
+	}
+}
+
+func TestALinkOnTheWayToAFileIsFollowedIfRootOrTheCallerHasMadeIt(t *testing.T) {
+	t.Parallel()
+	p := newPlanting(t, 0o777|os.ModeSticky, 0)
+	p.sh(`ln -s "$ELSEWHERE" theirs; mkdir their-own; chmod 777 their-own`)
+	if err := errors.Join(os.Mkdir(filepath.Join(p.dir, "real"), 0o755), os.Symlink("real", filepath.Join(p.dir, "ours"))); err != nil {
+		t.Fatal(err)
+	}
+	for file, says := range map[string]string{
+		"theirs/locks.db": "theirs is a symbolic link of user 54321", "their-own/locks.db": "their-own is a directory of user 54321",
+	} {
+		if said, code := p.root(nil, "run", "k", "--file", p.dir+"/"+file, "--", "true"); code == 0 || !strings.Contains(said, says) {
+			t.Errorf("%s: exit code %d: %s", file, code, said)
+		}
+	}
+	p.untouched()
+	if said, code := p.root(nil, "run", "k", "--file", p.dir+"/ours/locks.db", "--", "true"); code != 0 {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+func TestALinkThatAnotherUserHasPlantedLeadsNoFileOfRootsElsewhere(t *testing.T) {
+	t.Parallel()
+	p := newPlanting(t, 0o777|os.ModeSticky, 0)
+	p.sh(`ln -s "$ELSEWHERE/made" link; ln -s "$ELSEWHERE/made" k.prom.lock`)
+	for _, args := range [][]string{
+		{"acquire", "g", "-f", p.dir + "/link"}, {"run", "e", "--events", p.dir + "/link", "--", "true"},
+	} {
+		if said, code := p.root(nil, args...); code == 0 || !strings.Contains(said, "link is a symbolic link of user 54321") {
+			t.Errorf("%v: exit code %d: %s", args, code, said)
+		}
+	}
+	if said, _ := p.root(nil, "run", "m", "--metrics", p.dir+"/k.prom", "--", "true"); !strings.Contains(said, "could not be written") {
+		t.Errorf("the lock of the metrics: %s", said)
+	}
+	p.untouched()
+}
+
+// Whose file it is counts as much as where a link leads: its owner reads and changes it.
+func TestRootUsesNoFileThatAnotherUserHasPlantedInASharedDirectory(t *testing.T) {
+	t.Parallel()
+	p := newPlanting(t, 0o777|os.ModeSticky, 0)
+	p.sh(`touch events grant k.prom; echo 0123456789abcdef0123456789abcdef >token; chmod 600 token; mkdir dir; mkfifo fifo; ln -s /dev/full device`)
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"belongs to user 54321", []string{"acquire", "g", "-f", "grant"}},
+		{"belongs to user 54321", []string{"release", "-f", "grant"}},
+		{"belongs to user 54321", []string{"renew", "-f", "grant"}},
+		{"belongs to user 54321", []string{"run", "e", "--events", "events", "--", "true"}},
+		{"belongs to user 54321", []string{"run", "e", "--events", "fifo", "--", "true"}},
+		{"belongs to user 54321", []string{"run", "m", "--metrics", "k.prom", "--", "true"}},
+		{"belongs to user 54321", []string{"ui", "--addr", "nowhere", "--token-file", "token"}},
+		{"is a symbolic link of user 54321", []string{"acquire", "g", "-f", "device"}},
+		{"is a directory of user 54321", []string{"acquire", "g", "-f", "dir/grant"}},
+		{"is a directory of user 54321", []string{"run", "e", "--events", "dir/events", "--", "true"}},
+		{"is a directory of user 54321", []string{"run", "m", "--metrics", "dir/k.prom", "--", "true"}},
+		{"is a directory of user 54321", []string{"ui", "--addr", "nowhere", "--token-file", "dir/token"}},
+	} {
+		if said, code := p.root([]string{"LEASEHOLD_FILE=" + filepath.Join(p.home, "locks.db")}, inDir(p.dir, c.args)...); code == 0 || !strings.Contains(said, c.says) {
+			t.Errorf("%v: exit code %d: %s", c.args, code, said)
+		}
+	}
+	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
+}
+
+// inDir puts the last argument before --, which is a file, into dir.
+func inDir(dir string, args []string) []string {
+	args = slices.Clone(args)
+	last := slices.Index(args, "--") - 1
+	if last < 0 {
+		last = len(args) - 1
+	}
+	args[last] = filepath.Join(dir, args[last])
+	return args
+}
+
+func TestFilesThatUsersGiveAreWrittenToAsBefore(t *testing.T) {
+	t.Parallel()
+	p := newPlanting(t, 0o777|os.ModeSticky, 0)
+	home := filepath.Join(filepath.Dir(p.home), "theirs") // as under a sudo in it
+	if err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(filepath.Dir(p.home), "group")
+	if err := errors.Join(os.Mkdir(group, 0o770), os.Chown(group, 0, nobody), os.Chmod(group, 0o770|os.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{
+		`leasehold acquire a -f /dev/stdout`, `leasehold acquire b -f /dev/null`, `leasehold acquire c -f /dev/fd/3 3>&1 | cat`,
+		`leasehold run d --events /dev/stderr -- true`, `mkfifo pipe; cat pipe & leasehold acquire e -f pipe; wait`,
+		`leasehold acquire f -f "$DIR/f"; leasehold renew -f "$DIR/f"; leasehold release -f "$DIR/f"`,
+		`leasehold run g --events "$DIR/events" --metrics "$DIR/g.prom" -- true; leasehold run g --events "$DIR/events" --metrics "$DIR/g.prom" -- true`,
+		`leasehold acquire h -f "$THEIRS/h"; leasehold release -f "$THEIRS/h"`,
+		`leasehold acquire i -f "$GROUP/i"; leasehold release -f "$GROUP/i"`,
+		`ln -s real link; leasehold acquire j -f link; test -s real; leasehold release -f link; test ! -e real`,
+	} {
+		cmd := exec.Command("/bin/sh", "-ec", script)
+		cmd.Dir = p.home
+		cmd.Env = append(bare(p.home), "PATH="+filepath.Dir(p.leasehold)+":"+os.Getenv("PATH"), "LEASEHOLD_FILE="+filepath.Join(p.home, "locks.db"),
+			"DIR="+p.dir, "THEIRS="+home, "GROUP="+group)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", script, err, out)
+		}
+	}
+}

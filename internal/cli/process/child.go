@@ -1,0 +1,74 @@
+package process
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/watchdog"
+)
+
+// Child is CMD, in a process group of its own.
+type Child struct {
+	cmd      *exec.Cmd
+	terminal terminal
+	Stops    chan syscall.Signal // receives the signal each time CMD is stopped
+	Exited   chan struct{}       // closed when CMD has ended, before Reap is called
+	reaped   chan struct{}       // closed by Reap
+	status   *syscall.WaitStatus // set before Exited is closed, on systems where await must reap CMD; else nil
+}
+
+// Start starts CMD. On Linux the kernel kills CMD when the thread that
+// started it ends, so that thread is kept until CMD has ended.
+func Start(cmd *exec.Cmd) (*Child, error) {
+	c := &Child{cmd: cmd, Stops: make(chan syscall.Signal), Exited: make(chan struct{}), reaped: make(chan struct{})}
+	cmd.SysProcAttr = ownGroup()
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			<-c.reaped
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	go c.watch()
+	return c, nil
+}
+
+// watch reports stops of CMD until it ends.
+func (c *Child) watch() {
+	defer close(c.Exited)
+	for {
+		stopped, sig := c.await()
+		if !stopped {
+			return
+		}
+		c.Stops <- sig
+	}
+}
+
+// group is the id of CMD's process group.
+func (c *Child) group() int { return c.cmd.Process.Pid }
+
+// Signal sends a signal to CMD's group, which may have ended by now.
+func (c *Child) Signal(sig syscall.Signal) { _ = watchdog.KillGroup(c.group(), sig) }
+
+// Reap returns CMD's exit code. Exited must be closed.
+func (c *Child) Reap() int {
+	_ = c.cmd.Wait() // the exit code is in ProcessState, or in c.status
+	close(c.reaped)
+	c.terminal.takeBack()
+	switch {
+	case c.status != nil:
+		return exitCode(*c.status)
+	case c.cmd.ProcessState == nil:
+		return failure.CodeNotRun
+	}
+	return exitCode(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+}

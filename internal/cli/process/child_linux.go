@@ -1,0 +1,48 @@
+package process
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownGroup puts CMD into its own process group, and makes the kernel kill CMD
+// when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+}
+
+// await returns when CMD was stopped or has ended. It does not reap CMD: CMD
+// keeps its process id until reap, so that no signal to its group can reach
+// other processes (waitid(2), WNOWAIT).
+func (c *Child) await() (stopped bool, sig syscall.Signal) {
+	const cldStopped = 5 // siginfo's si_code, <asm-generic/siginfo.h>
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || info.Code != cldStopped:
+			return false, 0
+		}
+		// Consume the stop, so that the next call does not report it again. The
+		// end of CMD is left for reap.
+		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
+		return true, stopSignal(&info)
+	}
+}
+
+// stopSignal reads si_status, which x/sys does not name. It follows si_pid and
+// si_uid in the union, which is aligned to a word.
+func stopSignal(info *unix.Siginfo) syscall.Signal {
+	const header, pidAndUID = 3 * 4, 2 * 4
+	word := unsafe.Sizeof(uintptr(0))
+	union := (uintptr(header) + word - 1) / word * word
+	return syscall.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+pidAndUID))) //nolint:gosec // within the struct, which x/sys pads to the kernel's size
+}
+
+// ThisProgram returns a path that works even if a newer version has replaced the
+// program's file.
+func ThisProgram() (string, error) { return "/proc/self/exe", nil }

@@ -1,0 +1,22 @@
+// Package process is CMD under a lock: how it is started, what it inherits, what stops it,
+// and what its end means. It knows nothing of flags, stores and requests: the lock is
+// what says how long it may be trusted, and when it is lost.
+//
+//	Run ── gate ──► CMD, in a process group of its own, and what descends from it
+//	    └─ orders ► the watchdog (internal/watchdog), which alone signals the group in time
+//
+// What each failure does:
+//
+//   - The lock is lost, or is not renewed in time: the watchdog stops CMD, and kills it a
+//     grace later, both before trust ends.
+//   - This process is killed: the watchdog kills CMD. One that was killed before it had told
+//     the watchdog of CMD leaves CMD at the gate (internal/atgate), where it ends.
+//   - This process is stopped: the watchdog goes on.
+//   - The watchdog dies: it goes on within this process, which says so.
+//   - CMD is stopped, by Ctrl-Z or as it reads the terminal: so is this process, or the
+//     terminal is given to CMD.
+//   - CMD ends, and what it has started does not: the lock stays held (BackgroundWait).
+//
+// The gate and the watchdog are processes of this program. Both run while its packages
+// are initialized, before any that takes its time, and so are packages of their own.
+package process

@@ -1,0 +1,76 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/leasehold-go/leasehold/internal/watchdog"
+)
+
+// Windows has no signals except Ctrl-C, and no process groups that can be
+// signalled: only CMD itself is killed, without a grace.
+
+// Caught are the signals that CatchSignals catches.
+var Caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+func endsWait(syscall.Signal) bool { return true }
+
+func stopsJob(os.Signal) bool { return false }
+
+// StopSelf does nothing.
+func StopSelf() {}
+
+// ContinueSignal is none.
+const ContinueSignal = syscall.Signal(0)
+
+func signalNumber(name string) syscall.Signal {
+	switch name {
+	case "SIGINT":
+		return syscall.SIGINT
+	case "SIGTERM":
+		return syscall.SIGTERM
+	case "SIGKILL":
+		return syscall.SIGKILL
+	}
+	return 0
+}
+
+// SignalName names a signal.
+func SignalName(sig syscall.Signal) string { return sig.String() }
+
+func ownSession() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+func ownGroup() *syscall.SysProcAttr { return ownSession() }
+
+// startAtGate starts CMD without a gate, as a Windows process cannot become
+// another: if leasehold is killed before it has told the watchdog, CMD survives.
+func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
+	c, err := Start(cmd)
+	return c, noGate(), err
+}
+
+func (c *Child) await() (stopped bool, sig syscall.Signal) {
+	if state, err := c.cmd.Process.Wait(); err == nil {
+		status := state.Sys().(syscall.WaitStatus)
+		c.status = &status
+	}
+	return false, 0
+}
+
+// PassOn kills CMD: Windows has no other signal for it.
+func (c *Child) PassOn(os.Signal) { _ = watchdog.KillGroup(c.group(), syscall.SIGKILL) }
+
+// WasStopped is never called.
+func (c *Child) WasStopped(syscall.Signal) {}
+
+type terminal struct{}
+
+func (*terminal) takeBack() {}
+
+func exitCode(status syscall.WaitStatus) int { return status.ExitStatus() }
+
+// ThisProgram returns the path of this program.
+func ThisProgram() (string, error) { return os.Executable() }

@@ -1,0 +1,213 @@
+package process
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/watchdog"
+)
+
+// Job is CMD, and what stops it.
+type Job struct {
+	Cmd        *exec.Cmd
+	Executable func() (string, error) // path of this program, which the gate and the watchdog run
+
+	Stop       syscall.Signal // before trust ends, or when the lock is lost
+	Grace      time.Duration  // from Stop to KILL; both are sent before trust ends
+	Background string         // what becomes of processes that outlive CMD: BackgroundWait, ...
+	Held       string         // how a variable begins that only the environment of CMD has; empty: none
+}
+
+// Lock is what CMD runs under: one lock, or several.
+type Lock interface {
+	String() string           // names the keys
+	Context() context.Context // ends when it is lost
+	Err() error               // nil until it is lost
+	TrustedUntil() time.Time  // which each renewal puts off
+}
+
+// Reporter is told what the user should know.
+type Reporter interface {
+	Note(format string, args ...any)
+	Stopping() // CMD and what it has started are told to stop, once
+	Outlived(by []watchdog.Process, text string)
+}
+
+// Ended says how CMD has ended.
+type Ended struct {
+	Code    int
+	Stopped bool           // the lock is lost, or was about to be
+	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
+}
+
+// supervision is CMD running under a lock.
+type supervision struct {
+	Job
+	lock    Lock
+	signals *Signals
+	renewed <-chan struct{} // receives after each successful renewal
+	report  Reporter
+
+	watchdog *watchdogHandle
+	until    time.Duration // of trust, as the watchdog was told last
+	gate     *gate
+
+	descent    watchdog.Descent
+	background *background
+	stopping   bool // the lock is lost, or is about to be: CMD was told to stop
+
+	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
+}
+
+// Run runs CMD until it has ended, and what it has left running. An error says that CMD
+// did not run.
+func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, report Reporter) (Ended, error) {
+	s := &supervision{
+		Job: j, lock: lock, signals: signals, renewed: renewed, report: report,
+		descent: watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
+	}
+	s.background = newBackground(j.Background)
+	defer s.background.end()
+	self, err := j.Executable()
+	if err == nil {
+		s.watchdog, err = startWatchdog(self, s.Stop, s.Grace, s.descent)
+	}
+	if err != nil {
+		report.Note("cannot start the watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
+		s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
+		self = ""
+	}
+	s.descent.Watchdog = s.watchdog.pid
+	s.sendTrust()
+	c, err := s.start(self)
+	if err != nil {
+		s.watchdog.end()
+		return Ended{}, err
+	}
+	s.supervise(c)
+	if s.watchdog.end() {
+		s.sayStopping()
+	}
+	if s.stopping {
+		// Other processes of the group may still run: they must not continue
+		// without the lock. The group's id cannot be reused before CMD is reaped.
+		s.descent.Signal(c.group(), syscall.SIGKILL)
+	}
+	code := c.Reap()
+	return Ended{code, s.stopping, s.endSignal}, s.gate.execError(code)
+}
+
+// start starts CMD. CMD does not run before the watchdog has been told of its
+// group. If self is empty, the watchdog runs in this process and dies with it:
+// then a gate would be of no use.
+func (s *supervision) start(self string) (*Child, error) {
+	var c *Child
+	var err error
+	if self == "" {
+		s.gate = noGate()
+		c, err = Start(s.Cmd)
+	} else {
+		c, s.gate, err = startAtGate(self, s.Cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.orderStop(c)
+	s.gate.open()
+	return c, nil
+}
+
+// orderStop tells the watchdog what to stop.
+func (s *supervision) orderStop(c *Child) {
+	s.watchdog.order(watchdog.OrderGroup, int64(c.group()))
+	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
+	s.watchdog.orderText(watchdog.OrderHeld, s.descent.Held)
+}
+
+// supervise passes signals on and watches the lock until CMD has ended, and what
+// it has left running.
+func (s *supervision) supervise(c *Child) {
+	lost := s.lock.Context().Done()
+	reports := s.watchdog.reports
+	passed, exited := s.gate.passed, c.Exited
+	var signals <-chan os.Signal // nil until CMD runs and can receive them
+	for {
+		select {
+		case <-exited:
+			exited = nil
+			s.background.began(c, s.endSignal != 0)
+			if s.outlived(c) {
+				return
+			}
+		case <-s.background.deaths:
+			s.background.heardOfDeath()
+		case <-s.background.look.C:
+			if s.outlived(c) {
+				return
+			}
+		case <-passed:
+			passed, signals = nil, s.signals.C
+		case sig := <-signals:
+			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
+				s.endSignal = sig.(syscall.Signal)
+			}
+			// This process may have been stopped and continued. If the lock was
+			// lost meanwhile, the watchdog kills CMD: do not let it continue.
+			switch {
+			case s.lock.Err() != nil:
+			case exited == nil:
+				s.stopBackground(c, sig)
+			default:
+				c.PassOn(sig)
+			}
+		case sig := <-c.Stops:
+			if s.lock.Err() == nil {
+				c.WasStopped(sig)
+			}
+		case <-s.renewed:
+			s.sendTrust()
+		case <-lost:
+			lost = nil
+			s.watchdog.order(watchdog.OrderLost, 0)
+		case report, ok := <-reports:
+			switch {
+			case !ok:
+				s.report.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
+				s.watchdog.end()
+				s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
+				s.sendTrust()
+				s.orderStop(c)
+				if lost == nil {
+					s.watchdog.order(watchdog.OrderLost, 0)
+				}
+				reports = s.watchdog.reports
+			case report == watchdog.ReportSignalled, report == watchdog.ReportKilled:
+				s.sayStopping()
+			}
+		}
+	}
+}
+
+// sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
+// read first, so that a delay between the two readings makes that time earlier,
+// never later. After a loss CMD keeps the time that it had: others of several locks
+// are still renewed.
+func (s *supervision) sendTrust() {
+	now := watchdog.Clock()
+	until := now + time.Until(s.lock.TrustedUntil())
+	if s.until == 0 || s.lock.Err() == nil {
+		s.until = until
+	}
+	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
+}
+
+func (s *supervision) sayStopping() {
+	if s.stopping {
+		return
+	}
+	s.stopping = true
+	s.report.Stopping()
+}

@@ -1,0 +1,103 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+)
+
+// Signals receives the signals sent to this process, from before the wait for
+// KEY until CMD has ended.
+type Signals struct {
+	C chan os.Signal
+
+	// What to do with the terminal before Ctrl-Z stops this process during a wait,
+	// and after it was continued; nil: nothing.
+	BeforeStop, AfterStop func()
+}
+
+// CatchSignals catches signals that would otherwise end or stop the process.
+// Signals that the process was started to ignore stay ignored, such as HUP under
+// nohup(1).
+func CatchSignals() *Signals {
+	s := &Signals{C: make(chan os.Signal, 16)}
+	for _, sig := range Caught {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.C, sig)
+		}
+	}
+	return s
+}
+
+// Release lets signals do again what they do by themselves.
+func (s *Signals) Release() { signal.Stop(s.C) }
+
+// Bind returns a copy of ctx that ends when a signal arrives that would end the
+// process. The returned function puts that signal back: KEY may have been
+// granted at the same moment, and then the signal is for CMD.
+func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var ended os.Signal
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case sig := <-s.C:
+				if number, ok := sig.(syscall.Signal); ok && endsWait(number) {
+					ended = sig
+					cancel(&failure.SignalError{Signal: number, Name: SignalName(number)})
+					return
+				}
+				s.pause(sig)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		<-done
+		if ended == nil {
+			return
+		}
+		select {
+		case s.C <- ended:
+		default: // the channel is full of other signals
+		}
+		ended = nil
+	}
+}
+
+// pause stops this process on Ctrl-Z until it is continued.
+func (s *Signals) pause(sig os.Signal) {
+	if !stopsJob(sig) {
+		return
+	}
+	if s.BeforeStop != nil {
+		s.BeforeStop()
+		defer s.AfterStop()
+	}
+	StopSelf()
+}
+
+// ParseSignal reads TERM, SIGTERM or 15.
+func ParseSignal(s string) (syscall.Signal, error) {
+	if n, err := strconv.Atoi(s); err == nil {
+		if n > 0 && n < 65 {
+			return syscall.Signal(n), nil
+		}
+		return 0, fmt.Errorf("unknown signal %d", n)
+	}
+	name := "SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")
+	if n := signalNumber(name); n != 0 {
+		return n, nil
+	}
+	return 0, fmt.Errorf("unknown signal %q", s)
+}

@@ -1,0 +1,53 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Caught are passed on to CMD, except PIPE. PIPE is caught so that a
+// closed stderr does not kill the supervisor of CMD.
+var Caught = []os.Signal{
+	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
+}
+
+// endsWait reports whether a signal ends a wait.
+func endsWait(sig syscall.Signal) bool {
+	switch sig {
+	case unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE:
+		return false
+	}
+	return true
+}
+
+// stopsJob reports whether a signal is that of Ctrl-Z.
+func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP }
+
+// StopSelf stops this process until it gets ContinueSignal.
+func StopSelf() { stopUntilContinued(unix.Getpid()) }
+
+// stopUntilContinued stops this process, or its group, until it is continued.
+// The kernel may let the calling thread run on for a while after kill(2), so it
+// waits for ContinueSignal: only that says that the stop is over.
+func stopUntilContinued(target int) {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, ContinueSignal)
+	defer signal.Stop(continued)
+	if unix.Kill(target, unix.SIGSTOP) == nil {
+		<-continued
+	}
+}
+
+// ContinueSignal continues a stopped process.
+const ContinueSignal = unix.SIGCONT
+
+func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
+
+// SignalName names a signal.
+func SignalName(sig syscall.Signal) string { return unix.SignalName(sig) }

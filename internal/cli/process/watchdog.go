@@ -1,0 +1,98 @@
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/watchdog"
+)
+
+// watchdogHandle is the supervisor's side of a watchdog.
+type watchdogHandle struct {
+	orders  io.WriteCloser
+	reports <-chan string // closed when the watchdog has ended
+	pid     int           // 0: it runs in this process
+	wait    func()        // waits until it has ended
+}
+
+// startWatchdog starts self, the path of this program, as a watchdog process.
+func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
+	in, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	reports, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	attr := &os.ProcAttr{
+		Files: []*os.File{in, out, nil}, Env: []string{}, Sys: ownSession(),
+	}
+	process, err := os.StartProcess(self, watchdog.Args(sig, grace, d), attr)
+	_ = in.Close()
+	_ = out.Close()
+	if err != nil {
+		_ = orders.Close()
+		_ = reports.Close()
+		return nil, err
+	}
+	return &watchdogHandle{
+		orders: orders, reports: readReports(reports), pid: process.Pid,
+		wait: func() { _, _ = process.Wait() },
+	}, nil
+}
+
+// startWatchdogInProcess runs the watchdog in this process, if a second process
+// cannot be started. It does the same, except while this process is stopped.
+func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
+	in, orders := io.Pipe()
+	reports, out := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer out.Close()
+		watchdog.Run(in, out, sig, grace, d)
+	}()
+	return &watchdogHandle{orders: orders, reports: readReports(reports), wait: func() { <-done }}
+}
+
+func readReports(r io.ReadCloser) <-chan string {
+	const most = 4 // more than a watchdog ever sends, so sending never blocks
+	out := make(chan string, most)
+	go func() {
+		defer close(out)
+		defer r.Close()
+		for in := bufio.NewScanner(r); in.Scan(); {
+			out <- in.Text()
+		}
+	}()
+	return out
+}
+
+// order sends one order. It has no effect if the watchdog has ended.
+func (g *watchdogHandle) order(what string, value int64) {
+	g.orderText(what, strconv.FormatInt(value, 10))
+}
+
+// orderText is order with a text of one line.
+func (g *watchdogHandle) orderText(what, value string) {
+	_, _ = fmt.Fprintf(g.orders, "%s %s\n", what, value)
+}
+
+// end ends the watchdog and waits for that: afterwards it sends no signal. It
+// reports whether there was a report that nobody had read: then the watchdog
+// has sent a signal.
+func (g *watchdogHandle) end() (acted bool) {
+	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
+	_ = g.orders.Close()
+	g.wait()
+	for range g.reports {
+		acted = true
+	}
+	return acted
+}

@@ -1,0 +1,39 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// several is what is held of several keys: until ends with the first lease to end, that
+// of a lock which is lost included.
+type several struct {
+	until time.Time
+	lost  error
+}
+
+func (*several) String() string            { return "a and b" }
+func (*several) Context() context.Context  { return context.Background() }
+func (s *several) Err() error              { return s.lost }
+func (s *several) TrustedUntil() time.Time { return s.until }
+
+func TestARenewalOfOneOfSeveralLocksCutsNoGraceShortAfterAnotherIsLost(t *testing.T) {
+	var sent strings.Builder
+	held := &several{until: time.Now().Add(time.Minute)}
+	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}
+	s.sendTrust()
+	held.until, held.lost = time.Now(), errors.New("a is lost")
+	s.sendTrust()
+	if orders := strings.Fields(sent.String()); len(orders) != 4 || orders[1] != orders[3] {
+		t.Errorf("orders %v", orders)
+	}
+}
+
+// textOf takes orders, and keeps them as text.
+type textOf struct{ io.Writer }
+
+func (textOf) Close() error { return nil }

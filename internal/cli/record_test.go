@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestALeaseIsShownAsItsLengthOrAsItsEnd(t *testing.T) {
+	now := time.Now()
+	for want, r := range map[string]leasehold.Record{
+		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
+		"in 12s":   {ExpiresAt: now.Add(12 * time.Second)},
+		"3m2s ago": {ExpiresAt: now.Add(-182 * time.Second)},
+		"":         {ExpiresAt: now.Add(time.Hour), Released: true},
+	} {
+		if got := leaseText(r, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/holders"
+)
+
+func TestAListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
+	now := time.Now()
+	long := leasehold.Record{
+		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
+		Owner: "ip-10-20-30-40.eu-west-1.compute.internal/worker-17/47110815", Lease: 20 * time.Second,
+		GrantedAt: now.Add(-3 * time.Minute), Token: 1764230400000042,
+	}
+	short := long
+	short.Key.Partition, short.Owner = "k", "host/1"
+	for _, checked := range []bool{false, true} {
+		for _, colour := range []bool{false, true} {
+			for _, columns := range []int{80, 100, 200} {
+				var out bytes.Buffer
+				l := listing{terminal: true, columns: columns, checked: checked}
+				if err := l.write(&output{to: &out, terminal: true, coloured: colour}, []row{{record: long, liveness: holders.Dead}, {record: short, liveness: holders.Live}}, now); err != nil {
+					t.Fatal(err)
+				}
+				text := strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(out.String())
+				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+				if len(lines) != 3 {
+					t.Fatalf("%d lines:\n%s", len(lines), text)
+				}
+				for _, line := range lines {
+					if utf8.RuneCountInString(line) > columns {
+						t.Errorf("%d columns, not %d: %s", utf8.RuneCountInString(line), columns, line)
+					}
+				}
+				if !strings.HasPrefix(lines[1], "tenants/") || !strings.Contains(lines[1], "part-007  ") || !strings.Contains(lines[1], "1764230400000042") {
+					t.Errorf("%d columns: not the beginning and the end: %s", columns, lines[1])
+				}
+				if whole := strings.Contains(lines[1], long.Key.Partition); whole != (columns == 200) {
+					t.Errorf("%d columns: the whole key: %v", columns, whole)
+				}
+				for _, name := range []string{"OWNER", "TOKEN"} {
+					before, _, _ := strings.Cut(lines[0], name)
+					at := utf8.RuneCountInString(before)
+					if row := []rune(lines[2]); row[at-1] != ' ' || row[at] == ' ' {
+						t.Errorf("%s is not aligned:\n%s", name, text)
+					}
+				}
+			}
+		}
+	}
+	var pipe bytes.Buffer
+	if err := (listing{}).write(&pipe, []row{{record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
+		t.Errorf("a pipe has %q, %v", &pipe, err)
+	}
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+)
+
+// Whoever waits for less than a lease never sees a dead holder's pass, however often he
+// comes. So after a wait that was too short for that, the keys are asked for as with -n:
+// a holder that looks dead is watched for its lease.
+
+// wasTooShort reports whether the wait has ended with err because of a holder that was not
+// watched for its lease. A lock under a shared lease does not show how long that is, and
+// one of several keys does not show the others'.
+func (f *acquireFlags) wasTooShort(err error) bool {
+	var held *leasehold.HeldError
+	var waited *failure.WaitedError
+	if !errors.As(err, &held) || !errors.As(err, &waited) || failure.Interrupted(err) != nil {
+		return false
+	}
+	return f.permits > 1 || len(f.several.keys) > 0 || held.Holder.Session != "" || held.Holder.Lease > f.wait
+}
+
+// withoutWait is f for asking as with -n.
+func (f *acquireFlags) withoutWait() *acquireFlags {
+	again := *f
+	again.nonblock, again.wait = true, 0
+	return &again
+}
+
+// afterWait says in err, the answer to what was asked after a wait, how long it all took.
+func (f *acquireFlags) afterWait(err error, took time.Duration) error {
+	if held := (*leasehold.HeldError)(nil); errors.As(err, &held) && held.Err == nil {
+		held.Err = &failure.WaitedError{Wait: max(f.wait, took.Truncate(time.Second))}
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Attributes are the attribute names given by --attr. They are the value of that flag.
+type Attributes struct{ key, sort, ttl string }
+
+func (n *Attributes) String() string {
+	var pairs []string
+	for _, p := range [][2]string{{"key", n.key}, {"sort", n.sort}, {"ttl", n.ttl}} {
+		if p[1] != "" {
+			pairs = append(pairs, p[0]+"="+p[1])
+		}
+	}
+	return strings.Join(pairs, ",")
+}
+
+// Type is what the help calls a value of the flag.
+func (*Attributes) Type() string { return "ROLE=NAME" }
+
+// Set reads one pair or several, and refuses what no table can have.
+func (n *Attributes) Set(s string) error {
+	for _, pair := range strings.Split(s, ",") {
+		role, name, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return errors.New("use ROLE=NAME, such as key=id")
+		}
+		if len(name) > 255 {
+			return errors.New("names of attributes have at most 255 bytes")
+		}
+		switch role {
+		case "key":
+			n.key = name
+		case "sort":
+			n.sort = name
+		case "ttl":
+			n.ttl = name
+		default:
+			return fmt.Errorf("unknown role %q: use key, sort or ttl", role)
+		}
+	}
+	return nil
+}
+
+// apply sets the names in a layout. It also returns the roles whose names are
+// fixed in that layout.
+func (n Attributes) apply(l layout.Layout) (named layout.Layout, fixed []string) {
+	switch l := l.(type) {
+	case layout.Native:
+		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
+		return l, nil
+	case layout.PythonDynamoDBLock:
+		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
+		return l, nil
+	case layout.AWSLabs:
+		l.PartitionKey, l.SortKey = n.key, n.sort
+		return l, []string{"ttl"}
+	case layout.Dynamolock:
+		l.PartitionKey, l.SortKey = n.key, n.sort
+		return l, []string{"ttl"}
+	case layout.DynamoDLM:
+		if n.sort == noAttribute { // as in tables of dynamo-dlm 1.x
+			l.NoSlots = true
+			return l, []string{"key", "ttl"}
+		}
+		return l, []string{"key", "sort", "ttl"}
+	default:
+		return l, []string{"key", "sort", "ttl"}
+	}
+}
+
+// noAttribute as a name means that the table has no such attribute, as in
+// layout.Native.
+const noAttribute = "-"

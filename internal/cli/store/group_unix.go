@@ -1,0 +1,17 @@
+//go:build unix
+
+package store
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// giveGroup gives a file the group of its directory. It fails silently for a
+// user outside that group: then the file's mode for others decides.
+func giveGroup(f *os.File, dir fs.FileInfo) {
+	if st, ok := dir.Sys().(*syscall.Stat_t); ok {
+		_ = f.Chown(-1, int(st.Gid))
+	}
+}

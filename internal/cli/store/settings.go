@@ -1,0 +1,263 @@
+package store
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// DefaultTable is the default name of the table in a local store.
+const DefaultTable = "leasehold"
+
+// Settings are what the flags say of the lock table, empty where they say nothing, and
+// where else it is looked for.
+type Settings struct {
+	Table, File               string
+	LayoutName                string // a default, unless LayoutGiven
+	LayoutGiven               bool
+	Attributes                Attributes
+	Region, Profile, Endpoint string
+	OfGrant                   bool // Table, Region and Endpoint are those of a grant
+
+	byVariable []string // of AWSVariables, those that stand for flags
+
+	LookupEnv  func(name string) (string, bool)
+	SetByRun   func(table, file string) bool // whether an outer leasehold run has set these variables for its CMD
+	MachineDir string                        // the machine's store is used if this directory exists
+	OnEC2      func() bool                   // whether this machine is an EC2 instance
+	OnTrial    func() bool                   // whether leasehold runs from its own source
+}
+
+// Place is where the locks are: a DynamoDB table, or a local store.
+type Place struct {
+	Table   string
+	File    string // the local store; empty: DynamoDB
+	Unnamed bool   // the store is the default: neither flag nor variable named it
+	Machine bool   // it is the store shared by all users of the machine
+	Despite string // the sign of AWS that it was chosen despite, on trial; empty: none
+}
+
+// Place chooses where the locks are, by flag, then LEASEHOLD_*. A flag overrides both
+// variables. Without either it chooses a local store, but only if there is no sign of
+// AWS, or on trial none that is for leasehold. granted is the table of a grant, if there
+// is one.
+func (s *Settings) Place(granted string) (Place, error) {
+	p := Place{Table: s.Table, File: s.File}
+	sign := s.signOfAWS()
+	required, err := s.requiresTable()
+	if err != nil {
+		return p, err
+	}
+	if p.Table == "" && p.File == "" {
+		if p.Table, p.File, err = s.placeInEnvironment(required); err != nil {
+			return p, err
+		}
+	}
+	if flag := s.AWSFlag(); flag != "" && p.File != "" {
+		return p, misuse.Errorf("%s is for DynamoDB, but --file or LEASEHOLD_FILE names a local store: use --table, or leave out %s", flag, flag)
+	}
+	switch {
+	case p.File != "":
+	case p.Table != "":
+		return p, nil
+	case (sign != "" || required) && granted != "":
+		p.Table = granted
+		return p, nil
+	case required:
+		return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
+	case sign != "" && (s.asksForDynamoDB() != "" || s.OnTrial == nil || !s.OnTrial()):
+		return p, misuse.Errorf("no table: %s, and beside AWS no store is guessed: name the lock table with --table or LEASEHOLD_TABLE, "+
+			"or use --file for locks on this machine only", sign)
+	default:
+		p.Unnamed, p.Despite = true, sign
+		if p.File, p.Machine, err = s.defaultFile(); err != nil {
+			return p, err
+		}
+	}
+	p.Table = cmp.Or(p.Table, DefaultTable)
+	abs, err := filepath.Abs(p.File)
+	if err != nil {
+		return p, misuse.Errorf("--file %s: %v", p.File, err)
+	}
+	p.File = abs
+	return p, nil
+}
+
+// placeInEnvironment returns what LEASEHOLD_TABLE and LEASEHOLD_FILE name.
+// Setting both is an error, except as an outer leasehold run set them: one of
+// them may be a leftover, and guessing which could lock in the wrong store.
+func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
+	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
+		return "", "", err
+	}
+	if file, _, err = s.Variable("LEASEHOLD_FILE"); err != nil {
+		return "", "", err
+	}
+	switch {
+	case file == "" || s.SetByRun != nil && s.SetByRun(cmp.Or(table, DefaultTable), file):
+		return table, file, nil
+	case table != "":
+		return "", "", misuse.Errorf("LEASEHOLD_TABLE and LEASEHOLD_FILE are both set: unset one of them, or use --table or --file, which override both")
+	case required:
+		return "", "", misuse.Errorf("LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE names a local store: unset one of them, or use --table")
+	}
+	return "", file, nil
+}
+
+// requiresTable reports whether LEASEHOLD_REQUIRE_TABLE forbids a local store
+// that no flag names.
+func (s *Settings) requiresTable() (bool, error) {
+	v, set, err := s.Variable("LEASEHOLD_REQUIRE_TABLE")
+	if !set || err != nil {
+		return false, err
+	}
+	required, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, misuse.Errorf("LEASEHOLD_REQUIRE_TABLE must be 1 or 0, not %q", v)
+	}
+	return required, nil
+}
+
+// Variable reads a variable that stands for a flag. One that is set but empty is
+// an error: most likely it was made from a variable that was lost.
+func (s *Settings) Variable(name string) (value string, set bool, err error) {
+	value, set = s.LookupEnv(name)
+	if set && value == "" {
+		return "", true, misuse.Errorf("%s is set but empty: give it a value, or unset it", name)
+	}
+	return value, set, nil
+}
+
+func (s *Settings) get(name string) string {
+	v, _ := s.LookupEnv(name)
+	return v
+}
+
+// AWSVariables stand for the flags that are for DynamoDB only. They are what such a flag
+// says to the leasehold that CMD runs: AWS_ variables would say it to all that CMD does.
+var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL"}
+
+// readAWSVariables reads them for flags that were not given. What a grant says of its
+// place is such a flag too.
+func (s *Settings) readAWSVariables() error {
+	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint} {
+		if *to != "" || s.OfGrant && to != &s.Profile {
+			continue
+		}
+		v, set, err := s.Variable(AWSVariables[i])
+		if err != nil {
+			return err
+		}
+		if set {
+			*to = v
+			s.byVariable = append(s.byVariable, AWSVariables[i])
+		}
+	}
+	return nil
+}
+
+// by is what said one of them: the variable, or its flag.
+func (s *Settings) by(variable, flag string) string {
+	if slices.Contains(s.byVariable, variable) {
+		return variable
+	}
+	return flag
+}
+
+// RegionBy says what has named the Region. It is empty if nothing has, as for a
+// server on this machine.
+func (s *Settings) RegionBy(cfg aws.Config) string {
+	switch {
+	case s.Region != "":
+		return s.by("LEASEHOLD_REGION", "--region")
+	case s.get("AWS_REGION") != "":
+		return "AWS_REGION"
+	case s.get("AWS_DEFAULT_REGION") != "":
+		return "AWS_DEFAULT_REGION"
+	}
+	for _, source := range cfg.ConfigSources {
+		if shared, ok := source.(config.SharedConfig); ok && shared.Region != "" {
+			return "profile " + cmp.Or(shared.Profile, "default")
+		}
+	}
+	if cfg.Region != "" {
+		return "the table's ARN"
+	}
+	return ""
+}
+
+// endpoint returns the URL that flag or environment name, and which of them does.
+// Empty: none.
+func (s *Settings) endpoint() (endpoint, by string) {
+	if s.Endpoint != "" {
+		return s.Endpoint, s.by("LEASEHOLD_ENDPOINT_URL", "--endpoint-url")
+	}
+	for _, name := range []string{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"} {
+		if v := s.get(name); v != "" {
+			return v, name
+		}
+	}
+	return "", ""
+}
+
+// Tilde shortens a path under the home directory, for people.
+func (s *Settings) Tilde(path string) string {
+	if home := s.get("HOME"); home != "" {
+		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(home, "/")+"/"); ok {
+			return "~/" + rest
+		}
+	}
+	return path
+}
+
+// Layout returns the layout that flags and environment name.
+func (s *Settings) Layout() (layout.Layout, error) {
+	name := s.LayoutName
+	if !s.LayoutGiven {
+		switch v, set, err := s.Variable("LEASEHOLD_LAYOUT"); {
+		case err != nil:
+			return nil, err
+		case set:
+			name = v
+		}
+	}
+	l, err := layout.Parse(name)
+	if err != nil {
+		return nil, misuse.Errorf("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
+	}
+	names := s.Attributes
+	if names == (Attributes{}) {
+		return l, nil
+	}
+	l, fixed := names.apply(l)
+	for _, role := range []struct{ name, given string }{{"key", names.key}, {"sort", names.sort}, {"ttl", names.ttl}} {
+		if role.given != "" && slices.Contains(fixed, role.name) {
+			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %s: leave it out, or use another layout",
+				role.name, role.given, name, role.name)
+		}
+	}
+	if _, err := records.Of(l); err != nil {
+		return nil, misuse.Errorf("--attr: %s", strings.ReplaceAll(err.Error(), "layout: "+name+": ", ""))
+	}
+	return l, nil
+}
+
+// CompleteKey fills in the layout's default sort key, so that a key can be
+// compared with those in records.
+func CompleteKey(l layout.Layout, key leasehold.Key) leasehold.Key {
+	if proto, err := records.Of(l); err == nil {
+		return leasehold.Key(proto.Complete(protocol.Key(key)))
+	}
+	return key
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+)
+
+func TestWhereTheLocksAre(t *testing.T) {
+	home := t.TempDir()
+	for _, c := range []struct {
+		name    string
+		flags   Settings
+		env     map[string]string
+		granted string
+		outer   [2]string // what an outer run has set
+		onEC2   bool
+		trial   bool
+		machine string
+		table   string
+		file    string
+		err     string
+	}{
+		{name: "nothing is said", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a state directory", env: map[string]string{"XDG_STATE_HOME": "/s"}, table: "leasehold", file: "/s/leasehold/locks.db"},
+		{name: "a relative one does not count", env: map[string]string{"XDG_STATE_HOME": "s"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a table", flags: Settings{Table: "t"}, table: "t"},
+		{name: "a file", flags: Settings{File: "/f"}, table: "leasehold", file: "/f"},
+		{name: "a table in a file", flags: Settings{File: "/f", Table: "t"}, table: "t", file: "/f"},
+		{name: "a table in the environment", env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "t"},
+		{name: "a file in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "AWS_REGION": "x"}, table: "leasehold", file: "/f"},
+		{name: "both in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t"}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
+		{name: "both as run sets them", env: map[string]string{
+			"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t",
+		}, outer: [2]string{"t", "/f"}, table: "t", file: "/f"},
+		{name: "a table beside what run sets", env: map[string]string{
+			"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t",
+		}, outer: [2]string{DefaultTable, "/f"}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
+		{name: "an empty table", env: map[string]string{"LEASEHOLD_TABLE": ""}, err: "LEASEHOLD_TABLE is set but empty"},
+		{name: "an empty file beside a table", env: map[string]string{"LEASEHOLD_TABLE": "t", "LEASEHOLD_FILE": ""}, err: "LEASEHOLD_FILE is set but empty"},
+		{name: "a flag sets what is empty aside", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_TABLE": ""}, table: "t"},
+		{name: "a table is required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, err: "no table: LEASEHOLD_REQUIRE_TABLE is set"},
+		{name: "a table is required, a file there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_FILE": "/f"}, err: "LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE"},
+		{name: "a table is required and there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_TABLE": "t"}, table: "t"},
+		{name: "a table is required and a grant names it", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, granted: "t", table: "t"},
+		{name: "a table is not required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "0", "LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
+		{name: "an instance of EC2", onEC2: true, err: "no table: this machine is an EC2 instance"},
+		{name: "an instance of EC2, a file", onEC2: true, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
+		{name: "an instance of EC2 that is not asked", onEC2: true, env: map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial beside AWS", trial: true, env: map[string]string{"AWS_REGION": "x"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial on an instance of EC2", trial: true, onEC2: true, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial, and asked for AWS", trial: true, flags: Settings{Region: "x"}, err: "--region is set"},
+		{name: "on trial, and a table is required", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
+		{name: "on trial, and a table is named", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_TABLE": "t"}, table: "t"},
+		{name: "on trial, and a grant names the table", trial: true, env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
+		{name: "a machine's store that is there", machine: home, table: "leasehold", file: home + "/locks.db"},
+		{name: "a machine's store that is not there", machine: home + "/none", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a machine's store, no home", machine: home, env: map[string]string{"HOME": ""}, table: "leasehold", file: home + "/locks.db"},
+		{name: "a machine's store and AWS", machine: home, env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
+		{name: "the flag sets the file aside", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "t"},
+		{name: "the flag sets the table aside", flags: Settings{File: "/f"}, env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "leasehold", file: "/f"},
+		{name: "an AWS setting", env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
+		{name: "an older one", env: map[string]string{"AWS_DEFAULT_REGION": "x"}, err: "AWS_DEFAULT_REGION is set"},
+		{name: "keys", env: map[string]string{"AWS_ACCESS_KEY_ID": "x"}, err: "AWS_ACCESS_KEY_ID is set"},
+		{name: "a container", env: map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": "x"}, err: "AWS_CONTAINER_CREDENTIALS_FULL_URI is set"},
+		{name: "a web identity", env: map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "x"}, err: "AWS_WEB_IDENTITY_TOKEN_FILE is set"},
+		{name: "an AWS flag", flags: Settings{Region: "x"}, err: "--region is set"},
+		{name: "an AWS flag and a file", flags: Settings{Profile: "x", File: "/f"}, err: "--profile is for DynamoDB"},
+		{name: "a grant names the table", env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
+		{name: "a grant of the local store", granted: "leasehold", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "no home", env: map[string]string{"HOME": ""}, err: "neither HOME nor XDG_STATE_HOME"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := map[string]string{"HOME": home}
+			for name, v := range c.env {
+				env[name] = v
+			}
+			where := c.flags
+			where.LookupEnv = func(name string) (string, bool) {
+				v, ok := env[name]
+				return v, ok
+			}
+			where.OnEC2, where.OnTrial, where.MachineDir = func() bool { return c.onEC2 }, func() bool { return c.trial }, c.machine
+			where.SetByRun = func(table, file string) bool { return c.outer == [2]string{table, file} }
+			p, err := where.Place(c.granted)
+			switch {
+			case c.err != "":
+				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, new(*misuse.Error)) {
+					t.Errorf("error %v", err)
+				}
+			case err != nil:
+				t.Error(err)
+			case p.Table != c.table || p.File != c.file:
+				t.Errorf("table %q in %q", p.Table, p.File)
+			}
+		})
+	}
+}
+
+func TestAnInstanceOfEC2IsKnownByItsHardware(t *testing.T) {
+	for _, c := range []struct {
+		file, content string
+		want          bool
+	}{
+		{"class/dmi/id/sys_vendor", "Amazon EC2\n", true},
+		{"class/dmi/id/board_vendor", "Amazon EC2\n", true},
+		{"hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n", true},
+		{"hypervisor/uuid", "4b2e1916-9099-7caf-fd21-012345abcdef\n", false},
+		{"class/dmi/id/sys_vendor", "QEMU\n", false},
+	} {
+		sys := t.TempDir()
+		path := filepath.Join(sys, c.file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := onEC2(sys); got != c.want {
+			t.Errorf("%s says %q: %v", c.file, c.content, got)
+		}
+	}
+}
+
+func TestItIsKnownWhatHasNamedTheRegion(t *testing.T) {
+	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
+	for _, c := range []struct {
+		name  string
+		flags Settings
+		env   map[string]string
+		aws   aws.Config
+		want  string
+	}{
+		{name: "flag", flags: Settings{Region: "eu-west-1"}, env: map[string]string{"AWS_REGION": "x"}, aws: profile, want: "--region"},
+		{name: "variable", env: map[string]string{"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "x"}, aws: profile, want: "AWS_REGION"},
+		{name: "older variable", env: map[string]string{"AWS_DEFAULT_REGION": "eu-west-1"}, aws: profile, want: "AWS_DEFAULT_REGION"},
+		{name: "profile", aws: profile, want: "profile prod"},
+		{name: "ARN", aws: aws.Config{Region: "eu-west-1"}, want: "the table's ARN"},
+		{name: "nothing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.flags.LookupEnv = func(name string) (string, bool) {
+				v, ok := c.env[name]
+				return v, ok
+			}
+			if got := c.flags.RegionBy(c.aws); got != c.want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}

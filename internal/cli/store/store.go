@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// Store is an open lock table.
+type Store struct {
+	DB       *dynamodb.Client
+	Table    string
+	Layout   layout.Layout
+	Location string     // region, URL or file, as shown in messages
+	File     string     // of a local store; empty: DynamoDB
+	AWS      aws.Config // of DynamoDB
+	Created  bool       // the local store's table was created when it was opened
+
+	misfit  error // the local store's table has another layout
+	closing []func()
+}
+
+// Opening is how a store is opened, and who is told of it.
+type Opening struct {
+	Granted   string // the table of a grant, if there is one
+	Make      bool   // for commands that acquire: the file of a local store, if it is missing
+	AnyLayout bool   // for commands that check or make the table, which may have another layout
+	AsItIs    bool   // nothing is created, not even the table in a local store
+	Flags     string // those that name the store, for a command to type
+
+	Guessed  func(Place)                            // nobody has named the store
+	Made     func(file string)                      // the named file was missing
+	Known    func(*Store)                           // its place is known: requests follow
+	Waiting  func() (over func())                   // for another process that uses the file
+	Requests func(*Store) func(o *dynamodb.Options) // watches the requests
+}
+
+// Open opens the lock table that the settings name. It refuses a table of another
+// layout, and the file of a local store that is named but missing: a mistyped name must
+// not look as if nothing were held.
+func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
+	l, err := settings.Layout()
+	if err != nil {
+		return nil, err
+	}
+	p, err := settings.Place(o.Granted)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{Table: p.Table, Layout: l}
+	if p.File != "" {
+		err = s.openFile(ctx, settings, p, o)
+	} else {
+		err = s.openAWS(ctx, settings, o)
+	}
+	if err == nil && !o.AnyLayout {
+		err = s.misfit
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Opening) error {
+	switch {
+	case p.Unnamed:
+		o.Guessed(p)
+	case o.Make:
+		made, err := settings.MakeFile(p.File)
+		if made {
+			o.Made(p.File)
+		}
+		if err != nil {
+			return err
+		}
+	case missing(p.File):
+		return misuse.Errorf("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
+	}
+	s.File, s.Location = p.File, settings.Tilde(p.File)
+	o.Known(s)
+	open := settings.OpenFile
+	if p.Machine {
+		open = openMachineStore
+	}
+	over := o.Waiting()
+	bolt, err := open(p.File)
+	over()
+	if err != nil {
+		return err
+	}
+	engine := localdynamo.New(localdynamo.WithStore(bolt))
+	s.OnClose(func() { _ = engine.Close() })
+	s.DB = engine.Client(o.Requests(s))
+	if o.AsItIs {
+		return nil
+	}
+	return s.createTable(ctx)
+}
+
+// createTable creates the table of a local store if it does not exist.
+func (s *Store) createTable(ctx context.Context) error {
+	spec := table.Spec{Name: s.Table, Layout: s.Layout}
+	problems, err := table.Check(ctx, s.DB, spec)
+	if err == nil && len(problems) == 0 {
+		return nil
+	}
+	for _, p := range problems {
+		if p.Fatal {
+			s.misfit = misuse.Errorf("%s does not fit: %s", s.Location, p.What)
+			return nil
+		}
+	}
+	s.Created = errors.Is(err, leasehold.ErrTableNotFound)
+	return table.Create(ctx, s.DB, spec)
+}
+
+// OnClose calls end when the store is closed, after what was to be called before.
+func (s *Store) OnClose(end func()) { s.closing = append(s.closing, end) }
+
+// Close ends what the store needs.
+func (s *Store) Close() {
+	for _, end := range s.closing {
+		end()
+	}
+	s.closing = nil
+}
+
+// Place is where the table is: the file, the endpoint or the region.
+func (s *Store) Place() string {
+	if s.File != "" {
+		return s.File
+	}
+	return s.Location
+}
+
+// Name names the table or, of a local store, its file: what the user has named.
+func (s *Store) Name() string {
+	if s.File != "" {
+		return s.Location
+	}
+	return s.Table
+}
+
+// Called is Name in a sentence.
+func (s *Store) Called() string {
+	if s.File != "" {
+		return s.Location
+	}
+	return "table " + s.Table
+}
+
+// Where says which table this is, and where, or which file.
+func (s *Store) Where() string {
+	if s.File != "" {
+		return s.Location
+	}
+	return "table " + s.Table + " in " + s.Location
+}
+
+// Locks returns a lock client on the table.
+func (s *Store) Locks(cfg leasehold.Config) (*leasehold.Client, error) { return s.LocksOver(s.DB, cfg) }
+
+// LocksOver is Locks by another DynamoDB client.
+func (s *Store) LocksOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
+	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.Table, s.Layout, closeTimeout
+	// The command itself reports events and errors.
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	locks, err := leasehold.New(db, cfg)
+	if err != nil {
+		return nil, misuse.Errorf("%s", strings.ReplaceAll(err.Error(), "leasehold: config: ", ""))
+	}
+	return locks, nil
+}
+
+// closeTimeout is how long the command waits at its end for requests in flight.
+const closeTimeout = time.Second
+
+// CloseLocks closes a lock client.
+func CloseLocks(locks *leasehold.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = locks.Close(ctx) // locks have been released, or reported as lost
+}

@@ -1,0 +1,4 @@
+package cli
+
+// terminalSession is not known on Windows.
+func terminalSession(any) string { return "" }

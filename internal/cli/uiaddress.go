@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"net"
+
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/ui"
+)
+
+// uiAddress is where the page is.
+type uiAddress struct {
+	listeners []net.Listener
+	name      string // "host:port", of this process alone
+	host      string // "host:port" of the URL: the name, if browsers find this machine by it
+}
+
+func (at *uiAddress) close() {
+	for _, l := range at.listeners {
+		_ = l.Close()
+	}
+}
+
+// listenUI listens on this machine only, unless told otherwise.
+func listenUI(ctx context.Context, f uiFlags) (*uiAddress, error) {
+	host, port, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", f.addr)
+	}
+	if !f.unsafeListen && !store.IsThisMachine(host) {
+		return nil, misuse.Errorf("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", f.addr)
+	}
+	at, err := listenByName(ctx, f.addr)
+	for tries := 1; err != nil && port == "0" && tries < 10; tries++ {
+		at, err = listenByName(ctx, f.addr) // a port that is free at one address may be taken at the other
+	}
+	return at, err
+}
+
+// listenByName listens wherever browsers look for a name that ends in .localhost: on
+// both loopback addresses, so that nobody else can on one of them.
+func listenByName(ctx context.Context, addr string) (*uiAddress, error) {
+	first, err := listen(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	ip, port, err := net.SplitHostPort(first.Addr().String())
+	if err != nil {
+		_ = first.Close()
+		return nil, err
+	}
+	at := &uiAddress{listeners: []net.Listener{first}, name: net.JoinHostPort(ui.NewName(), port), host: first.Addr().String()}
+	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
+	if other == "" {
+		return at, nil // browsers do not look here
+	}
+	at.host = at.name
+	if !isAddressHere(ctx, other) {
+		return at, nil
+	}
+	second, err := listen(ctx, net.JoinHostPort(other, port))
+	if err != nil {
+		at.close()
+		return nil, err
+	}
+	at.listeners = append(at.listeners, second)
+	return at, nil
+}
+
+// isAddressHere reports whether anybody can listen on an address.
+func isAddressHere(ctx context.Context, ip string) bool {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
+}

@@ -1,0 +1,64 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Duration formats a duration as people write it: 10m, not 10m0s.
+func Duration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Age formats a duration for people: 12s, 3m12s, 5h3m, 6d5h.
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	s := int64(d / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+}
+
+// TimeFormat is the format of every time: RFC 3339 in UTC with milliseconds.
+const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// Time formats a time for programs.
+func Time(t time.Time) string { return t.UTC().Format(TimeFormat) }
+
+// Bytes formats a size for people.
+func Bytes(n uint64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	size, names := float64(n)/unit, "KMGTPE"
+	for size >= unit && len(names) > 1 {
+		size, names = size/unit, names[1:]
+	}
+	return fmt.Sprintf("%.1f %cB", size, names[0])
+}
+
+// Plural is the word for n of something.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Count is a number with its word: 1 request, 2 requests.
+func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }

@@ -1,0 +1,130 @@
+package holders
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// State says whether a holder is alive. It is "" if it was not observed.
+type State string
+
+// Values of State.
+const (
+	Live    State = "live"
+	Dead    State = "dead"
+	Unknown State = "unknown" // it was not observed for long enough
+)
+
+// Observation is the result of observing a held record for its lease. If the record is
+// no longer held, State is "" and Record is the new one.
+type Observation struct {
+	Record leasehold.Record
+	State  State
+	Beat   liveness.Beat // shows the state
+	Shared bool          // the beat is that of a session
+	Gone   bool          // the record was deleted
+	Err    error         // of this record, or what ended the observation
+
+	ended bool // the session, for good
+}
+
+// Observer finds out whether holders are live or dead, as a waiter would.
+type Observer struct {
+	Locks  *leasehold.Client
+	Reader Reader
+	Limit  time.Duration // how long it observes; 0: until every holder is known
+	Unpaid bool          // nobody pays for read units
+
+	rule liveness.Rule
+}
+
+// New returns an observer of a table in layout l, whose records locks copies.
+func New(db *dynamodb.Client, table string, l layout.Layout, locks *leasehold.Client) (Observer, error) {
+	proto, err := records.Of(l)
+	if err != nil {
+		return Observer{}, err
+	}
+	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, l.Capabilities())}, nil
+}
+
+// Observe reads the records again and again, all in one go, until of each the version
+// has changed or the holder is dead.
+func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Observation {
+	out := make([]Observation, len(records))
+	o.Watch(ctx, records, func(Plan) {}, func(i int, found Observation) { out[i] = found })
+	return out
+}
+
+// Watch is Observe that tells of each record when it is settled. Before it begins to
+// wait it tells what is left to do. Once o.Limit is over the holders that are left are
+// unknown; if the observation cannot go on they are, and have its error.
+func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
+	w := watch{Observer: o, began: time.Now()}
+	for i, r := range records {
+		if r.Released {
+			settled(i, Observation{Record: r})
+			continue
+		}
+		w.open = append(w.open, &subject{index: i, first: r, found: Observation{Record: r}})
+	}
+	if o.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Limit, errObservedEnough)
+		defer cancel()
+	}
+	told := false
+	for len(w.open) > 0 {
+		at, due := w.next(w.open)
+		if !attempts.Wait(ctx, at-time.Since(w.began)) {
+			w.end(context.Cause(ctx), settled)
+			return
+		}
+		switch err := w.read(ctx, due, settled); {
+		case ctx.Err() != nil:
+			w.end(context.Cause(ctx), settled)
+			return
+		case err != nil && !w.mayPass(err):
+			w.end(err, settled)
+			return
+		case err != nil:
+			w.later(due)
+		default:
+			w.failed = nil
+			if !told && len(w.open) > 0 {
+				told = true
+				planned(w.plan())
+			}
+		}
+	}
+}
+
+// StillDead returns a *ChangedError if a holder that was found dead has renewed its
+// session since. Its record does not show that.
+func (o Observer) StillDead(ctx context.Context, found Observation) error {
+	if !found.Shared || found.ended {
+		return nil
+	}
+	row, err := o.Reader.session(ctx, found.Record.Session)
+	if err == nil && !row.Released && row.Version != found.Beat.Version {
+		err = &leasehold.ChangedError{Now: found.Record}
+	}
+	return err
+}
+
+// updated returns the record of a grant as it is now.
+func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
+	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease
+	r.GrantedAt, r.Released, r.ExpiresAt, r.Data, r.Attributes = now.GrantedAt, now.Released, now.ExpiresAt, now.Data, now.Attributes
+	r.Broken, r.TakenOver = (*leasehold.Broken)(now.Broken), (*leasehold.TakenOver)(now.TakenOver)
+	r.Session = now.Session
+	return r
+}

@@ -1,0 +1,44 @@
+package holders
+
+import (
+	"slices"
+	"time"
+)
+
+// Plan says what is left of an observation: for how many holders, for how long, and
+// at which cost if none of them is live.
+type Plan struct {
+	Holders  int
+	Longest  time.Duration
+	Requests int
+	Units    float64 // read units at least; 0: nobody pays for them
+}
+
+// plan goes through the readings that are left as if nobody renewed.
+func (w *watch) plan() Plan {
+	began := time.Since(w.began)
+	p := Plan{Holders: len(w.open)}
+	open := make([]*subject, len(w.open))
+	for i, s := range w.open {
+		left := *s
+		open[i] = &left
+	}
+	for len(open) > 0 {
+		at, due := w.next(open)
+		if w.Limit > 0 && at > w.Limit {
+			p.Longest = w.Limit - began
+			break
+		}
+		requests, units := w.Reader.cost(w.keys(due))
+		p.Requests, p.Units = p.Requests+requests, p.Units+units
+		p.Longest = max(p.Longest, at-began)
+		for _, s := range due {
+			s.due = min(at+s.every, max(s.dead, at))
+		}
+		open = slices.DeleteFunc(open, func(s *subject) bool { return s.dead <= at })
+	}
+	if w.Unpaid {
+		p.Units = 0
+	}
+	return p
+}

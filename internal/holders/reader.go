@@ -1,0 +1,249 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// BatchSize is the most that one BatchGetItem reads.
+const BatchSize = 100
+
+const (
+	concurrentReads = 32 // of single items
+	readLimit       = 10 * time.Second
+	// unreadPause is how long keys wait that a BatchGetItem has left out, because
+	// its reply was full or the table is throttled.
+	unreadPause = 100 * time.Millisecond
+)
+
+// Reader reads items, those of a listing again, consistently, in the way that uses
+// fewer read units. By its key an item uses one unit at least, however small it is.
+// A listing uses one for every 4 KB, which is a dozen records; but it reads the whole
+// table, or partition, for the sake of the few that are wanted.
+type Reader struct {
+	db      *dynamodb.Client
+	table   string
+	proto   protocol.Protocol
+	sharing protocol.Sharing // nil: the layout has no sessions
+
+	listing Scope
+	// What one listing uses if it reads consistently. No units: it is not known, and
+	// items are read by key.
+	requests int
+	units    float64
+
+	oneByOne bool // BatchGetItem is denied, as by a policy that allows reading only
+}
+
+// NewReader returns a reader of the items of a table.
+func NewReader(db *dynamodb.Client, table string, proto protocol.Protocol) Reader {
+	sharing, _ := proto.(protocol.Sharing)
+	return Reader{db: db, table: table, proto: proto, sharing: sharing}
+}
+
+// Scope is what a listing reads: one partition, or the keys with a prefix.
+type Scope struct{ Partition, Prefix string }
+
+// all reports whether a listing shows every item of the table.
+func (s Scope) all() bool { return s == Scope{} }
+
+// MayList lets the items be read by listing what was listed just now, with so many
+// requests and read units.
+func (r *Reader) MayList(listed Scope, requests int, units float64) {
+	r.listing = listed
+	r.requests, r.units = requests, 2*units // a consistent reading
+}
+
+// lists reports whether n items are read by listing, not by key.
+func (r *Reader) lists(n int) bool { return r.units > 0 && r.units < float64(n) }
+
+// cost returns what reading keys and sessions uses: requests, and read units at least.
+func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
+	switch n := keys + sessions; {
+	case !r.lists(n):
+		return r.requestsFor(n), float64(n)
+	case r.listing.all(): // that shows the sessions too
+		return r.requests, r.units
+	}
+	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)
+}
+
+// requestsFor returns how many requests read n items by key.
+func (r *Reader) requestsFor(n int) int {
+	if n < 3 || r.oneByOne {
+		return n
+	}
+	return (n + BatchSize - 1) / BatchSize
+}
+
+// read returns the items of keys. One that does not exist is not in the map.
+func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
+	if !r.lists(len(keys)) {
+		return r.ByKey(ctx, keys)
+	}
+	found, err := r.list(ctx, keys)
+	if err != nil || r.listing.all() {
+		return found, err
+	}
+	hidden := slices.DeleteFunc(slices.Clone(keys), func(k protocol.Key) bool { return !r.hides(k) })
+	sessions, err := r.ByKey(ctx, hidden)
+	for k, item := range sessions {
+		found[k] = item
+	}
+	return found, err
+}
+
+// hides reports whether the listing does not show k: it is the key of a session.
+func (r *Reader) hides(k protocol.Key) bool {
+	return r.sharing != nil && r.sharing.IsSessionKey(k)
+}
+
+// list reads the listing, and keeps the items of keys.
+func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
+	wanted := make(map[protocol.Key]bool, len(keys))
+	for _, k := range keys {
+		wanted[k] = true
+	}
+	found := make(map[protocol.Key]protocol.Item, len(keys))
+	var at attempts.Walk
+	for {
+		items, err := r.page(ctx, &at)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			if k := r.proto.Schema().KeyOf(item); wanted[k] {
+				found[k] = item
+			}
+		}
+		if len(at.Start) == 0 {
+			return found, nil
+		}
+	}
+}
+
+// page reads the next page of the listing, and goes on past it.
+func (r *Reader) page(ctx context.Context, at *attempts.Walk) ([]protocol.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	names := map[string]string{"#k": r.proto.Schema().Partition}
+	value := func(s string) protocol.Item { return protocol.Item{":k": &types.AttributeValueMemberS{Value: s}} }
+	if r.listing.Partition != "" {
+		out, err := r.db.Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(r.table), ExclusiveStartKey: at.Start, ConsistentRead: aws.Bool(true),
+			KeyConditionExpression:   aws.String("#k = :k"),
+			ExpressionAttributeNames: names, ExpressionAttributeValues: value(r.listing.Partition),
+		})
+		if err != nil {
+			return nil, err
+		}
+		return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
+	}
+	in := &dynamodb.ScanInput{TableName: aws.String(r.table), ExclusiveStartKey: at.Start, ConsistentRead: aws.Bool(true)}
+	if r.listing.Prefix != "" {
+		in.FilterExpression = aws.String("begins_with(#k, :k)")
+		in.ExpressionAttributeNames, in.ExpressionAttributeValues = names, value(r.listing.Prefix)
+	}
+	out, err := r.db.Scan(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
+}
+
+// ByKey reads items: one or two items by GetItem, more by BatchGetItem.
+func (r *Reader) ByKey(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
+	ask := make([]protocol.Item, len(keys))
+	for i, k := range keys {
+		key, err := r.proto.Key(k)
+		if err != nil {
+			return nil, err
+		}
+		ask[i] = key
+	}
+	if len(ask) > 2 && !r.oneByOne {
+		found, err := r.batches(ctx, ask)
+		if !decide.Denied(err) {
+			return found, err
+		}
+		r.oneByOne = true
+	}
+	items, errs := make([]protocol.Item, len(ask)), make([]error, len(ask))
+	places := make(chan struct{}, concurrentReads)
+	var wg sync.WaitGroup
+	for i, key := range ask {
+		places <- struct{}{}
+		wg.Go(func() {
+			items[i], errs[i] = r.one(ctx, key)
+			<-places
+		})
+	}
+	wg.Wait()
+	found := make(map[protocol.Key]protocol.Item, len(keys))
+	for i, k := range keys {
+		if items[i] != nil {
+			found[k] = items[i]
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// batches reads items by BatchGetItem.
+func (r *Reader) batches(ctx context.Context, keys []protocol.Item) (map[protocol.Key]protocol.Item, error) {
+	found := make(map[protocol.Key]protocol.Item, len(keys))
+	for batch := range slices.Chunk(keys, BatchSize) {
+		for len(batch) > 0 {
+			items, unread, err := r.batch(ctx, batch)
+			if err != nil {
+				return nil, err
+			}
+			for _, item := range items {
+				found[r.proto.Schema().KeyOf(item)] = item
+			}
+			if batch = unread; len(batch) > 0 && !attempts.Wait(ctx, unreadPause) {
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (r *Reader) one(ctx context.Context, key protocol.Item) (protocol.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	out, err := r.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(r.table), Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil || len(out.Item) == 0 {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// batch sends one BatchGetItem. unread are the keys that it has left out.
+func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	out, err := r.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		r.table: {Keys: keys, ConsistentRead: aws.Bool(true)},
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, of := range out.Responses { // of one table, by its name where it was asked for by its ARN
+		items = append(items, of...)
+	}
+	for _, of := range out.UnprocessedKeys {
+		unread = append(unread, of.Keys...)
+	}
+	return items, unread, attempts.CheckBatch(len(keys), len(items), len(unread))
+}

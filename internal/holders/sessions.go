@@ -1,0 +1,108 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// sessionIn is the row of a session among items that were read.
+func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (protocol.Record, error) {
+	key := r.sharing.SessionKey(id)
+	row, err := liveness.SessionRow(r.sharing, items[key], protocol.DefaultLease)
+	if err != nil {
+		return row, r.asRecordError(key, items[key], err)
+	}
+	return row, nil
+}
+
+// session reads the row of a session.
+func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error) {
+	items, err := r.ByKey(ctx, []protocol.Key{r.sharing.SessionKey(id)})
+	if err != nil {
+		return protocol.Record{}, err
+	}
+	return r.sessionIn(items, id)
+}
+
+// UnderSessions gives records that are under a session the lease of that, which is the
+// one that counts. It reads the row of each session once. A row that is not there, or
+// cannot be read, changes nothing: the record shows what it has.
+func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
+	if r.sharing == nil {
+		return nil
+	}
+	var keys []protocol.Key
+	asked := map[protocol.Key]bool{}
+	for _, l := range shown {
+		if key := r.sharing.SessionKey(l.Session); l.Session != "" && !l.Released && !asked[key] {
+			asked[key], keys = true, append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	rows, err := r.ByKey(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i, l := range shown {
+		if l.Session == "" || l.Released {
+			continue
+		}
+		if row, err := r.sessionIn(rows, l.Session); err == nil && !protocol.IsNoRow(row.Version) {
+			shown[i].Lease = row.Lease
+		}
+	}
+	return nil
+}
+
+// Sessions reads the rows of the shared leases that have not ended and whose key begins
+// with prefix: no listing shows them. The errors of damaged ones are apart.
+func (r *Reader) Sessions(ctx context.Context, prefix string) (found []leasehold.Record, damaged []error, err error) {
+	if r.sharing == nil {
+		return nil, nil, nil
+	}
+	all := r.sharing.SessionKey("").Partition
+	if !strings.HasPrefix(all, prefix) && !strings.HasPrefix(prefix, all) {
+		return nil, nil, nil
+	}
+	of := *r
+	of.listing = Scope{Prefix: max(all, prefix)} // the longer one
+	var at attempts.Walk
+	for {
+		items, err := of.page(ctx, &at)
+		if err != nil {
+			return nil, damaged, err
+		}
+		for _, item := range items {
+			key := r.proto.Schema().KeyOf(item)
+			if !r.sharing.IsSessionKey(key) {
+				continue
+			}
+			row, err := r.sharing.Session().Decode(item)
+			switch {
+			case err != nil:
+				damaged = append(damaged, r.asRecordError(key, item, err))
+			case !row.Released:
+				found = append(found, updated(leasehold.Record{Key: leasehold.Key(key)}, row))
+			}
+		}
+		if len(at.Start) == 0 {
+			return found, damaged, nil
+		}
+	}
+}
+
+// asRecordError is err as that of the record of key, if that is what could not be read.
+func (r *Reader) asRecordError(key protocol.Key, item protocol.Item, err error) error {
+	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
+		return &leasehold.RecordError{Key: leasehold.Key(key), Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// errObservedEnough ends an observation that has taken its time.
+var errObservedEnough = errors.New("observed for long enough")
+
+// watch is an observation under way. Its times are since it began.
+type watch struct {
+	Observer
+	began time.Time
+	open  []*subject // not settled yet, in the order of the records
+
+	failed error         // of the last reading
+	since  time.Duration // when the first of those in a row that failed was over
+}
+
+// mayPass notes that a reading failed, and reports whether the next may succeed.
+func (w *watch) mayPass(err error) bool {
+	now := time.Since(w.began)
+	if w.failed == nil {
+		w.since = now
+	}
+	w.failed = err
+	return decide.Classify(err).Cause.After(true) != decide.Refused && now-w.since < givenUpAfter
+}
+
+// subject is a holder that is observed.
+type subject struct {
+	index   int
+	first   leasehold.Record // as it was listed
+	found   Observation      // so far
+	dead    time.Duration    // when the holder is dead
+	every   time.Duration    // the pause between two readings
+	due     time.Duration    // the next reading
+	settled bool
+}
+
+const (
+	minReadInterval = 10 * time.Millisecond // for any lease
+	maxReadInterval = 10 * time.Second
+	retryReading    = time.Second // after one that failed
+	givenUpAfter    = 10 * time.Second
+)
+
+// readingsApart returns the pause between two readings of a record whose holder will
+// be dead in left. Holders renew about four times a lease. Three tenths of it are a
+// little more than their pause, so that nearly all that live are settled by the first
+// reading, and dead ones cost three more.
+func readingsApart(left time.Duration) time.Duration {
+	return min(max(left*3/10, minReadInterval), maxReadInterval)
+}
+
+// next returns when the next reading is due, and of which subjects. It waits a little
+// for others that are due soon after the first.
+func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
+	first, last := open[0].due, open[0].due+open[0].every/8
+	for _, s := range open {
+		first, last = min(first, s.due), min(last, s.due+s.every/8)
+	}
+	for _, s := range open {
+		if s.due <= last {
+			at, due = max(at, s.due), append(due, s)
+		}
+	}
+	if keys, sessions := w.keys(due); w.Reader.lists(keys + sessions) {
+		due = open // they are read anyway
+	}
+	return at, due
+}
+
+// keys returns how many rows show the subjects: their records, and sessions.
+func (w *watch) keys(of []*subject) (keys, sessions int) {
+	records, ids := map[leasehold.Key]bool{}, map[string]bool{}
+	for _, s := range of {
+		records[s.found.Record.Key] = true // a read/write lock may have several holders
+		if id := s.found.Record.Session; id != "" {
+			ids[id] = true
+		}
+	}
+	return len(records), len(ids)
+}
+
+// read reads the subjects once, and settles those that can be.
+func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
+	look := liveness.Look{Asked: time.Now()}
+	items, err := w.rows(ctx, subjects)
+	if err != nil {
+		return err
+	}
+	look.Answered = time.Now()
+	for _, s := range subjects {
+		found, done := w.judge(s, items, look)
+		if s.settled = done; !done {
+			continue
+		}
+		if found.Err == nil && !found.Gone && GrantOf(found.Record) != GrantOf(s.first) {
+			// Not all that a record of another grant shows is ours to copy.
+			r, err := Find(ctx, w.Locks, s.first.Key, func(r leasehold.Record) bool { return GrantOf(r) == GrantOf(found.Record) })
+			if err == nil {
+				found.Record = r
+			}
+		}
+		settled(s.index, found)
+	}
+	var open []*subject // not in place: subjects may be the same slice
+	for _, s := range w.open {
+		if !s.settled {
+			open = append(open, s)
+		}
+	}
+	w.open = open
+	return nil
+}
+
+// rows reads the records of subjects and the rows of their sessions, which a first
+// reading has to learn from the records.
+func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key]protocol.Item, error) {
+	sharing := w.Reader.sharing
+	asked := map[protocol.Key]bool{}
+	var keys []protocol.Key
+	add := func(k protocol.Key) {
+		if !asked[k] {
+			asked[k], keys = true, append(keys, k)
+		}
+	}
+	for _, s := range subjects {
+		add(protocol.Key(s.found.Record.Key))
+		if id := s.found.Record.Session; id != "" && sharing != nil {
+			add(sharing.SessionKey(id))
+		}
+	}
+	items, err := w.Reader.read(ctx, keys)
+	if err != nil || sharing == nil {
+		return items, err
+	}
+	keys = nil
+	for _, s := range subjects {
+		if r, err := w.decode(items[protocol.Key(s.found.Record.Key)], s.found.Record); err == nil && r.Session != "" {
+			add(sharing.SessionKey(r.Session))
+		}
+	}
+	more, err := w.Reader.ByKey(ctx, keys)
+	for k, item := range more {
+		items[k] = item
+	}
+	return items, err
+}
+
+// judge says what a reading shows of a holder, and whether that settles it.
+func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Look) (Observation, bool) {
+	key := protocol.Key(s.found.Record.Key)
+	item := items[key]
+	if item == nil {
+		s.found.Gone = true
+		return s.found, true
+	}
+	r, err := w.decode(item, s.found.Record)
+	if err != nil {
+		s.found.Err = w.Reader.asRecordError(key, item, err)
+		return s.found, true
+	}
+	s.found.Record = updated(s.first, r)
+	if r.Released {
+		return s.found, true
+	}
+	if s.found.Shared = w.Reader.sharing != nil && r.Session != ""; s.found.Shared {
+		if r, err = w.Reader.sessionIn(items, r.Session); err != nil {
+			s.found.Err = err
+			return s.found, true
+		}
+		s.found.ended = r.Released
+		if !r.Released && !protocol.IsNoRow(r.Version) {
+			s.found.Record.Lease = r.Lease
+		}
+	}
+	// The first look is this one, not the listing, which may show what is old.
+	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
+	switch beat := s.found.Beat; {
+	case beat.Dead:
+		s.found.State = Dead
+	case beat.Renewals > 0:
+		s.found.State = Live
+	default:
+		asked, answered := look.Asked.Sub(w.began), look.Answered.Sub(w.began)
+		s.dead = beat.Until.Sub(w.began)
+		if s.every == 0 {
+			s.every = readingsApart(s.dead - asked)
+		}
+		s.due = min(answered+s.every, max(s.dead, answered))
+		return s.found, false
+	}
+	return s.found, true
+}
+
+// decode reads the record of a holder in an item, in which a read/write lock has
+// several: the one of the same grant as before or, if there is none, the first. It may
+// be the row of a session.
+func (w *watch) decode(item protocol.Item, before leasehold.Record) (protocol.Record, error) {
+	if sharing := w.Reader.sharing; sharing != nil && sharing.IsSessionKey(protocol.Key(before.Key)) {
+		return sharing.Session().Decode(item)
+	}
+	records, err := protocol.Records(w.Reader.proto, item)
+	if err != nil {
+		return protocol.Record{}, err
+	}
+	for _, r := range records {
+		if GrantOf(updated(before, r)) == GrantOf(before) {
+			return r, nil
+		}
+	}
+	return records[0], nil
+}
+
+// later puts a reading off that failed.
+func (w *watch) later(due []*subject) {
+	for _, s := range due {
+		s.due = time.Since(w.began) + retryReading
+	}
+}
+
+// end settles what is left as unknown.
+func (w *watch) end(why error, settled func(int, Observation)) {
+	if errors.Is(why, errObservedEnough) {
+		why = w.failed
+	}
+	for _, s := range w.open {
+		s.found.State, s.found.Err = Unknown, why
+		settled(s.index, s.found)
+	}
+	w.open = nil
+}

@@ -1,0 +1,67 @@
+package liveness_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// start is when these tests begin to look.
+var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
+
+func at(d time.Duration) liveness.Look {
+	return liveness.Look{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
+}
+
+func TestAHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
+	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: lease}
+	first := by.Next(liveness.Beat{}, r, at(0))
+	seen := at(0).Answered
+	for _, c := range []struct {
+		asked time.Time
+		dead  bool
+	}{
+		{seen.Add(lease - 1), false}, // it may have been renewed while the answer was under way
+		{seen.Add(lease), true},
+	} {
+		if b := by.Next(first, r, liveness.Look{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {
+			t.Errorf("asked %v after the first sight: dead %v, until %v", c.asked.Sub(seen), b.Dead, b.Until.Sub(seen))
+		}
+	}
+	r.Version = "v2"
+	if b := by.Next(first, r, at(9*time.Second)); b.Until != at(9*time.Second).Answered.Add(lease) || b.Renewals != 1 {
+		t.Errorf("renewed: until %v, %d renewals", b.Until, b.Renewals)
+	}
+}
+
+func TestWhereRecordsSayWhenTheyExpireThatTimeCounts(t *testing.T) {
+	by := liveness.Rule{Clocked: true, Skew: 2 * time.Second, Step: time.Second}
+	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
+	end := start.Add(lease + 3*time.Second)
+	b := by.Next(liveness.Beat{}, r, at(time.Second))
+	if b.Dead || !b.Until.Equal(end) || b.Lease != lease+3*time.Second {
+		t.Errorf("dead %v, until %v, lease %v", b.Dead, b.Until, b.Lease)
+	}
+	for _, later := range []time.Duration{0, time.Hour} {
+		if b = by.Next(b, r, liveness.Look{Asked: end.Add(later), Answered: end.Add(later)}); !b.Dead || !b.Until.Equal(end) {
+			t.Errorf("%v after it has expired by every clock: %+v", later, b)
+		}
+	}
+}
+
+func TestARowThatIsGoneIsNoRenewalAndCountsAnew(t *testing.T) {
+	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
+	b := by.Next(liveness.Beat{}, r, at(0))
+	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))
+	if b.Dead || b.Renewals != 0 || !b.Until.Equal(at(time.Minute).Answered.Add(lease)) {
+		t.Errorf("as soon as it is gone: %+v", b)
+	}
+	if b = by.Next(b, protocol.NoRow(lease), at(time.Minute+lease)); b.Dead {
+		t.Error("dead before a lease has passed")
+	}
+	if b = by.Next(b, protocol.NoRow(lease), at(time.Minute+lease+time.Second)); !b.Dead {
+		t.Error("alive after a lease without a row")
+	}
+}

@@ -1,0 +1,50 @@
+package liveness
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Rule says when a holder is dead. Whoever wants to know asks it: nobody else adds a
+// lease to a first sight.
+type Rule struct {
+	Clocked    bool          // records say when they expire
+	Skew, Step time.Duration // Clocked: how far clocks run apart, and what expiry times are rounded to
+}
+
+// RuleOf returns the rule of a layout.
+func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
+	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
+}
+
+// DeadAt is when the holder of r is dead, or has been since, if it does not renew. Its
+// version was first seen at since. The wall clock showed wall at now.
+func (by Rule) DeadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
+	if by.Clocked {
+		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
+	}
+	return decide.DeadByVersion(since, r.Lease)
+}
+
+// GrantOf tells one grant of a key from the next. Those of other libraries have no id.
+// Their owner, which may be nameless, stays the same while they renew; where records say
+// when they expire they never renew, and their version stays.
+func GrantOf(r protocol.Record) string {
+	if r.Lease > 0 {
+		return cmp.Or(r.Grant, r.Owner)
+	}
+	return cmp.Or(r.Grant, r.Version)
+}
+
+// SessionRow is what item, nil for none, shows as the row of a session. One that is not
+// there counts as that of a client with the lease missing.
+func SessionRow(proto protocol.Sharing, item protocol.Item, missing time.Duration) (protocol.Record, error) {
+	if item == nil {
+		return protocol.NoRow(missing), nil
+	}
+	return proto.Session().Decode(item)
+}

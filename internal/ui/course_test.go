@@ -1,0 +1,394 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// A request reaches the table, and its answer the one who asked.
+const (
+	thither = 30 * time.Millisecond
+	hither  = 20 * time.Millisecond
+	trip    = thither + hither
+)
+
+// slow is a network between the table and those who look on.
+type slow struct{ next aws.HTTPClient }
+
+func (s slow) Do(r *http.Request) (*http.Response, error) {
+	time.Sleep(thither)
+	out, err := s.next.Do(r)
+	time.Sleep(hither)
+	return out, err
+}
+
+// stage is a table on which a course of records is played, before three who look on.
+type stage struct {
+	*testing.T
+	began   time.Time
+	layout  layout.Layout
+	proto   protocol.Protocol
+	db, far *dynamodb.Client // far: over the slow network
+	send    *attempts.Sender
+	job     protocol.Key // the lock
+}
+
+func newStage(t *testing.T, l layout.Layout) *stage {
+	engine := localdynamo.New()
+	proto, err := records.Of(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, began: time.Now(), layout: l, proto: proto, db: engine.Client()}
+	s.far = engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slow{o.HTTPClient} })
+	if err := table.Create(t.Context(), s.db, table.Spec{Name: "locks", Layout: l}); err != nil {
+		t.Fatal(err)
+	}
+	s.send = s.sender(s.db)
+	s.job = protocol.Key{Partition: "job"}
+	if proto.Schema().SortNumber {
+		s.job.Sort = "0"
+	}
+	return s
+}
+
+func (s *stage) sender(db *dynamodb.Client) *attempts.Sender {
+	return &attempts.Sender{DB: db, Table: "locks", Keys: s.proto, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
+}
+
+func (s *stage) write(w *protocol.Write) {
+	s.Helper()
+	if r := s.send.Write(s.Context(), w, time.Minute); r.Err != nil {
+		s.Fatal(r.Err)
+	}
+}
+
+// actor is somebody who holds a lock, or has a session.
+type actor struct {
+	s       *stage
+	proto   protocol.Protocol
+	hold    protocol.Hold
+	version string
+}
+
+// sessionID is the id of a client.
+const sessionID = "abcdefghijklmnopqrstuvwxyz"
+
+// grant grants key to a new actor, under a session unless its id is "".
+func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string, create bool) *actor {
+	s.Helper()
+	version, owner := protocol.NewVersion(), "host/"+session
+	s.write(proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: version, Lease: 20 * time.Second, Now: time.Now(), Session: session, Create: create}))
+	return &actor{s, proto, protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}, version}
+}
+
+func (s *stage) lock() *actor { return s.grant(s.proto, s.job, "", true) }
+
+func (s *stage) reader(first bool) *actor {
+	return s.grant(s.proto.(protocol.ReadWriting).ReadWrite(protocol.ModeRead, true), s.job, "", first)
+}
+
+// shared is a lock under a session, and that session.
+func (s *stage) shared() *actor {
+	s.Helper()
+	s.grant(s.proto, s.job, sessionID, true)
+	sharing := s.proto.(protocol.Sharing)
+	return s.grant(sharing.Session(), sharing.SessionKey(sessionID), "", true)
+}
+
+func (a *actor) renew() {
+	a.s.Helper()
+	version := protocol.NewVersion()
+	a.s.write(a.proto.Renew(a.hold, protocol.Renewal{Version: version, Lease: 20 * time.Second, Now: time.Now()}))
+	a.hold.Versions = []string{version}
+}
+
+func (a *actor) release() {
+	a.s.Helper()
+	a.s.write(a.proto.Release(a.hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}))
+}
+
+func (s *stage) remove(key protocol.Key) {
+	s.Helper()
+	k, err := s.proto.Key(key)
+	if err == nil {
+		_, err = s.db.DeleteItem(s.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: k})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) damage(key protocol.Key) {
+	s.Helper()
+	k, err := s.proto.Key(key)
+	k["ownerName"] = &types.AttributeValueMemberN{Value: "1"}
+	if err == nil {
+		_, err = s.db.PutItem(s.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: k})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// verdict is what one who looks on says of a holder.
+type verdict struct {
+	what string        // live, dead, free, damaged
+	at   time.Duration // dead: since when; from the beginning
+}
+
+// looksOn is one of the three.
+type looksOn func(s *stage, of leasehold.Record) verdict
+
+// asWaiter looks as somebody does who wants the key.
+func asWaiter(s *stage, of leasehold.Record) verdict {
+	errDamaged := errors.New("damaged")
+	clock := func() decide.Instant { d := time.Since(s.began); return decide.Instant{Mono: d, Boot: d} }
+	o := &liveness.Observer{
+		Requests: s.sender(s.far), Proto: s.proto, Caps: s.layout.Capabilities(), Now: clock, Lease: protocol.DefaultLease, PollMax: time.Second,
+		Expires: func() time.Time { return time.Time{} },
+		Damaged: func(protocol.Key, protocol.Item, error) error { return errDamaged },
+		Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
+	}
+	first := ""
+	for {
+		item, err := o.Requests.Read(s.Context(), s.job)
+		if err != nil {
+			s.Error(err)
+			return verdict{}
+		}
+		wall, now := time.Now(), clock()
+		var r *protocol.Record
+		var v observed.Version
+		if protocol.IsReadWrite(item) {
+			var entries []protocol.Record
+			entries, err = s.proto.(protocol.ReadWriting).Entries(item)
+			for _, entry := range entries {
+				if entry.Grant == of.Grant {
+					r, v = &entry, o.ObserveEntry(entry, now)
+				}
+			}
+		} else {
+			r, v, err = o.Observe(s.job, item, now)
+		}
+		switch {
+		case errors.Is(err, errDamaged):
+			return verdict{what: "damaged"}
+		case err != nil:
+			s.Error(err)
+			return verdict{}
+		case r == nil:
+			return verdict{what: "free"}
+		}
+		version, deadAt := r.Version, o.DeadAt(*r, v, now, wall)
+		if session := o.SessionOf(*r); session != nil {
+			row, at, err := session.Look(s.Context(), 0)
+			if err != nil {
+				s.Error(err)
+			}
+			version, deadAt = row.Version, at
+		}
+		if first == "" {
+			first = version
+		}
+		now = clock()
+		switch {
+		case now.Mono >= deadAt:
+			return verdict{"dead", deadAt}
+		case version != first && !protocol.IsNoRow(version):
+			return verdict{what: "live"}
+		}
+		time.Sleep(min(time.Second, deadAt-now.Mono))
+	}
+}
+
+// asCommand looks as ls --check, get --check and break --dead do.
+func asCommand(s *stage, of leasehold.Record) verdict {
+	locks, err := leasehold.New(s.far, leasehold.Config{Table: "locks", Layout: s.layout})
+	if err != nil {
+		s.Error(err)
+		return verdict{}
+	}
+	by, err := holders.New(s.far, "locks", s.layout, locks)
+	if err != nil {
+		s.Error(err)
+		return verdict{}
+	}
+	switch found := by.Observe(s.Context(), []leasehold.Record{of})[0]; {
+	case errors.Is(found.Err, leasehold.ErrRecord):
+		return verdict{what: "damaged"}
+	case found.Gone, found.Record.Released:
+		return verdict{what: "free"}
+	default:
+		return verdict{string(found.State), found.Beat.Until.Sub(s.began)}
+	}
+}
+
+// asPage looks as the page does: all pages of the table, again and again.
+func asPage(s *stage, of leasehold.Record) verdict {
+	scan := newScanner(Config{Source: NewTable(s.far, "locks", nil, s.proto), Rate: 100, Every: time.Second}, s.proto, liveness.RuleOf(s.proto, s.layout.Capabilities()), s.began)
+	for {
+		var at attempts.Walk
+		scan.begin(time.Now())
+		if err := scan.page(s.Context(), &at); err != nil {
+			s.Error(err)
+			return verdict{}
+		}
+		lock := scan.board.entries[s.job].lock
+		switch stateAt(lock, lock.Look.Asked) {
+		case Damaged:
+			return verdict{what: "damaged"}
+		case Released:
+			return verdict{what: "free"}
+		}
+		h := scan.holder(s.job, holders.GrantOf(of))
+		renewals := h.Beat.Renewals
+		if of.Session != "" {
+			renewals = 0
+			if row := scan.board.entries[s.proto.(protocol.Sharing).SessionKey(of.Session)]; row != nil && len(row.lock.Holders) > 0 {
+				renewals = row.lock.Holders[0].Beat.Renewals
+			}
+		}
+		switch {
+		case h.Beat.Dead:
+			return verdict{"dead", h.Beat.Until.Sub(s.began)}
+		case renewals > 0:
+			return verdict{what: "live"}
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func TestWaiterCommandAndPageGiveOneAnswerOfEachHolder(t *testing.T) {
+	const lease = 20 * time.Second
+	clocked := layout.DynamoDLM{MaxSkew: 3 * time.Second}
+	every := clocked.Capabilities().LeaseStep
+	for name, course := range map[string]struct {
+		layout layout.Layout
+		play   func(s *stage) (then func()) // before anybody looks, and after
+		want   []verdict                    // of each holder; at: at the earliest, and at most two trips later; 0: any
+	}{
+		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", trip + lease}}},
+		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() {
+			s.lock().renew()
+			return func() {}
+		}, []verdict{{"dead", trip + lease}}},
+		"renewals": {layout.Native{}, func(s *stage) func() {
+			a := s.lock()
+			return func() { time.Sleep(5 * time.Second); a.renew() }
+		}, []verdict{{what: "live"}}},
+		"a renewal at the last moment": {layout.Native{}, func(s *stage) func() {
+			a := s.lock()
+			return func() { time.Sleep(trip + lease + thither - time.Millisecond); a.renew() }
+		}, []verdict{{what: "live"}}},
+		"a release": {layout.Native{}, func(s *stage) func() {
+			a := s.lock()
+			return func() { time.Sleep(5 * time.Second); a.release() }
+		}, []verdict{{what: "free"}}},
+		"a deletion": {layout.Native{}, func(s *stage) func() {
+			s.lock()
+			return func() { time.Sleep(5 * time.Second); s.remove(s.job) }
+		}, []verdict{{what: "free"}}},
+		"damage": {layout.Native{}, func(s *stage) func() {
+			s.lock()
+			return func() { time.Sleep(5 * time.Second); s.damage(s.job) }
+		}, []verdict{{what: "damaged"}}},
+		"a session in silence": {layout.Native{}, func(s *stage) func() { s.shared(); return func() {} }, []verdict{{"dead", trip + lease}}},
+		"a session that is renewed": {layout.Native{}, func(s *stage) func() {
+			a := s.shared()
+			return func() { time.Sleep(5 * time.Second); a.renew() }
+		}, []verdict{{what: "live"}}},
+		"a session that is marked dead": {layout.Native{}, func(s *stage) func() {
+			a := s.shared()
+			return func() { time.Sleep(5 * time.Second); a.release() }
+		}, []verdict{{what: "dead"}}},
+		"a session without a row": {layout.Native{}, func(s *stage) func() {
+			s.remove(s.shared().hold.Key)
+			return func() {}
+		}, []verdict{{"dead", trip + lease}}},
+		"a session whose row goes": {layout.Native{}, func(s *stage) func() {
+			a := s.shared()
+			return func() { time.Sleep(10 * time.Second); s.remove(a.hold.Key) }
+		}, []verdict{{what: "dead"}}},
+		"readers": {layout.Native{}, func(s *stage) func() {
+			a := s.reader(true)
+			s.reader(false)
+			return func() { time.Sleep(5 * time.Second); a.renew() }
+		}, []verdict{{what: "live"}, {"dead", trip + lease}}},
+		"an expiry time": {clocked, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", lease + 3*time.Second + every}}},
+		"an expiry time that is put off": {clocked, func(s *stage) func() {
+			a := s.lock()
+			return func() { time.Sleep(5 * time.Second); a.renew() }
+		}, []verdict{{what: "live"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, course.layout)
+				then := course.play(s)
+				listed, err := s.listed()
+				if err != nil || len(listed) != len(course.want) {
+					t.Fatalf("%+v, %v", listed, err)
+				}
+				type told struct {
+					who    string
+					holder int
+					verdict
+				}
+				all := make(chan told)
+				for who, look := range map[string]looksOn{"the waiter": asWaiter, "the command": asCommand, "the page": asPage} {
+					for i, r := range listed {
+						go func() { all <- told{who, i, look(s, r)} }()
+					}
+				}
+				go then()
+				for range 3 * len(listed) {
+					got := <-all
+					want := course.want[got.holder]
+					if got.what != want.what || want.at > 0 && (got.at < want.at || got.at > want.at+2*trip) {
+						t.Errorf("to %s holder %d is %s since %v, want %s since %v", got.who, got.holder, got.what, got.at, want.what, want.at)
+					}
+				}
+			})
+		})
+	}
+}
+
+// listed are the records of the holders, in the order of their tokens.
+func (s *stage) listed() ([]leasehold.Record, error) {
+	locks, err := leasehold.New(s.db, leasehold.Config{Table: "locks", Layout: s.layout})
+	if err != nil {
+		return nil, err
+	}
+	var all []leasehold.Record
+	for r, err := range locks.List(context.Background()) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b leasehold.Record) int { return cmp.Compare(a.Token, b.Token) })
+	return all, nil
+}

@@ -1,0 +1,49 @@
+package ui
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// nonceLength is that of a page's nonce, in bytes.
+const nonceLength = 32
+
+// whoPath is the route by which a server proves itself.
+const whoPath = "/who"
+
+// NewSecret returns a random secret of 52 letters and digits.
+func NewSecret() string { return rand.Text() + rand.Text() }
+
+// NewName returns a random host name, which browsers find at this machine.
+func NewName() string { return strings.ToLower(rand.Text()) + ".localhost" }
+
+// tokenFor is what lets a page in, to the server at host alone.
+func tokenFor(secret, host string) string { return sign(secret, "page", host) }
+
+// proofFor is what shows a page that the server at host has the secret now.
+func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
+
+// sign is the HMAC of words that have no newline.
+func sign(secret string, words ...string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(strings.Join(words, "\n")))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// who is the route, open to everybody, by which a page finds out that this server has
+// its secret, and what it is called.
+func (s *Server) who(w http.ResponseWriter, r *http.Request) {
+	nonce := r.URL.Query().Get("nonce")
+	if b, err := hex.DecodeString(nonce); err != nil || len(b) != nonceLength {
+		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: "The request has no nonce."})
+		return
+	}
+	answer(w, http.StatusOK, struct {
+		Host  string `json:"host"`
+		Proof string `json:"proof"`
+	}{s.cfg.Name, proofFor(s.cfg.Secret, nonce, s.cfg.Name)})
+}

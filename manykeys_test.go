@@ -1,0 +1,138 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/rwlock"
+)
+
+// each calls fn for so many keys at once, and waits for all of them.
+func each(name string, n int, fn func(key string)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { fn(fmt.Sprint(name, i)) })
+	}
+	wg.Wait()
+}
+
+func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
+	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
+		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			return c.Acquire(ctx, key)
+		},
+		"AcquireAny": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			return c.AcquireAny(ctx, leasehold.Keys(key, key+"/second"))
+		},
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			g, err := c.AcquireAll(ctx, leasehold.Keys(key, key+"/second"))
+			if err != nil {
+				return nil, err
+			}
+			return g.Locks()[0], nil
+		},
+		"AcquireWrite": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
+			l, err := rwlock.New(c, key)
+			if err != nil {
+				return nil, err
+			}
+			return l.AcquireWrite(ctx)
+		},
+	}
+	const keys = 20
+	for name, acquire := range ways {
+		for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					holder, wire := w.Client(cfg)
+					each("key", keys, func(key string) {
+						if lock, err := acquire(t.Context(), holder, key); err != nil || lock == nil {
+							t.Error(err)
+						}
+						if name == "AcquireAny" {
+							w.Acquire(holder, key+"/second")
+						}
+					})
+					wire.SetFault(lab.Cut)
+					c, wire := w.Client(lab.Config(), lab.Memory(5))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					began := time.Now()
+					each("key", keys, func(key string) {
+						if _, err := acquire(ctx, c, key); err != nil {
+							t.Error(err)
+						} else if took := time.Since(began); took > 22*time.Second {
+							t.Errorf("%s taken over after %v, a lease is 20s", key, took)
+						}
+					})
+					// A waiter of one key looks about 25 times in a lease.
+					if sent := len(wire.Sent()); sent > 40*2*keys {
+						t.Errorf("%d requests for %d keys", sent, keys)
+					}
+					_, _ = c.Close(t.Context()), holder.Close(t.Context())
+				})
+			})
+		}
+	}
+}
+
+func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
+	const keys = 20
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.Config())
+		each("key", keys, func(key string) { w.Acquire(holder, key) })
+		wire.SetFault(lab.Cut)
+		c, _ := w.Client(lab.Config(), lab.Memory(5))
+		began := time.Now()
+		each("key", keys, func(key string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			e, err := election.New(c, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for leader, err := range e.Observe(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
+				if leader.Token == 0 {
+					break
+				}
+			}
+			if took := time.Since(began); took > 22*time.Second {
+				t.Errorf("%s seen dead after %v, a lease is 20s", key, took)
+			}
+		})
+		_, _ = c.Close(t.Context()), holder.Close(t.Context())
+	})
+}
+
+func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		leavesHeld(w, lab.Config(), 0, "a", "b", "c")
+		c, _ := w.Client(lab.Config(), lab.Memory(2))
+		for _, key := range []string{"a", "b", "c"} {
+			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		lab.Elapse(20 * time.Second)
+		for _, key := range []string{"c", "b"} {
+			lock, err := c.TryAcquire(t.Context(), key)
+			if err != nil {
+				t.Fatalf("%s was watched for a lease: %v", key, err)
+			}
+			w.Release(lock)
+		}
+		if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("the oldest of three is remembered by a client that remembers two: %v", err)
+		}
+	})
+}

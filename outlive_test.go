@@ -1,0 +1,111 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestWhoGivesUpOnARequestUnderWayIsToldWhatWasWrongWithThoseBefore(t *testing.T) {
+	type op = func(context.Context, *leasehold.Client, *leasehold.Lock) error
+	closing := func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }
+	for name, test := range map[string]struct {
+		config leasehold.Config
+		end    op
+	}{
+		"Release":                    {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error { return l.Release(ctx) }},
+		"Close":                      {lab.Config(), closing},
+		"Close under a shared lease": {lab.SharedConfig(), closing},
+		"Renew":                      {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx) }},
+		"Break": {lab.Config(), func(ctx context.Context, c *leasehold.Client, l *leasehold.Lock) error {
+			return c.Break(ctx, l.Record())
+		}},
+		"Commit": {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error { return l.Commit(ctx, nil) }},
+		"CommitAndRelease": {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error {
+			return l.CommitAndRelease(ctx, nil)
+		}},
+		"Resume": {lab.Config(), func(ctx context.Context, c *leasehold.Client, l *leasehold.Lock) error {
+			g, err := l.Detach()
+			if err != nil {
+				return err
+			}
+			_, err = c.Resume(ctx, g)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(test.config)
+				lock := w.Acquire(c, "job")
+				began := time.Now()
+				wire.SetFault(func(*lab.Request) (*http.Response, error) {
+					if time.Since(began) > 2*time.Second {
+						time.Sleep(5 * time.Second) // longer than the rest of the time
+					}
+					return lab.Refusal(400, "ThrottlingException"), nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				err := test.end(ctx, c, lock)
+				if took := time.Since(began); took != 5*time.Second {
+					t.Errorf("took %v", took)
+				}
+				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
+					t.Errorf("error %v", err)
+				}
+				wire.SetFault(nil)
+				_ = lock.Release(t.Context())
+				lab.Elapse(time.Minute)
+			})
+		})
+	}
+}
+
+// endedUnseen is a context that had not ended when it was asked for the first time.
+type endedUnseen struct {
+	context.Context
+	asked bool
+}
+
+func (c *endedUnseen) Err() error {
+	if !c.asked {
+		c.asked = true
+		return nil
+	}
+	return c.Context.Err()
+}
+
+func TestWhoGivesUpBeforeTheFirstRequestDoesNotWaitForItsAnswer(t *testing.T) {
+	for name, end := range map[string]func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error{
+		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {
+			return c.Break(ctx, r)
+		},
+		"Resume": func(ctx context.Context, c *leasehold.Client, g leasehold.Grant, _ leasehold.Record) error {
+			_, err := c.Resume(ctx, g)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				record, grant := lock.Record(), w.Detach(lock)
+				wire.SetFault(lab.Slow(time.Second))
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				began := time.Now()
+				err := end(&endedUnseen{Context: ended}, c, grant, record)
+				if took := time.Since(began); took != 0 || !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("%v after %v", err, took)
+				}
+				lab.Elapse(time.Minute)
+			})
+		})
+	}
+}

@@ -1,0 +1,329 @@
+package leasehold_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// tellsOfABreak reports whether the request tells a session that a grant was broken.
+func tellsOfABreak(c lab.Call) bool {
+	return c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte("leasehold/session/")) && !c.Sets("recordVersionNumber")
+}
+
+// told are the broken grants that the only session's row tells of.
+func told(w *lab.World) int {
+	m, _ := w.Item(w.Sessions()[0])["brokenGrants"].(*types.AttributeValueMemberM)
+	if m == nil {
+		return -1
+	}
+	return len(m.Value)
+}
+
+// lostByBreak checks that a break has ended the lock, and that it says who and why.
+func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
+	t.Helper()
+	var lost *leasehold.LostError
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken ||
+		lost.By == nil || lost.By.Broken == nil || lost.By.Broken.Reason != reason {
+		t.Errorf("%v after its break: %v", lock.Key(), err)
+	}
+}
+
+func TestABreakUnderASharedLeaseReachesItsHolderAtTheSessionsNextRenewal(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		broken, others := w.Acquire(c, "job"), []*leasehold.Lock{w.Acquire(c, "a"), w.Acquire(c, "b")}
+		op, opWire := w.Client(lab.Config())
+		record, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.Sent()
+		opWire.Sent()
+		if err := op.Break(t.Context(), record, leasehold.WithReason("stuck")); err != nil {
+			t.Fatal(err)
+		}
+		if sent := opWire.Sent(); len(sent) != 2 {
+			t.Errorf("a break of one grant sent %v", lab.Ops(sent))
+		}
+		lab.Elapse(5 * time.Second) // the session's next renewal
+		lostByBreak(t, broken, "stuck")
+		renewals, looks := 0, 0
+		lab.Elapse(55 * time.Second)
+		for _, sent := range wire.Sent() {
+			if sent.RenewsSession() {
+				renewals++
+			} else {
+				looks++
+			}
+		}
+		if renewals > 13 || looks != 1 {
+			t.Errorf("%d renewals of the session and %d other requests in a minute", renewals, looks)
+		}
+		if n := told(w); n != 0 {
+			t.Errorf("the session is still told of %d breaks", n)
+		}
+		for _, lock := range others {
+			if lock.Err() != nil {
+				t.Errorf("%v: %v", lock.Key(), lock.Err())
+			}
+			w.Release(lock)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestABreakIsHeardThoughRenewalsHaveNoReply(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		op, _ := w.Client(lab.Config())
+		lost := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if lost < 4 && (r.RenewsSession() || r.Renews()) {
+				lost++
+				return lab.LoseReply(r)
+			}
+			return r.Send()
+		})
+		if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("stuck")); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(15 * time.Second)
+		if lost < 2 {
+			t.Fatal("this test tests nothing")
+		}
+		lostByBreak(t, lock, "stuck")
+		lab.Elapse(15 * time.Second)
+		if n := told(w); n != 0 {
+			t.Errorf("the session is still told of %d breaks", n)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		var locks []*leasehold.Lock
+		for i := range 200 {
+			locks = append(locks, w.Acquire(c, fmt.Sprint("lock/", i)))
+		}
+		var wg sync.WaitGroup
+		for i, lock := range locks[1:] {
+			op, _ := w.Client(lab.Config())
+			for range 1 + i%2 { // some of them twice
+				wg.Go(func() {
+					if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("all")); err != nil && !errors.Is(err, leasehold.ErrChanged) {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		lab.Elapse(6 * time.Second)
+		for _, lock := range locks[1:] {
+			lostByBreak(t, lock, "all")
+		}
+		if err := locks[0].Err(); err != nil {
+			t.Errorf("that which nobody broke: %v", err)
+		}
+		lab.Elapse(10 * time.Second) // a renewal removes a hundred
+		if n := told(w); n != 0 {
+			t.Errorf("the session is still told of %d breaks", n)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestABreakThatCannotTellItsHolderBreaksAndSaysSo(t *testing.T) {
+	denied := lab.Respond(tellsOfABreak, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })
+	silent := func(r *lab.Request) (*http.Response, error) {
+		if tellsOfABreak(r.Call) {
+			return lab.Cut(r)
+		}
+		return r.Send()
+	}
+	for name, tc := range map[string]struct {
+		fault lab.Fault
+		row   map[string]types.AttributeValue
+		want  error
+	}{
+		"denied":              {fault: denied, want: leasehold.ErrHolderUntold},
+		"no reply":            {fault: silent, want: leasehold.ErrHolderUntold},
+		"an older client":     {row: map[string]types.AttributeValue{"brokenGrants": nil}, want: leasehold.ErrHolderUntold},
+		"a dead session":      {row: map[string]types.AttributeValue{"dead": lab.Str("1")}},
+		"throttled, once":     {fault: lab.Once(tellsOfABreak, lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }))},
+		"a lost reply, once":  {fault: lab.Once(tellsOfABreak, lab.LoseReply)},
+		"a lost request once": {fault: lab.Once(tellsOfABreak, lab.Cut)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.SharedConfig())
+				lock := w.Acquire(c, "job")
+				op, wire := w.Client(lab.Config())
+				wire.SetFault(tc.fault)
+				if tc.row != nil {
+					w.Update(w.Sessions()[0], tc.row)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := op.Break(ctx, lock.Record())
+				if took := time.Since(began); !errors.Is(err, tc.want) || took > 10*time.Second {
+					t.Errorf("after %v: %v", took, err)
+				}
+				if tc.want != nil && (!strings.Contains(err.Error(), "job in table locks") || !strings.Contains(err.Error(), "twenty minutes")) {
+					t.Errorf("it does not say what comes of it: %v", err)
+				}
+				if !w.IsReleased("job") {
+					t.Error("not broken")
+				}
+				lab.Elapse(20 * time.Minute)
+				if !errors.Is(lock.Err(), leasehold.ErrLost) {
+					t.Errorf("its holder after twenty minutes: %v", lock.Err())
+				}
+				_ = c.Close(t.Context())
+				_ = op.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestAnUnansweredBreakTellsItsHolderTooWhatMayHaveLanded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		op, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			return lab.Cut(r)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := op.Break(ctx, lock.Record()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("without a reply: %v", err)
+		}
+		lab.Elapse(10 * time.Second)
+		if !errors.Is(lock.Err(), leasehold.ErrLost) {
+			t.Errorf("its holder: %v", lock.Err())
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestAGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.SharedConfig()
+		cfg.Lease = 4 * time.Second // renewed each second
+		c, wire := w.Client(cfg)
+		w.Acquire(c, "other")
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
+		granted := w.Queue(c, "job")
+		lab.Elapse(100 * time.Millisecond)
+		op, _ := w.Client(lab.Config())
+		record, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := op.Break(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(2500 * time.Millisecond)
+		if n := told(w); n != 0 {
+			t.Fatalf("still told of %d breaks: this test tests nothing", n)
+		}
+		lock := <-granted
+		lab.Elapse(time.Second)
+		if !errors.Is(lock.Err(), leasehold.ErrLost) {
+			t.Errorf("believed in: %v", lock.Err())
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestALookForABreakThatFailsIsRepeated(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		op, _ := w.Client(lab.Config())
+		looks := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && !r.RenewsSession() {
+				if looks++; looks < 3 {
+					return lab.Refusal(400, "AccessDeniedException"), nil
+				}
+			}
+			return r.Send()
+		})
+		if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("stuck")); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(16 * time.Second) // three renewals of the session
+		lostByBreak(t, lock, "stuck")
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestToBeToldOfABreakThatNeverWasLosesNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		// The record's own renewal comes at a random time of the twenty minutes after the
+		// look, and looks like one: here after ten.
+		half := lab.Chance(func() float64 { return 0.5 })
+		c, wire := w.Client(lab.SharedConfig(), half)
+		lock := w.Acquire(c, "job")
+		w.Update(w.Sessions()[0], map[string]types.AttributeValue{"brokenGrants": &types.AttributeValueMemberM{
+			Value: map[string]types.AttributeValue{"one": lab.Str(lock.Record().Grant), "of an earlier one": lab.Str("gone"), "by hand": lab.Num("1")},
+		}})
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		looks := 0
+		for _, sent := range wire.Sent() {
+			if !sent.RenewsSession() {
+				looks++
+			}
+		}
+		if err := lock.Err(); err != nil || looks != 1 || told(w) != 0 {
+			t.Errorf("%v after %d looks, told of %d", err, looks, told(w))
+		}
+		w.Release(lock)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestASecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		lab.Elapse(5 * time.Second) // from now on renewed each 5 s
+		op, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := op.Break(ctx, lock.Record()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("without a reply: %v", err)
+		}
+		lab.Elapse(5 * time.Second) // looked at, and not removed yet
+		if err := lock.Err(); err != nil || told(w) != 1 {
+			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
+		}
+		if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("stuck")); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(5 * time.Second)
+		lostByBreak(t, lock, "stuck")
+		_ = c.Close(t.Context())
+	})
+}

@@ -1,0 +1,218 @@
+package table_test
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// access is what IAM is asked about one item, or about one request: an action, and the
+// partition keys that it names.
+type access struct {
+	action string
+	keys   []string
+}
+
+// accessesOf are the accesses of a request to the lock table: its operation, or of a
+// transaction those of its items.
+func accessesOf(operation string, body []byte, partition string) []access {
+	type keyed struct {
+		TableName                 string
+		Key                       map[string]map[string]any
+		KeyConditionExpression    string
+		ExpressionAttributeValues map[string]map[string]any
+	}
+	var in struct {
+		keyed
+		RequestItems  map[string]struct{ Keys []map[string]map[string]any }
+		TransactItems []map[string]keyed
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		panic(err)
+	}
+	keysOf := func(of keyed) (keys []string) {
+		for _, v := range regexp.MustCompile(`:\w+`).FindAllString(of.KeyConditionExpression, -1) {
+			keys = append(keys, of.ExpressionAttributeValues[v]["S"].(string))
+		}
+		if of.Key != nil {
+			keys = append(keys, of.Key[partition]["S"].(string))
+		}
+		return keys
+	}
+	var items []access
+	for _, item := range in.TransactItems {
+		for kind, of := range item { // Put, Update, Delete, Get or ConditionCheck
+			if of.TableName == "locks" {
+				items = append(items, access{"dynamodb:" + kind + "Item", keysOf(of)})
+			}
+		}
+	}
+	if batch, ok := in.RequestItems["locks"]; ok {
+		var keys []string
+		for _, k := range batch.Keys {
+			keys = append(keys, k[partition]["S"].(string))
+		}
+		items = append(items, access{"dynamodb:" + operation, keys})
+	} else if in.TableName == "locks" {
+		items = append(items, access{"dynamodb:" + operation, keysOf(in.keyed)})
+	}
+	return items
+}
+
+// stringOrStrings is a value of a condition.
+type stringOrStrings []string
+
+func (s *stringOrStrings) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, (*[]string)(s)); err == nil {
+		return nil
+	}
+	*s = []string{""}
+	return json.Unmarshal(b, &(*s)[0])
+}
+
+// denies evaluates the policy as IAM documents it (IAM User Guide, "Policy evaluation
+// logic" and "IAM JSON policy elements: Condition operators").
+func (d *document) denies(a access) bool {
+	for _, s := range d.Statement {
+		if !slices.Contains(s.Action, a.action) {
+			continue
+		}
+		holds := true
+		for operator, by := range s.Condition {
+			for name, values := range by {
+				if name != "dynamodb:LeadingKeys" {
+					panic("the condition key " + name)
+				}
+				switch operator {
+				case "ForAllValues:StringLike": // true if there are none
+					for _, key := range a.keys {
+						holds = holds && slices.ContainsFunc(values, func(pattern string) bool { return isLike(key, pattern) })
+					}
+				case "Null":
+					holds = holds && (values[0] == "true") == (len(a.keys) == 0)
+				default:
+					panic("the operator " + operator)
+				}
+			}
+		}
+		if holds {
+			return false
+		}
+	}
+	return true
+}
+
+// isLike is StringLike: * is any text, ? is any character, and ${*}, ${?} and ${$} are
+// those characters themselves.
+func isLike(s, pattern string) bool {
+	parts := regexp.MustCompile(`\$\{[*?$]\}|[*?]|[^*?$]+|\$`).FindAllString(pattern, -1)
+	var expr strings.Builder
+	for _, part := range parts {
+		switch {
+		case part == "*":
+			expr.WriteString(".*")
+		case part == "?":
+			expr.WriteString(".")
+		case strings.HasPrefix(part, "${"):
+			expr.WriteString(regexp.QuoteMeta(part[2:3]))
+		default:
+			expr.WriteString(regexp.QuoteMeta(part))
+		}
+	}
+	return regexp.MustCompile("(?s)^" + expr.String() + "$").MatchString(s)
+}
+
+// calledUnder makes the calls of a service, which use the keys k, l, m and dead, while IAM goes by
+// a policy. Shared leases are left out: see Policy.
+func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {
+			if name == "Config.SharedLease" {
+				continue
+			}
+			a := newAccount(t, l)
+			a.iam.policy = policy
+			calls[table.Use][name](a)
+			a.must(a.first.Close(t.Context()), a.second.Close(t.Context()))
+			synctest.Wait()
+			items = append(items, a.iam.items...)
+		}
+		a := newAccount(t, l)
+		a.iam.policy = policy
+		calls[table.Read]["Client.Get"](a)
+		calls[table.Operate]["Client.Break"](a)
+		for _, err := range a.first.List(t.Context(), leasehold.ListPartition("k")) {
+			a.must(err)
+		}
+		items = append(items, a.iam.items...)
+	})
+	return items
+}
+
+func TestAPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
+	for _, name := range layout.Names() {
+		l, err := layout.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			spec := table.Spec{Name: "locks", Layout: l}
+			own := policy(t, spec, arn, table.Operate, "k", "l", "m", "dead")
+			items := calledUnder(t, l, &own)
+			if len(items) < 100 {
+				t.Errorf("%d accesses: this test tests nothing", len(items))
+			}
+			for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
+				foreign := policy(t, spec, arn, access, "kk", "other/")
+				for _, a := range items {
+					if !foreign.denies(a) {
+						t.Fatalf("%s of another prefix allows %v", access, a)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAPolicyOfAPrefixAllowsNothingThatNamesNoKey(t *testing.T) {
+	for _, a := range []table.Access{table.Use, table.Operate, table.Read} {
+		d := policy(t, table.Spec{}, arn, a, "billing/")
+		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {
+			t.Errorf("%s lists the whole table", a)
+		}
+		for _, action := range d.Statement[0].Action {
+			switch {
+			case !d.denies(access{action: action}):
+				t.Errorf("%s allows %s of no key", a, action)
+			case d.denies(access{action, []string{"billing/7"}}):
+				t.Errorf("%s denies %s of a key of its own", a, action)
+			case !d.denies(access{action, []string{"billing/7", "payroll/7"}}):
+				t.Errorf("%s allows %s of a foreign key beside one of its own", a, action)
+			case !d.denies(access{action, []string{"leasehold/session/abcdefghijklmnopqrstuvwxyz"}}):
+				t.Errorf("%s allows %s of a shared lease, which may be anybody's", a, action)
+			}
+		}
+	}
+}
+
+func TestAPrefixStandsForItselfAloneInAPolicy(t *testing.T) {
+	for _, prefix := range []string{"a*b?/", "${aws:username}/", "$", "${*}", "*", "?"} {
+		d := policy(t, table.Spec{}, arn, table.Use, prefix)
+		if d.denies(access{"dynamodb:GetItem", []string{prefix + "7"}}) {
+			t.Errorf("%q: its own key is denied by %v", prefix, d.Statement[0].Condition)
+		}
+		for _, other := range []string{"aXbY/7", "nobody/7", "7", ""} {
+			if !d.denies(access{"dynamodb:GetItem", []string{other}}) {
+				t.Errorf("%q: the key %q is allowed by %v", prefix, other, d.Statement[0].Condition)
+			}
+		}
+	}
+}

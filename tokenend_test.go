@@ -1,0 +1,130 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// setToken makes the token of the one record in the table that many.
+func setToken(t *testing.T, w *lab.World, n string) {
+	t.Helper()
+	for _, item := range w.Scan() {
+		item["fencingToken"] = lab.Num(n)
+		w.Put(item)
+	}
+}
+
+func TestNoGrantMakesARecordThatItsLibraryRefuses(t *testing.T) { // 2^53-2 is the highest token that is read
+	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
+		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
+	type acquire func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
+	plain := func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+		return c.Acquire(context.Background(), "job", opts...)
+	}
+	check := func(name string, l layout.Layout, by acquire, next func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {
+		t.Run(name, func(t *testing.T) {
+			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				c, _ := w.Client(cfg)
+				first, err := by(c, leasehold.WithoutRenewal())
+				if err != nil {
+					t.Fatal(err)
+				}
+				next(t, w, c, first)
+				for r, err := range c.List(t.Context()) {
+					if err != nil {
+						t.Errorf("%+v: %v", r, err)
+					}
+				}
+				// Nobody spins or waits for what cannot be granted, and is told what to do.
+				began := time.Now()
+				other, _ := w.Client(cfg)
+				_, err = by(other, leasehold.NoWait())
+				var refused *leasehold.RecordError
+				if !errors.As(err, &refused) || refused.Attribute != "fencingToken" || time.Since(began) > time.Minute {
+					t.Errorf("after the last token: %v", err)
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+	for name, l := range layouts {
+		check(name+" taken over at the last", l, plain, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
+			setToken(t, w, "9007199254740990")
+			lab.Elapse(time.Minute)
+		})
+		check(name+" taken over", l, plain, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
+			setToken(t, w, "9007199254740989")
+			lock, err := plain(c, leasehold.WithoutRenewal())
+			if err != nil || lock.Token() != 9007199254740990 {
+				t.Fatal(err)
+			}
+			if err := lock.Renew(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if !l.Capabilities().KeepOnRelease {
+			continue
+		}
+		check(name+" released", l, plain, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+			w.Release(lock)
+			setToken(t, w, "9007199254740990")
+		})
+		check(name+" granted and released", l, plain, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+			w.Release(lock)
+			setToken(t, w, "9007199254740989")
+			w.Release(w.Acquire(c, "job"))
+		})
+		check(name+" handed over", l, plain, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+			w.Release(lock)
+			setToken(t, w, "9007199254740989")
+			last := w.Acquire(c, "job")
+			next := make(chan error, 1)
+			go func() { next <- of(c.Acquire(t.Context(), "job")) }()
+			lab.Elapse(time.Second)
+			w.Release(last)
+			if err := <-next; !errors.As(err, new(*leasehold.RecordError)) {
+				t.Error(err)
+			}
+		})
+	}
+	check("read", layout.Native{}, func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+		return lab.AcquireRead(context.Background(), c, "job", opts...)
+	}, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+		setToken(t, w, "9007199254740990")
+	})
+	check("written", layout.Native{}, func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+		return lab.AcquireWrite(context.Background(), c, "job", opts...)
+	}, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+		w.Release(lock)
+		setToken(t, w, "9007199254740990")
+	})
+}
+
+func TestARestoredTableGivesOutOldTokensAndANewOneDoesNot(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		granted := func() int64 {
+			lab.Elapse(time.Second)
+			lock := w.Acquire(c, "job")
+			defer w.Release(lock)
+			return lock.Token()
+		}
+		granted()
+		backup := w.Item("job")
+		second, third := granted(), granted()
+		w.Put(backup)
+		if token := granted(); token != second {
+			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
+		}
+		w.Delete("job") // as a new table does not have it
+		if token := granted(); token <= third {
+			t.Errorf("token %d of an empty table, after %d", token, third)
+		}
+	})
+}

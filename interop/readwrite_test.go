@@ -58,7 +58,7 @@ func TestReadWriteLocksOnRealEngines(t *testing.T) {
 			if _, err := rw.AcquireWrite(ctx, leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 				t.Fatalf("a writer beside readers: %v", err)
 			}
-			guard := first.Guard()
+			guards := first.Guards()
 			ok(first.Release(ctx))
 			if err := second.CommitAndRelease(ctx, nil); err != nil {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestReadWriteLocksOnRealEngines(t *testing.T) {
 				t.Errorf("a reader beside a writer: %v, %v", reader, err)
 			}
 			ok(writer.Release(ctx))
-			if err := first.GuardError(transact(ctx, db, guard), 0); !errors.Is(err, leasehold.ErrLost) {
+			if err := first.GuardError(transact(ctx, db, guards...), 0); !errors.Is(err, leasehold.ErrLost) {
 				t.Errorf("the guard of a reader that left: %v", err)
 			}
 

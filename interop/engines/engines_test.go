@@ -5,6 +5,7 @@ package engines
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -270,7 +271,11 @@ func gone(t *testing.T, pids []int) {
 		defer unix.Close(fd)
 		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		const tenSeconds = 10_000
-		if n, err := unix.Poll(ended, tenSeconds); n != 1 {
+		n, err := unix.Poll(ended, tenSeconds)
+		for errors.Is(err, unix.EINTR) { // by a signal of the Go runtime's
+			n, err = unix.Poll(ended, tenSeconds)
+		}
+		if n != 1 {
 			t.Errorf("process %d is still there (%v)", pid, err)
 		}
 	}

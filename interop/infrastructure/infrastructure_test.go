@@ -35,6 +35,8 @@ type described struct {
 	Types                 map[string]string // of the key's attributes
 	TTL                   string
 	Protected             bool
+	Kept                  bool // by whose text it is, when the resource is removed
+	Recovered             bool // to a point in time
 	Tags                  map[string]string
 }
 
@@ -66,7 +68,10 @@ type template struct {
 				Enabled bool   `yaml:"Enabled"`
 			} `yaml:"TimeToLiveSpecification"`
 			Protected bool `yaml:"DeletionProtectionEnabled"`
-			Tags      []struct {
+			Recovery  struct {
+				Enabled bool `yaml:"PointInTimeRecoveryEnabled"`
+			} `yaml:"PointInTimeRecoverySpecification"`
+			Tags []struct {
 				Key   string `yaml:"Key"`
 				Value string `yaml:"Value"`
 			} `yaml:"Tags"`
@@ -87,15 +92,15 @@ func readTemplate(text string) (described, error) {
 	switch {
 	case !ok || len(t.Resources) != 1 || r.Type != "AWS::DynamoDB::Table" || t.Version != "2010-09-09":
 		return described{}, fmt.Errorf("no template of one table:\n%s", text)
-	case r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain":
-		return described{}, fmt.Errorf("the table goes with the stack:\n%s", text)
+	case r.DeletionPolicy != r.UpdateReplacePolicy || r.DeletionPolicy != "Retain" && r.DeletionPolicy != "Delete":
+		return described{}, fmt.Errorf("the table is neither kept nor deleted:\n%s", text)
 	case !reflect.DeepEqual(t.Outputs["LockTableArn"].(map[string]any)["Value"], map[string]any{"Fn::GetAtt": []any{"LockTable", "Arn"}}):
 		return described{}, fmt.Errorf("no ARN is told:\n%s", text)
 	}
 	p := r.Properties
 	d := described{
 		Name: p.TableName, Billing: p.BillingMode, ReadUnits: p.ProvisionedThroughput.Read, WriteUnits: p.ProvisionedThroughput.Write,
-		Types: map[string]string{}, Protected: p.Protected, Tags: map[string]string{},
+		Types: map[string]string{}, Protected: p.Protected, Kept: r.DeletionPolicy == "Retain", Recovered: p.Recovery.Enabled, Tags: map[string]string{},
 	}
 	for _, a := range p.AttributeDefinitions {
 		d.Types[a.Name] = a.Type
@@ -172,7 +177,6 @@ func readHCL(text string) (described, error) {
 		Partition: str(body, "hash_key"), Sort: str(body, "range_key"),
 		Types: map[string]string{}, Protected: is(body, "deletion_protection_enabled"), Tags: map[string]string{},
 	}
-	kept := false
 	for _, b := range body.Blocks {
 		switch b.Type {
 		case "attribute":
@@ -182,13 +186,12 @@ func readHCL(text string) (described, error) {
 				d.TTL = str(b.Body, "attribute_name")
 			}
 		case "lifecycle":
-			kept = is(b.Body, "prevent_destroy")
+			d.Kept = is(b.Body, "prevent_destroy")
+		case "point_in_time_recovery":
+			d.Recovered = is(b.Body, "enabled")
 		default:
 			errs = append(errs, fmt.Errorf("the block %s is not expected", b.Type))
 		}
-	}
-	if !kept {
-		errs = append(errs, errors.New("the table can be destroyed"))
 	}
 	if tags := value(body, "tags"); tags != cty.NilVal {
 		for name, v := range tags.AsValueMap() {
@@ -255,13 +258,15 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTheTextsMakeTheTableThatCreateMakes(t *testing.T) {
+func TestTheTextsMakeTheTableThatCreateMakesAndProtectIt(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
 		"without TTL":      {Name: "locks", Layout: layout.Native{TTL: "-"}},
 		"provisioned":      {Name: "locks", ReadUnits: 5, WriteUnits: 7},
 		"protected":        {Name: "locks", DeletionProtection: true},
+		"disposable":       {Name: "locks", Disposable: true},
+		"disposed of last": {Name: "locks", Disposable: true, DeletionProtection: true},
 		"with tags":        {Name: "locks", Tags: map[string]string{"team": "billing", "cost-centre": "4711", "empty": ""}},
 		"all at once":      {Name: "a.b_c-9", Layout: layout.Native{SortKey: "s"}, ReadUnits: 1, WriteUnits: 1, DeletionProtection: true, Tags: map[string]string{"a": "b"}},
 		"of yes and of no": {Name: "true", Layout: layout.Native{PartitionKey: "null", SortKey: "on", TTL: "1e3"}, Tags: map[string]string{"no": "yes", "0x1": "~"}},
@@ -278,6 +283,9 @@ func TestTheTextsMakeTheTableThatCreateMakes(t *testing.T) {
 			t.Errorf("%s: terraform fmt would have it\n%s\nand not\n%s", name, hclwrite.Format(text), text)
 		}
 		want := created(t, spec)
+		if !spec.Disposable { // as Create alone does not
+			want.Protected, want.Kept, want.Recovered = true, true, true
+		}
 		for program, read := range readers {
 			t.Run(name+"/"+program, func(t *testing.T) {
 				got, err := read(spec)
@@ -305,14 +313,15 @@ func TestAnOddNameOrTagIsReadAsItIs(t *testing.T) {
 	names := rapid.StringMatching(`[a-z"$%{}\\ é]{1,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		spec := table.Spec{
-			Name: odd.Filter(func(s string) bool { return s != "" }).Draw(t, "name"), DeletionProtection: rapid.Bool().Draw(t, "protected"),
+			Name: odd.Filter(func(s string) bool { return s != "" }).Draw(t, "name"), Disposable: rapid.Bool().Draw(t, "disposable"),
 			Layout: layout.Native{PartitionKey: "k" + names.Draw(t, "key"), SortKey: "s" + names.Draw(t, "sort"), TTL: "t" + names.Draw(t, "ttl")},
 			Tags:   rapid.MapOf(odd, odd).Draw(t, "tags"),
 		}
 		l := spec.Layout.(layout.Native)
 		want := described{
 			Name: spec.Name, Billing: "PAY_PER_REQUEST", Partition: l.PartitionKey, Sort: l.SortKey,
-			Types: map[string]string{l.PartitionKey: "S", l.SortKey: "S"}, TTL: l.TTL, Protected: spec.DeletionProtection, Tags: maps.Clone(spec.Tags),
+			Types: map[string]string{l.PartitionKey: "S", l.SortKey: "S"}, TTL: l.TTL, Tags: maps.Clone(spec.Tags),
+			Protected: !spec.Disposable, Kept: !spec.Disposable, Recovered: !spec.Disposable,
 		}
 		for program, read := range readers {
 			got, err := read(spec)

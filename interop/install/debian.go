@@ -8,32 +8,51 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Debian returns the path of a program, which it installs from Debian's packages if
 // it is not on PATH and this process is root's. Processes that install at the same
 // time take turns.
 func Debian(ctx context.Context, program string, packages ...string) (string, error) {
-	if path, err := exec.LookPath(program); err == nil {
-		return path, nil
+	found := func() bool { return Require(program, "") == nil }
+	if err := debian(ctx, program, found, packages); err != nil {
+		return "", err
+	}
+	return exec.LookPath(program)
+}
+
+// DebianFile installs Debian's packages unless the file at path is there, as Debian
+// does: of a package without a program, for instance.
+func DebianFile(ctx context.Context, path string, packages ...string) error {
+	return debian(ctx, path, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}, packages)
+}
+
+// debian installs packages until what they bring is found.
+func debian(ctx context.Context, what string, found func() bool, packages []string) error {
+	if found() {
+		return nil
 	}
 	root, err := folder()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := os.MkdirAll(root, 0o750); err != nil {
-		return "", fmt.Errorf("install: make the folder of installs: %w", err)
+		return fmt.Errorf("install: make the folder of installs: %w", err)
 	}
 	unlock, err := lock(filepath.Join(root, "lock"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer unlock()
-	if path, err := exec.LookPath(program); err == nil { // by whoever had the lock before us
-		return path, nil
+	if found() { // by whoever had the lock before us
+		return nil
 	}
 	if os.Getuid() != 0 || Require("apt-get", "") != nil {
-		return "", fmt.Errorf("install: %s is not on PATH, and only root can install it: apt-get install %s", program, program)
+		return fmt.Errorf("install: %s is not there, and only root can install it: apt-get install %s", what, strings.Join(packages, " "))
 	}
 	apt := func(args ...string) error {
 		// A lock of another apt-get, and a mirror that does not answer at once, pass.
@@ -41,10 +60,13 @@ func Debian(ctx context.Context, program string, packages ...string) (string, er
 		return Run(ctx, "/", "env", append(append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get"}, options...), args...)...)
 	}
 	if err := apt("update"); err != nil {
-		return "", fmt.Errorf("install %s: %w", program, err)
+		return fmt.Errorf("install %s: %w", what, err)
 	}
 	if err := apt(append([]string{"install", "-y", "--no-install-recommends"}, packages...)...); err != nil {
-		return "", fmt.Errorf("install %s: %w", program, err)
+		return fmt.Errorf("install %s: %w", what, err)
 	}
-	return exec.LookPath(program)
+	if !found() {
+		return fmt.Errorf("install: %s is not in the packages %s", what, strings.Join(packages, " "))
+	}
+	return nil
 }

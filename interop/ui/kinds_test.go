@@ -3,11 +3,14 @@
 package ui
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	lib "github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/interop/browser"
+	"github.com/leasehold-go/leasehold/rwlock"
 )
 
 // inLock is an expression that is true if the view of one lock contains the words.
@@ -56,15 +59,22 @@ func TestAReadWriteLockIsShownWithItsReadersAndTheWriterThatWaits(t *testing.T) 
 		}
 		return lock
 	}
-	reads, writes := s.client(lib.Config{Owner: "reader"}), s.client(lib.Config{Owner: "writer"})
+	index := func(owner string) *rwlock.RWLock {
+		rw, err := rwlock.New(s.client(lib.Config{Owner: owner}), "index")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rw
+	}
+	reads, writes := index("reader"), index("writer")
 	var readers []*lib.Lock
 	for range 2 {
-		readers = append(readers, acquire(func() (*lib.Lock, error) { return reads.AcquireRead(t.Context(), "index") }))
+		readers = append(readers, acquire(func() (*lib.Lock, error) { return reads.AcquireRead(t.Context()) }))
 	}
 	p.Wait(says("index", "2 readers"))
 	written := make(chan *lib.Lock, 1)
 	go func() {
-		lock, err := writes.AcquireWrite(t.Context(), "index")
+		lock, err := writes.AcquireWrite(t.Context())
 		if err != nil {
 			t.Error(err)
 		}
@@ -116,4 +126,37 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 	shows("text", `{"step":"aggregate","of":3}`)
 	shows("JSON", strings.Join([]string{"{", `  "step": "aggregate",`, `  "of": 3`, "}"}, "\n"))
 	shows("hex", "7b 22 73 74 65 70")
+}
+
+// An owner's name can turn the direction of the text behind it, and a key can look like
+// another's.
+func TestNothingThatOthersWroteTurnsTextOrIsUnseenOnThePage(t *testing.T) {
+	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
+	s := newScene(t, "native")
+	p := s.ui("--allow-break")
+	locks := s.client(lib.Config{Owner: "ops\u202e\u009b\u00a0b\U000e0041"})
+	_, err := locks.Acquire(t.Context(), key, lib.WithData([]byte("seen\u2066\u001bc\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unseen = `/(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]/u`
+	isSeen := func(where string) {
+		t.Helper()
+		found := browser.Eval[string](p.Page, `[document.body.textContent, document.title, ...[...document.querySelectorAll("[title]")].map((e) => e.title)].find((s) => `+unseen+`.test(s)) ?? ""`)
+		if found != "" {
+			t.Errorf("%s has %q", where, found)
+		}
+	}
+	p.Wait(`document.getElementById("list").innerText.includes(` + js(key2) + `)`)
+	isSeen("the list")
+	p.to("?lock=" + url.QueryEscape(key))
+	p.Wait(inLock(key2, `ops\u202e\u009b\u00a0b\udb40\udc41`, `seen\u2066\u001bc`))
+	isSeen("the lock")
+	p.Run(`document.querySelector("#lock button.danger").click()`)
+	p.Wait(`document.getElementById("typed")`)
+	isSeen("the dialog")
+	p.Type(key2 + "\tstuck\r")
+	p.Wait(`document.querySelector(".result.broken")`)
+	p.Wait(inLock("stuck"))
+	isSeen("the lock that was broken")
 }

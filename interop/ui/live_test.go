@@ -158,7 +158,7 @@ func TestWithoutAllowBreakThereIsNothingToBreakWith(t *testing.T) {
 	if !browser.Eval[bool](p.Page, `document.querySelector("#lock button.danger").hidden`) {
 		t.Error("there is a button")
 	}
-	status := browser.Eval[int](p.Page, `fetch("/break", {method: "POST", headers: {"Content-Type": "application/json"},
+	status := browser.Eval[int](p.Page, `fetch("/break", {method: "POST", headers: {"Content-Type": "application/json", Authorization: "Bearer " + localStorage.getItem("leasehold-token")},
 		body: JSON.stringify({key: "job", grant: "g", version: "v", typed: "job", reason: ""})}).then((r) => r.status)`)
 	if status != 403 {
 		t.Errorf("a request: %d", status)
@@ -191,6 +191,33 @@ func TestThePageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 	next := s.hold("other")
 	p.Wait(says("other", "held", next.token))
+}
+
+func TestNoAnswerForThreeSecondsIsABannerAndNoHolderIsSaidToExpire(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	h := s.hold("job", "-l", "6s")
+	p.Wait(says("job", "held", h.token))
+	p.Run(`globalThis.amber = false; new MutationObserver(() => { amber ||= document.querySelector(".row.expiring, .row.dead, .pill.expiring, .pill.dead") !== null })
+		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
+	if err := s.local.process.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	const told = `/stale since \d\d:\d\d:\d\d: it does not answer/.test(document.getElementById("banner").textContent) &&
+		document.getElementById("live").textContent === "stale"`
+	p.WaitFor(6*time.Second, told)
+	const unknown = `/not known since \d\d:\d\d:\d\d/`
+	p.Wait(unknown + `.test(` + rowOf("job") + `.innerText) && ` + rowOf("job") + `.classList.contains("unknown")`)
+	p.Run(`document.querySelector(".row a").click()`)
+	p.Wait(unknown + `.test(document.querySelector("#lock .pill").textContent) && ` + unknown + `.test(document.querySelector(".card").innerText)`)
+	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 6000`) // the lease
+	if browser.Eval[bool](p.Page, "amber") {
+		t.Error("a holder that nobody could look at is said to be expiring or dead")
+	}
+	if err := s.local.process.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 
 func TestThePageSaysWhatToDoWhenARestartedServerHasAnotherToken(t *testing.T) {

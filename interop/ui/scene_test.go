@@ -68,15 +68,18 @@ type scene struct {
 	t   testing.TB
 	dir string
 	env []string
+
+	local *running // serves the table
 }
 
 // newScene serves the embedded engine, with an empty table in the layout.
 func newScene(t testing.TB, layout string) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
-	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "GORACE=atexit_sleep_ms=0"}
-	local := s.start("local", "--addr", "127.0.0.1:0")
-	s.env = append(s.env, "AWS_ENDPOINT_URL_DYNAMODB="+local.line(), "LEASEHOLD_TABLE=locks", "LEASEHOLD_LAYOUT="+layout)
+	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "GORACE=atexit_sleep_ms=0",
+		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
+	s.local = s.start("local", "--addr", "127.0.0.1:0")
+	s.env = append(s.env, "AWS_ENDPOINT_URL_DYNAMODB="+s.local.line(), "LEASEHOLD_TABLE=locks", "LEASEHOLD_LAYOUT="+layout)
 	s.run("table", "create")
 	return s
 }
@@ -254,4 +257,14 @@ func rowOf(key string) string {
 // says is an expression that is true if the row of a key contains the words.
 func says(key string, words ...string) string {
 	return js(words) + `.every((w) => ` + rowOf(key) + `.innerText.includes(w))`
+}
+
+// read returns the content of a file.
+func read(t testing.TB, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

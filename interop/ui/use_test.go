@@ -38,6 +38,49 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
+func TestWhatTheFooterSaysWorksOnAFreshPageAndFromTheSearchField(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	for _, key := range []string{"a/1", "b/2", "b/3"} {
+		s.hold(key)
+	}
+	const down, up, enter, escape = "\u0301", "\u0304", "\r", "\u001b"
+	const active = `document.getElementById(document.getElementById("grid").getAttribute("aria-activedescendant"))?.innerText`
+	opened := func(key string) {
+		t.Helper()
+		p.Wait(`document.getElementById("lock-title")?.textContent === ` + js(key) + ` && !document.getElementById("lock").hidden`)
+	}
+	fresh := func() {
+		t.Helper()
+		p.to("")
+		p.Wait(`document.querySelectorAll(".row").length === 3 && document.activeElement === document.body`)
+	}
+	fresh()
+	p.Type(down + down)
+	p.Wait(active + `.includes("b/2")`)
+	p.Type(up)
+	p.Wait(active + `.includes("a/1")`)
+	p.Type(enter)
+	opened("a/1")
+	fresh()
+	p.Type(enter)
+	opened("a/1")
+	fresh()
+	p.Type("/")
+	p.Wait(`document.activeElement.id === "q"`)
+	p.Run(`document.activeElement.select()`) // the driver sends the character though the page has taken the key
+	p.Type("b/")
+	p.Wait(`document.querySelectorAll(".row").length === 2`)
+	p.Type(enter)
+	opened("b/2")
+	p.Type(escape)
+	p.Run(`document.getElementById("q").focus()`)
+	p.Type(down)
+	p.Wait(`document.activeElement.id === "grid" && ` + active + `.includes("b/3")`)
+	p.Type("/")
+	p.Wait(`document.activeElement.id === "q"`)
+}
+
 func TestALinkOpensTheSameViewAgain(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()

@@ -13,6 +13,39 @@ import (
 // screenshots is where make screenshots wants them.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
+func TestNoWordsOfALeaseAreCutOnAnOrdinaryScreen(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	s.hold("living")
+	s.hold("stuck", short...).kill()
+	p.Wait(says("stuck", "dead"))
+	p.Size(1280, 800)
+	cut := browser.Eval[[]string](p.Page, `import("/list.js").then(({ drawBar, notKnown }) => {
+		const cut = [];
+		const measure = (row) => {
+			const cell = row.querySelector(".c-left");
+			if (cell.scrollWidth > cell.clientWidth) cut.push(cell.textContent);
+		};
+		const draw = (row, ms) => {
+			drawBar(row.row, row.parts.fillBar, row.parts.words, row.row.until + ms);
+			measure(row);
+		};
+		const dead = `+rowOf("stuck")+`, living = `+rowOf("living")+`;
+		for (const s of [145, 3599, 86399, 31535999]) draw(dead, s * 1000);
+		living.row.lease = 3599000; // it jumps back at the next renewal
+		for (const s of [-3599, -1, 0]) draw(living, s * 1000);
+		living.parts.fillBar.parentElement.hidden = true;
+		for (const day of [0, 86400000]) {
+			living.parts.words.textContent = notKnown(Date.now() - day);
+			measure(living);
+		}
+		return cut;
+	})`)
+	for _, words := range cut {
+		t.Errorf("%q is cut", words)
+	}
+}
+
 // night is a scene with everything that there is to see.
 func night(t *testing.T) *scene {
 	s := newScene(t, "native")

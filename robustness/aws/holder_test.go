@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // holders are the ways in which a lock can be held, and by what it is renewed.
@@ -24,15 +25,15 @@ var holders = map[string]struct {
 		return c.Acquire(ctx, "job")
 	}},
 	"a reader": {config: lab.Config, acquire: func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
-		return c.AcquireRead(ctx, "job")
+		return lab.AcquireRead(ctx, c, "job")
 	}, seek: func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
-		return c.AcquireWrite(ctx, "job")
+		return lab.AcquireWrite(ctx, c, "job")
 	}},
 	"a writer": {config: lab.Config, acquire: func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
-		return c.AcquireWrite(ctx, "job")
+		return lab.AcquireWrite(ctx, c, "job")
 	}},
 	"a permit": {config: lab.Config, acquire: func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
-		s, err := c.Semaphore("job", 1)
+		s, err := semaphore.New(c, "job", 1)
 		if err != nil {
 			return nil, err
 		}

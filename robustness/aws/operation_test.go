@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // vault gives credentials unless it has an error.
@@ -127,14 +128,14 @@ var operations = []operation{
 	{name: "AcquireAny", op: "acquire", key: "free", grants: []string{"free", "more"}, do: func(ctx context.Context, s *scene) error {
 		return acquired(s.c.AcquireAny(ctx, leasehold.Keys("free", "more")))
 	}},
-	{name: "AcquireRead", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.AcquireRead(ctx, "free"))
+	{name: "RWLock.AcquireRead", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(lab.AcquireRead(ctx, s.c, "free"))
 	}},
-	{name: "AcquireWrite", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.AcquireWrite(ctx, "free"))
+	{name: "RWLock.AcquireWrite", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(lab.AcquireWrite(ctx, s.c, "free"))
 	}},
 	{name: "Semaphore.Acquire", op: "acquire", key: "free", grants: []string{"free/0", "free/1"}, do: func(ctx context.Context, s *scene) error {
-		sem, err := s.c.Semaphore("free", 2)
+		sem, err := semaphore.New(s.c, "free", 2)
 		if err != nil {
 			return err
 		}
@@ -198,14 +199,14 @@ var operations = []operation{
 		return errNothing
 	}},
 	{name: "Semaphore.Holders", op: "holders", key: "free", reads: true, do: func(ctx context.Context, s *scene) error {
-		sem, err := s.c.Semaphore("free", 2)
+		sem, err := semaphore.New(s.c, "free", 2)
 		if err != nil {
 			return err
 		}
 		return acquired(sem.Holders(ctx))
 	}},
 	{name: "Semaphore.Resize", op: "resize", key: "free", do: func(ctx context.Context, s *scene) error {
-		sem, err := s.c.Semaphore("free", 2)
+		sem, err := semaphore.New(s.c, "free", 2)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,7 +53,7 @@ var mutexes = sharing{key: "m", acquire: func(p *process, w *worker, opts ...lea
 var semaphores = sharing{key: "s", resizes: true, acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
 	ctx, cancel := w.waits()
 	defer cancel()
-	sem, err := p.client.Semaphore(p.how.key, firstCount)
+	sem, err := semaphore.New(p.client, p.how.key, firstCount)
 	if err != nil {
 		panic(err)
 	}
@@ -68,10 +69,10 @@ var readWrites = sharing{key: "rw", acquire: func(p *process, w *worker, opts ..
 	ctx, cancel := w.waits()
 	defer cancel()
 	if w.IntN(2) == 0 {
-		lock, err := p.client.AcquireWrite(ctx, p.how.key, opts...)
+		lock, err := lab.AcquireWrite(ctx, p.client, p.how.key, opts...)
 		return lock, asked{verb: acquire}, err
 	}
-	lock, err := p.client.AcquireRead(ctx, p.how.key, opts...)
+	lock, err := lab.AcquireRead(ctx, p.client, p.how.key, opts...)
 	return lock, asked{verb: acquireRead}, err
 }}
 

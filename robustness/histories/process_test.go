@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 const (
@@ -299,7 +300,7 @@ func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 func (p *process) resize(w *worker) {
 	ctx, cancel := context.WithTimeout(onBehalf(w.name), upTo(w.Rand, lease))
 	defer cancel()
-	sem, err := p.client.Semaphore(p.how.key, firstCount)
+	sem, err := semaphore.New(p.client, p.how.key, firstCount)
 	if err != nil {
 		panic(err)
 	}

@@ -219,7 +219,7 @@ func (c *crew) killOne(chance *rand.Rand) {
 		s, p, who := c.victim(chance)
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
 		c.mu.Lock()
-		alive := s.who == who && s.process == p
+		alive := s.who == who && s.process == p && !s.fault // else another's kill, which nobody has noticed yet
 		s.killed, s.fault = s.killed || alive, s.fault || alive
 		c.mu.Unlock()
 		if alive {

@@ -38,10 +38,6 @@ func run(ctx context.Context) error {
 	only := flag.String("only", "", "regular expression of the targets to run")
 	root := flag.String("root", "..", "directory of the module")
 	flag.Parse()
-	limit := each.String()
-	if *executions > 0 {
-		limit = strconv.FormatInt(int64(*executions), 10) + "x"
-	}
 	match, err := regexp.Compile(*only)
 	if err != nil {
 		return err
@@ -76,7 +72,7 @@ func run(ctx context.Context) error {
 		turn <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turn }()
-			t.fuzz(ctx, limit)
+			t.fuzz(ctx, *each, int64(*executions))
 			fmt.Println(t)
 		})
 	}
@@ -154,8 +150,13 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target in one process besides the one that steers it.
-func (t *target) fuzz(ctx context.Context, limit string) {
+// fuzz runs the target in one process besides the one that steers it, for a time or,
+// if executions is above 0, as often as that.
+//
+// The time ends by an interrupt, as by Ctrl-C: -test.fuzztime with a duration now and
+// then fails with "context deadline exceeded" where nothing was found
+// (https://go.dev/issue/75804).
+func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.err = err
@@ -167,12 +168,26 @@ func (t *target) fuzz(ctx context.Context, limit string) {
 		return
 	}
 	corpora := filepath.Join(strings.TrimSpace(string(cache)), "fuzz", "leasehold", filepath.Base(t.binary), t.name)
-	cmd := exec.CommandContext(ctx, t.binary, "-test.run=^$", //nolint:gosec // G204: the tests of this project
-		"-test.fuzz=^"+t.name+"$", "-test.fuzztime="+limit,
-		"-test.fuzzminimizetime=5s", "-test.fuzzcachedir="+filepath.Dir(corpora), "-test.parallel=1")
+	args := []string{
+		"-test.run=^$", "-test.fuzz=^" + t.name + "$", "-test.fuzzminimizetime=5s",
+		"-test.fuzzcachedir=" + filepath.Dir(corpora), "-test.parallel=1",
+	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if executions > 0 {
+		args = append(args, "-test.fuzztime="+strconv.FormatInt(executions, 10)+"x")
+	} else {
+		limited, cancel = context.WithTimeout(ctx, each)
+	}
+	defer cancel()
+	cmd := exec.CommandContext(limited, t.binary, args...) //nolint:gosec // G204: the tests of this project
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute // an input that does not end is a failure, too
 	out, err := cmd.CombinedOutput()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = nil // it ended well when it was told to
+	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
 		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // digits
 	}

@@ -13,7 +13,7 @@ import (
 
 func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
 	p, names := javaLike(a.Name(), a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
-	return peers{p, isMillis}, errors.Join(names.errs...)
+	return peers{lock{p}, p, isMillis}, errors.Join(names.errs...)
 }
 
 // javaLike returns the protocol of the layouts with the Java client's attributes.

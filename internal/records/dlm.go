@@ -15,9 +15,9 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 	}
 	c, err := newClocked(l.Name(), key, dlmExpires, time.Second, l.MaxSkew)
 	if l.NoSlots {
-		return dlm{c}, err
+		return lock{dlm{c}}, err
 	}
-	return slotted{dlm{c}}, err
+	return slotted{lock{dlm{c}}}, err
 }
 
 // The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal
@@ -37,9 +37,11 @@ func (p dlm) Reserved(name string) bool {
 	return slices.Contains([]string{p.Partition, p.Sort, dlmCode, dlmExpires}, name) || slices.Contains(reserved, name)
 }
 
-func (p dlm) Grant(g protocol.Grant) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
+func (p dlm) keeps() bool { return false }
+
+func (p dlm) setRelease(*protocol.Write, protocol.Release) {}
+
+func (p dlm) grantable(w *protocol.Write, g protocol.Grant) []string {
 	var takeable, dead string
 	if len(g.Takeable) > 0 {
 		takeable = showsCode(w, g.Takeable...)
@@ -47,11 +49,9 @@ func (p dlm) Grant(g protocol.Grant) *protocol.Write {
 	if len(g.Dead) > 0 {
 		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
 	}
-	whereGrantable(w, g, p.Partition, takeable, dead)
-	return w
+	return []string{takeable, dead}
 }
 
-// setGrant sets what every grant sets.
 func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
 	setGrant(w, g)
 	p.setLease(w, g.Version, g.Lease, g.Now)
@@ -63,47 +63,16 @@ func (p dlm) setLease(w *protocol.Write, version string, lease time.Duration, no
 	p.setExpires(w, now, lease)
 }
 
-func (p dlm) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
-	w.Where(p.held(w, h) + " AND " + tokenInRange(w))
-	return w
-}
-
-func (p dlm) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(h.Key))
+func (p dlm) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Renewal) {
 	p.setLease(w, r.Version, r.Lease, r.Now)
-	w.Where(p.held(w, h))
-	return w
 }
 
-func (p dlm) Release(h protocol.Hold, _ protocol.Release) *protocol.Write {
-	return p.Delete(h)
-}
-
-func (p dlm) Delete(h protocol.Hold) *protocol.Write {
-	w := protocol.NewDelete(p.mustKey(h.Key))
-	w.Where(p.held(w, h))
-	return w
-}
-
-func (p dlm) Guard(h protocol.Hold) *protocol.Write {
-	w := protocol.NewCheck(p.mustKey(h.Key))
-	w.Where(isGrant(w, h))
-	return w
-}
-
-func (p dlm) Break(r protocol.Record, _ protocol.Break) *protocol.Write {
-	w := protocol.NewDelete(p.mustKey(r.Key))
-	w.Where(p.isRecord(w, r))
-	return w
-}
+func (p dlm) stands(w *protocol.Write, h protocol.Hold) string { return isGrant(w, h) }
 
 func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + showsCode(w, h.Versions...)
 }
 
-// isRecord returns the condition that the record has not changed since r.
 func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant == "" {
 		return w.In(dlmCode, []string{r.Version}) // a peer's code, in any form

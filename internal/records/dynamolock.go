@@ -13,5 +13,5 @@ import (
 func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 	encode := func(d time.Duration) types.AttributeValue { return text(d.String()) }
 	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, encode)
-	return peers{p, isDuration}, errors.Join(names.errs...)
+	return peers{lock{p}, p, isDuration}, errors.Join(names.errs...)
 }

@@ -13,7 +13,7 @@ func HeldBut(p protocol.Protocol, item protocol.Item, attribute string) (protoco
 	if item[attribute] == nil {
 		return protocol.Record{}, false
 	}
-	if own, ok := p.(native); ok && (protocol.IsReadWrite(item) || own.IsSessionKey(own.KeyOf(item))) {
+	if own, ok := p.(native); ok && (protocol.IsReadWrite(item) || own.IsSessionKey(own.Schema().KeyOf(item))) {
 		return protocol.Record{}, false
 	}
 	without := maps.Clone(item)

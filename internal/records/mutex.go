@@ -14,7 +14,7 @@ import (
 func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	key := schema{Schema: protocol.Schema{Partition: "lockname", TTL: "ttl"}}
 	c, err := newClocked(l.Name(), key, mutexExpires, time.Millisecond, l.MaxSkew)
-	return mutex{c}, err
+	return lock{mutex{c}}, err
 }
 
 // The attributes of a dyndb-mutex record. A peer's holder is a name, which several
@@ -49,18 +49,16 @@ func (p mutex) Reserved(name string) bool {
 	return slices.Contains([]string{p.Partition, p.TTL, mutexHolder, mutexExpires}, name) || slices.Contains(reserved, name)
 }
 
-func (p mutex) Grant(g protocol.Grant) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
+func (p mutex) keeps() bool { return true }
+
+func (p mutex) grantable(w *protocol.Write, g protocol.Grant) []string {
 	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
 	takeable := p.showsForAnyOwner(w, g.Takeable)
 	var dead string
 	if len(g.Dead) > 0 {
 		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
 	}
-	setTakenOver(w, g)
-	whereGrantable(w, g, p.Partition, free, takeable, dead)
-	return w
+	return []string{free, takeable, dead}
 }
 
 func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
@@ -75,59 +73,21 @@ func (p mutex) setLease(w *protocol.Write, owner, version string, lease time.Dur
 	p.setExpires(w, now, lease)
 }
 
-func (p mutex) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
-	w.Where(p.held(w, h) + " AND " + tokenInRange(w))
-	return w
-}
-
-func (p mutex) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(h.Key))
+func (p mutex) setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal) {
 	p.setLease(w, h.Owner, r.Version, r.Lease, r.Now)
-	w.Where(p.held(w, h))
-	return w
 }
 
-func (p mutex) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(h.Key))
-	p.setReleased(w, r.Expires)
-	w.Where(p.held(w, h))
-	return w
-}
-
-// setReleased sets what a peer's release sets.
-func (p mutex) setReleased(w *protocol.Write, expires time.Time) {
+// setRelease sets what a peer's release sets.
+func (p mutex) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(mutexHolder, text(mutexFree))
 	w.Set(mutexExpires, number(0))
-	if expires.IsZero() {
+	if r.Expires.IsZero() {
 		w.Remove(p.TTL)
 	} else {
-		w.Set(p.TTL, number(expires.Unix()))
+		w.Set(p.TTL, number(r.Expires.Unix()))
 	}
 }
 
-func (p mutex) Delete(h protocol.Hold) *protocol.Write {
-	w := protocol.NewDelete(p.mustKey(h.Key))
-	w.Where(p.held(w, h))
-	return w
-}
-
-func (p mutex) Guard(h protocol.Hold) *protocol.Write {
-	w := protocol.NewCheck(p.mustKey(h.Key))
-	w.Where(isGrant(w, h) + " AND " + p.isHeld(w))
-	return w
-}
-
-func (p mutex) Break(r protocol.Record, b protocol.Break) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(r.Key))
-	p.setReleased(w, b.Expires)
-	setBroken(w, r, b)
-	w.Where(p.isRecord(w, r))
-	return w
-}
-
-// isRecord returns the condition that the record has not changed since r.
 func (p mutex) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant != "" {
 		return p.shows(w, r.Owner, []string{r.Version})
@@ -135,8 +95,8 @@ func (p mutex) isRecord(w *protocol.Write, r protocol.Record) string {
 	return w.Name(mutexHolder) + " = " + w.Text(r.Owner) + " AND " + w.Name(mutexExpires) + " = " + w.Value(decimal(r.Version))
 }
 
-func (p mutex) isHeld(w *protocol.Write) string {
-	return w.Name(mutexHolder) + " <> " + w.Text(mutexFree)
+func (p mutex) stands(w *protocol.Write, h protocol.Hold) string {
+	return isGrant(w, h) + " AND " + w.Name(mutexHolder) + " <> " + w.Text(mutexFree)
 }
 
 // shows returns the condition that the record has this owner and one of the

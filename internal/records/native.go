@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// newNative returns the protocol of layout Native. How it writes is in versioned.go.
+// newNative returns the protocol of layout Native. How it writes is in lock.go and versioned.go.
 func newNative(n layout.Native) (protocol.Protocol, error) {
 	ttl := cmp.Or(n.TTL, attrExpiresAt)
 	if ttl == "-" {
@@ -22,5 +22,5 @@ func newNative(n layout.Native) (protocol.Protocol, error) {
 		p.removed = append(p.removed, ttl)
 	}
 	p.shares = true
-	return native{p}, errors.Join(names.errs...)
+	return native{lock{p}, p}, errors.Join(names.errs...)
 }

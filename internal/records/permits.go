@@ -21,12 +21,12 @@ type permitRows struct{ versioned }
 // PermitKey returns the key of a permit's lock: the semaphore's key, a slash and
 // the number. In a table with a sort key, it has the semaphore's sort key.
 func (p native) PermitKey(key string, permit int) protocol.Key {
-	k := p.semaphoreKey(key)
+	k := p.record.semaphoreKey(key)
 	k.Partition += "/" + strconv.Itoa(permit)
 	return k
 }
 
-func (p native) PermitRows() protocol.PermitRows { return permitRows(p) }
+func (p native) PermitRows() protocol.PermitRows { return permitRows{p.record} }
 
 // semaphoreKey returns the key of a semaphore's row. Its sort key is the layout's
 // SortValue, or else "-".
@@ -91,7 +91,7 @@ func (d *decoder) permits(name string, least int) int {
 
 // slotted is the protocol of DynamoDLM in tables with slots. A permit is a slot.
 // No record stores the number of permits.
-type slotted struct{ dlm }
+type slotted struct{ lock }
 
 func (p slotted) PermitKey(key string, permit int) protocol.Key {
 	return protocol.Key{Partition: key, Sort: strconv.Itoa(permit)}

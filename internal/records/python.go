@@ -44,5 +44,5 @@ func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
 	n.claim("partition key", p.Partition)
 	n.claim("sort key", p.Sort)
 	n.claim("TTL attribute", p.TTL)
-	return p, errors.Join(n.errs...)
+	return lock{p}, errors.Join(n.errs...)
 }

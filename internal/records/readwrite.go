@@ -38,11 +38,11 @@ const maxReaders = 100
 // ReadWrite encodes the rows of read/write locks. A peer can list them like locks,
 // but its lease of an hour keeps it from taking one over.
 func (p native) ReadWrite(m protocol.Mode, noWait bool) protocol.Side {
-	return readWrite{native: p, mode: m, noWait: noWait}
+	return readWrite{versioned: p.record, mode: m, noWait: noWait}
 }
 
 type readWrite struct {
-	native
+	versioned
 	mode   protocol.Mode // of the grant to make, or of the entry
 	noWait bool          // do not let readers go first
 	grant  string        // id of the grant whose entry Decode reads
@@ -477,7 +477,7 @@ func (p readWrite) Blockers(item protocol.Item, now time.Time) (protocol.Blocker
 // Entries returns the holders of the row, the longest holding first. For a free
 // row it returns one released record.
 func (p native) Entries(item protocol.Item) ([]protocol.Record, error) {
-	return readWrite{native: p}.entriesOf(item)
+	return readWrite{versioned: p.record}.entriesOf(item)
 }
 
 func (p readWrite) entriesOf(item protocol.Item) ([]protocol.Record, error) {

@@ -12,18 +12,19 @@ import (
 // peers is the protocol of the layouts whose tables other layouts may have
 // written too. The layout's own library may be unable to read such records.
 type peers struct {
-	versioned
-	reads func(lease string) bool // whether the library can read it
+	lock
+	record versioned
+	reads  func(lease string) bool // whether the library can read it
 }
 
 // Foreign says what in an item the layout's library cannot read or must not
 // find. Empty: nothing. A grant by leasehold writes all of it anew.
 func (p peers) Foreign(item protocol.Item) string {
-	lease, ok := item[p.lease].(*types.AttributeValueMemberS)
+	lease, ok := item[p.record.lease].(*types.AttributeValueMemberS)
 	switch {
 	case ok && !p.reads(lease.Value):
-		return p.lease + " is " + lease.Value
-	case len(p.removed) > 0 && item[attrExpiresAt] != nil:
+		return p.record.lease + " is " + lease.Value
+	case len(p.record.removed) > 0 && item[attrExpiresAt] != nil:
 		return attrExpiresAt + " is present"
 	}
 	return ""

@@ -10,7 +10,10 @@ import (
 )
 
 // native is the protocol of Native, whose records may belong to a session.
-type native struct{ versioned }
+type native struct {
+	lock
+	record versioned
+}
 
 // sessionPrefix is the prefix of the keys of session rows.
 const sessionPrefix = "leasehold/session/"
@@ -19,7 +22,7 @@ const sessionPrefix = "leasehold/session/"
 // sort key is "-".
 func (p native) SessionKey(id string) protocol.Key {
 	k := protocol.Key{Partition: sessionPrefix + id}
-	if p.Sort != "" {
+	if p.record.Sort != "" {
 		k.Sort = "-"
 	}
 	return k
@@ -34,10 +37,10 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 // Session encodes session rows. A peer can list them like locks, but never takes
 // one over: their version is renewed as long as the session holds a lock.
 func (p native) Session() protocol.Protocol {
-	s := p.versioned
+	s := p.record
 	s.kind, s.shares = protocol.KindSession, false
 	s.released = "dead"
-	return sessions{s}
+	return sessions{lock{s}, s}
 }
 
 // attrBrokenGrants is a map in a session's row: grants under it that were broken, by the
@@ -50,24 +53,27 @@ func (p native) TellBroken(session, word, grant string) *protocol.Write {
 	s := p.Session().(sessions)
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
 	w.SetPath(w.Path(attrBrokenGrants, word), w.Text(grant))
-	w.Where(strings.Join(append(s.unreleased(w), "attribute_exists("+w.Name(attrBrokenGrants)+")"), " AND "))
+	w.Where(strings.Join(append(s.record.unreleased(w), "attribute_exists("+w.Name(attrBrokenGrants)+")"), " AND "))
 	return w
 }
 
-type sessions struct{ versioned }
+type sessions struct {
+	lock
+	record versioned
+}
 
 // Grant creates a session's row. The row must not exist, as an id is used once.
 func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
 	w.Set(attrBrokenGrants, &types.AttributeValueMemberM{Value: protocol.Item{}})
-	w.Where(fmt.Sprintf("attribute_not_exists(%s)", w.Name(p.Partition)))
+	w.Where(fmt.Sprintf("attribute_not_exists(%s)", w.Name(p.record.Partition)))
 	return w
 }
 
 // Renew renews the row, and removes what has been heard.
 func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
-	w := p.versioned.Renew(h, r)
+	w := p.lock.Renew(h, r)
 	for _, word := range r.Heard {
 		w.RemovePath(w.Path(attrBrokenGrants, word))
 	}
@@ -76,7 +82,7 @@ func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 
 // Decode reads a row. What is told in it is never damage.
 func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
-	r, err := p.versioned.Decode(item)
+	r, err := p.lock.Decode(item)
 	told, ok := item[attrBrokenGrants].(*types.AttributeValueMemberM)
 	if err != nil || !ok || len(told.Value) == 0 {
 		return r, err

@@ -61,11 +61,11 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(ours, name)
 }
 
-func (p versioned) Grant(g protocol.Grant) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
+func (p versioned) keeps() bool { return p.released != "" }
+
+func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 	var released, takeable string
-	if p.released != "" {
+	if p.keeps() {
 		released = w.Name(p.released) + " = " + w.Text("1")
 	}
 	versions := slices.Clone(g.Takeable)
@@ -75,18 +75,7 @@ func (p versioned) Grant(g protocol.Grant) *protocol.Write {
 	if len(versions) > 0 {
 		takeable = w.In(p.version, versions)
 	}
-	if p.released != "" {
-		setTakenOver(w, g)
-	}
-	whereGrantable(w, g, p.Partition, released, takeable)
-	return w
-}
-
-func (p versioned) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
-	w.Where(p.held(w, h) + " AND " + tokenInRange(w))
-	return w
+	return []string{released, takeable}
 }
 
 // setGrant sets what every grant sets.
@@ -101,7 +90,7 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 		w.Set(attrSession, text(g.Session))
 	}
 	p.setLease(w, g.Version, g.Lease, g.Now)
-	if p.released != "" {
+	if p.keeps() {
 		w.Remove(p.released)
 	}
 	for _, name := range p.removed {
@@ -119,70 +108,36 @@ func (p versioned) setLease(w *protocol.Write, version string, lease time.Durati
 	}
 }
 
-func (p versioned) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
-	w := protocol.NewUpdate(p.mustKey(h.Key))
+func (p versioned) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Renewal) {
 	p.setLease(w, r.Version, r.Lease, r.Now)
 	p.setChanges(w, r.Changes)
-	w.Where(p.held(w, h))
-	return w
 }
 
-func (p versioned) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
-	if p.released == "" {
-		return p.Delete(h)
-	}
-	w := protocol.NewUpdate(p.mustKey(h.Key))
-	p.setReleased(w, r.Version, r.Expires)
-	p.setChanges(w, r.Changes)
-	w.Where(p.held(w, h))
-	return w
-}
-
-func (p versioned) Delete(h protocol.Hold) *protocol.Write {
-	w := protocol.NewDelete(p.mustKey(h.Key))
-	w.Where(p.held(w, h))
-	return w
-}
-
-func (p versioned) Guard(h protocol.Hold) *protocol.Write {
-	w := protocol.NewCheck(p.mustKey(h.Key))
-	w.Where(p.stands(w, h))
-	return w
-}
-
-func (p versioned) Break(r protocol.Record, b protocol.Break) *protocol.Write {
-	w := protocol.NewDelete(p.mustKey(r.Key))
-	if p.released != "" {
-		w = protocol.NewUpdate(p.mustKey(r.Key))
-		p.setReleased(w, b.Version, b.Expires)
-		setBroken(w, r, b)
-	}
-	w.Where(strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(r.Owner), w.In(p.version, []string{r.Version})), " AND "))
-	return w
-}
-
-// setReleased marks the record as released. Owner and lease stay, as the peers
+// setRelease marks the record as released. Owner and lease stay, as the peers
 // cannot read a record without them.
-func (p versioned) setReleased(w *protocol.Write, version string, expires time.Time) {
+func (p versioned) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(p.released, text("1"))
-	w.Set(p.version, text(version))
-	if p.TTL != "" && !expires.IsZero() {
-		w.Set(p.TTL, number(expires.Unix()))
+	w.Set(p.version, text(r.Version))
+	if p.TTL != "" && !r.Expires.IsZero() {
+		w.Set(p.TTL, number(r.Expires.Unix()))
 	}
+	p.setChanges(w, r.Changes)
 }
 
-// held returns the condition of every write by the holder of a grant.
 func (p versioned) held(w *protocol.Write, h protocol.Hold) string {
 	return p.stands(w, h) + " AND " + w.In(p.version, h.Versions)
 }
 
-// stands returns the condition that the grant has not ended, renewed or not.
 func (p versioned) stands(w *protocol.Write, h protocol.Hold) string {
 	return strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(h.Owner), isGrant(w, h)), " AND ")
 }
 
+func (p versioned) isRecord(w *protocol.Write, r protocol.Record) string {
+	return strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(r.Owner), w.In(p.version, []string{r.Version})), " AND ")
+}
+
 func (p versioned) unreleased(w *protocol.Write) []string {
-	if p.released == "" {
+	if !p.keeps() {
 		return nil
 	}
 	return []string{"attribute_not_exists(" + w.Name(p.released) + ")"}
@@ -209,7 +164,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
 	d.kind(p.kind)
-	if p.released != "" && d.has(p.released) {
+	if p.keeps() && d.has(p.released) {
 		if d.text(p.released) != "1" {
 			d.fail(p.released, `is present but not "1"`)
 		}

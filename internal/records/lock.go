@@ -1,0 +1,116 @@
+package records
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// lock makes the writes of a plain lock's record. How a layout spells the record is its
+// own; what each write does is the same in all:
+//
+//	write     sets                          if the record
+//	Grant     the grant and its lease       is not there, or is free, takeable or a dead holder's
+//	HandOver  the grant and its lease       is held by the hold, at one of its versions
+//	Renew     a version and the lease       is held by the hold, at one of its versions
+//	Release   what frees it, or deletes it  is held by the hold, at one of its versions
+//	Delete    nothing: deletes it           is held by the hold, at one of its versions
+//	Guard     nothing: only checks          shows the hold's grant, at whatever version
+//	Break     what frees it, or deletes it  is still what was read
+type lock struct{ spelling }
+
+// spelling is how a family of layouts spells the record of a plain lock. Its methods that
+// set add to an update; those that return text return a condition of w.
+type spelling interface {
+	reading
+	mustKey(k protocol.Key) protocol.Item
+
+	// keeps reports whether a release keeps the record, so that the token and who was
+	// there last can be read. Otherwise it deletes the record.
+	keeps() bool
+
+	setGrant(w *protocol.Write, g protocol.Grant)
+	setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal)
+	setRelease(w *protocol.Write, r protocol.Release) // if keeps
+
+	// grantable returns conditions, each of which makes a record grantable. "" is none.
+	grantable(w *protocol.Write, g protocol.Grant) []string
+
+	// held holds while the record shows the hold at one of its versions, stands while
+	// its grant has not ended, renewed or not.
+	held(w *protocol.Write, h protocol.Hold) string
+	stands(w *protocol.Write, h protocol.Hold) string
+
+	// isRecord holds while the record has not changed since r.
+	isRecord(w *protocol.Write, r protocol.Record) string
+}
+
+// reading is what of a protocol writes nothing.
+type reading interface {
+	Key(k protocol.Key) (protocol.Item, error)
+	Schema() protocol.Schema
+	Skew() time.Duration
+	Owned() bool
+	Complete(k protocol.Key) protocol.Key
+	Reserved(name string) bool
+	Decode(item protocol.Item) (protocol.Record, error)
+	Grantable(item protocol.Item) error
+}
+
+func (l lock) Grant(g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(l.mustKey(g.Key))
+	l.setGrant(w, g)
+	free := l.grantable(w, g)
+	if l.keeps() {
+		setTakenOver(w, g)
+	}
+	whereGrantable(w, g, l.Schema().Partition, free...)
+	return w
+}
+
+func (l lock) HandOver(h protocol.Hold, g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(l.mustKey(g.Key))
+	l.setGrant(w, g)
+	w.Where(l.held(w, h) + " AND " + tokenInRange(w))
+	return w
+}
+
+func (l lock) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
+	w := protocol.NewUpdate(l.mustKey(h.Key))
+	l.setRenewal(w, h, r)
+	w.Where(l.held(w, h))
+	return w
+}
+
+func (l lock) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
+	if !l.keeps() {
+		return l.Delete(h)
+	}
+	w := protocol.NewUpdate(l.mustKey(h.Key))
+	l.setRelease(w, r)
+	w.Where(l.held(w, h))
+	return w
+}
+
+func (l lock) Delete(h protocol.Hold) *protocol.Write {
+	w := protocol.NewDelete(l.mustKey(h.Key))
+	w.Where(l.held(w, h))
+	return w
+}
+
+func (l lock) Guard(h protocol.Hold) *protocol.Write {
+	w := protocol.NewCheck(l.mustKey(h.Key))
+	w.Where(l.stands(w, h))
+	return w
+}
+
+func (l lock) Break(r protocol.Record, b protocol.Break) *protocol.Write {
+	w := protocol.NewDelete(l.mustKey(r.Key))
+	if l.keeps() {
+		w = protocol.NewUpdate(l.mustKey(r.Key))
+		l.setRelease(w, protocol.Release{Version: b.Version, Expires: b.Expires})
+		setBroken(w, r, b)
+	}
+	w.Where(l.isRecord(w, r))
+	return w
+}

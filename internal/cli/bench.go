@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -105,7 +106,7 @@ type bench struct {
 	app   *app
 	flags benchFlags
 	store *store.Store
-	meter *meter
+	meter *requests.Meter
 	name  string        // what all of its keys begin with
 	lease time.Duration // the shortest
 	keys  []leasehold.Key
@@ -130,7 +131,7 @@ func (a *app) bench(cmd *cobra.Command, f benchFlags) error {
 	if err := b.agree(ctx); err != nil {
 		return failure.Answer(cause(ctx, err))
 	}
-	s.DB, b.meter = metered(s.DB)
+	s.DB, b.meter = requests.Metered(s.DB)
 	err = b.run(ctx)
 	if left := b.clean(); left != nil {
 		a.say.fail(left)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -25,7 +26,7 @@ const benchPatience = 15 * time.Second
 type operation struct {
 	name    string
 	took    []time.Duration
-	used    usage
+	used    requests.Usage
 	clients int
 	lease   time.Duration
 }
@@ -38,10 +39,10 @@ func (o *operation) result(f benchFlags) resultJSON {
 	return resultJSON{
 		Operation: o.name, Count: len(o.took),
 		P50Ms: ms(checks.Percentile(o.took, 0.5)), P95Ms: ms(checks.Percentile(o.took, 0.95)), P99Ms: ms(checks.Percentile(o.took, 0.99)), MaxMs: ms(checks.Percentile(o.took, 1)),
-		Requests: float64(o.used.requests) / n, WriteUnits: o.used.writes / n, ReadUnits: o.used.reads / n,
-		DollarsPerMillion: (o.used.writes*f.writePrice + o.used.reads*f.readPrice) / n,
+		Requests: float64(o.used.Requests) / n, WriteUnits: o.used.Writes / n, ReadUnits: o.used.Reads / n,
+		DollarsPerMillion: (o.used.Writes*f.writePrice + o.used.Reads*f.readPrice) / n,
 		WritePrice:        f.writePrice, ReadPrice: f.readPrice,
-		Throttled: o.used.throttled, Clients: o.clients, LeaseMs: o.lease.Milliseconds(),
+		Throttled: o.used.Throttled, Clients: o.clients, LeaseMs: o.lease.Milliseconds(),
 	}
 }
 
@@ -52,13 +53,13 @@ type part struct {
 	name       string
 	limit      time.Duration
 	began      time.Time
-	before     usage
+	before     requests.Usage
 	operations []*operation
 	done       atomic.Int64 // operations so far
 }
 
 func newPart(b *bench, name string, limit time.Duration) *part {
-	return &part{bench: b, name: name, limit: limit, began: time.Now(), before: b.meter.now()}
+	return &part{bench: b, name: name, limit: limit, began: time.Now(), before: b.meter.Used()}
 }
 
 // takeoverPart is the time of the last part: that of the flags, but long enough for
@@ -79,8 +80,8 @@ func (p *part) over() bool {
 	if p.done.Load() == 0 {
 		return false
 	}
-	used, seconds := p.bench.meter.now().minus(p.before), p.limit.Seconds()
-	return time.Since(p.began) >= p.limit || used.writes >= seconds*writesPerSecond || used.reads >= seconds*readsPerSecond
+	used, seconds := p.bench.meter.Used().Minus(p.before), p.limit.Seconds()
+	return time.Since(p.began) >= p.limit || used.Writes >= seconds*writesPerSecond || used.Reads >= seconds*readsPerSecond
 }
 
 // run measures the part. It ends although DynamoDB does not answer.
@@ -100,12 +101,12 @@ func (p *part) operation(name string) *operation {
 
 // time measures one call of do, while nobody else sends requests.
 func (p *part) time(o *operation, do func() error) error {
-	before, began := p.bench.meter.now(), time.Now()
+	before, began := p.bench.meter.Used(), time.Now()
 	if err := do(); err != nil {
 		return err
 	}
 	o.took = append(o.took, time.Since(began))
-	o.used = o.used.plus(p.bench.meter.now().minus(before))
+	o.used = o.used.Plus(p.bench.meter.Used().Minus(before))
 	p.done.Add(1)
 	return nil
 }
@@ -269,7 +270,7 @@ func (b *bench) handOver(ctx context.Context, p *part) error {
 	}
 	wg.Wait()
 	o := p.operation("hand-over")
-	o.took, o.used, o.clients = r.took, b.meter.now().minus(p.before), b.flags.clients
+	o.took, o.used, o.clients = r.took, b.meter.Used().Minus(p.before), b.flags.clients
 	return errors.Join(errors.Join(failed...), ctx.Err())
 }
 
@@ -282,7 +283,7 @@ func (b *bench) takeover(ctx context.Context, p *part) error {
 		return err
 	}
 	defer store.CloseLocks(holders)
-	db, meter := metered(b.store.DB) // a takeover is what its waiter sends
+	db, meter := requests.Metered(b.store.DB) // a takeover is what its waiter sends
 	waiters, err := b.store.LocksOver(db, leasehold.Config{Lease: b.lease})
 	if err != nil {
 		return err
@@ -310,7 +311,7 @@ func (b *bench) takeover(ctx context.Context, p *part) error {
 		})
 	}
 	wg.Wait()
-	o.used = meter.now()
+	o.used = meter.Used()
 	return errors.Join(failed...)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -91,8 +92,8 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 				return misuse.Errorf("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.Layout.Name())
 			}
 			if f.dead {
-				var reads *meter
-				s.DB, reads = metered(s.DB)
+				var reads *requests.Meter
+				s.DB, reads = requests.Metered(s.DB)
 				return failure.Answer(withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
 					return a.breakDead(ctx, s, locks, reads, strings.Join(args, ""), f)
 				}))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -25,7 +26,7 @@ const breaksAtOnce = 16
 // breakDead breaks the grants of all dead holders of keys that begin with prefix: those
 // that it has listed, and that have not renewed since. A shared lease is a holder too,
 // under the key of its row: somebody has to end those that nobody waits for.
-func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *meter, prefix string, f breakFlags) error {
+func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *requests.Meter, prefix string, f breakFlags) error {
 	records, damaged, err := a.records(ctx, locks, listFlags{prefix: prefix})
 	if err != nil {
 		return cause(ctx, err)
@@ -35,8 +36,8 @@ func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		return err
 	}
 	by.Limit = f.checkFor
-	requests, units := reads.total()
-	by.Reader.MayList(holders.Scope{Prefix: prefix}, requests, units)
+	listed := reads.Used()
+	by.Reader.MayList(holders.Scope{Prefix: prefix}, listed.Requests, listed.Reads)
 	sessions, bad, err := by.Reader.Sessions(ctx, prefix)
 	if err != nil {
 		return cause(ctx, err)

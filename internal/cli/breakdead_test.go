@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/layout"
@@ -140,7 +141,7 @@ func newBreaking(t *testing.T, answer io.Reader, opts ...func(*dynamodb.Options)
 func (b *breaking) run(ctx context.Context, f breakFlags) error {
 	b.began = time.Now()
 	b.said = nil
-	db, reads := metered(b.db)
+	db, reads := requests.Metered(b.db)
 	b.store.DB = db
 	return b.app.breakDead(ctx, b.store, b.locks, reads, b.prefix, f)
 }

@@ -11,11 +11,11 @@
 //	failure       an error's exit code, kind and text
 //	wording       how values, names and sentences are put into words
 //	doctor.go     prints what doctor and table check find; checks: what they ask
-//	bench*.go     what bench measures; meter.go: what requests use
+//	bench*.go     what bench measures
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
-//	trouble.go    knows since when requests are not answered; trace.go tells it,
-//	              and requestlog.go shows every request with -v
+//	requestlog.go shows every request with -v
+//	requests      sees every request: since when none is answered, what they use
 //	grantfile.go  writes a grant to a file without overwriting anything of
 //	              value; grantstore.go: the table or store a grant belongs to
 //	runmetrics.go the metrics of run --metrics
@@ -32,7 +32,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -88,9 +87,7 @@ type app struct {
 	completing bool        // of an argument: create nothing
 	placeShown bool        // the command itself shows which store it uses
 
-	health  health        // of the requests to the store
-	sending sync.RWMutex  // held for reading during a request; lock it to keep requests back
-	wait    *waitReporter // of the store that is open
+	wait *waitReporter // of the store that is open
 }
 
 func newApp(env Env) *app {

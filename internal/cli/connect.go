@@ -36,8 +36,10 @@ func (a *app) chooseProtocol(cmd *cobra.Command) (layout.Layout, protocol.Protoc
 // its requests until it is closed.
 func (a *app) open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	o.AsItIs, o.Flags = a.completing, storeFlags(cmd)
-	o.Guessed, o.Made, o.Requests = a.sayUnnamed, a.sayMade, a.trace
-	o.Waiting = func() (over func()) { return a.health.begin(&call{}) }
+	o.Guessed, o.Made = a.sayUnnamed, a.sayMade
+	if a.flags.verbose {
+		o.Requests = a.logRequests
+	}
 	o.Known = func(s *store.Store) {
 		a.say.setTable(s.Table, s.Where())
 		a.wait = a.startWaitReporter(s)

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -137,11 +139,24 @@ type contender struct {
 	lease     time.Duration
 	store     *store.Store
 	lock      *leasehold.Lock
+	sending   sync.RWMutex // held for reading during a request; lock it to keep requests back
 }
 
 func (c *contender) tell(e demoEvent) {
 	e.Process = c.name
 	_ = json.NewEncoder(c.app.Stdout).Encode(e) // fails only if the demo has ended, which kills this process
+}
+
+// held sends requests while nobody keeps them back.
+type held struct {
+	dynamodb.HTTPClient
+	sending *sync.RWMutex
+}
+
+func (h held) Do(r *http.Request) (*http.Response, error) {
+	h.sending.RLock()
+	defer h.sending.RUnlock()
+	return h.HTTPClient.Do(r)
 }
 
 // run follows orders until standard input ends.
@@ -151,6 +166,7 @@ func (c *contender) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer c.store.Close()
+	c.store.DB = dynamodb.New(c.store.DB.Options(), func(o *dynamodb.Options) { o.HTTPClient = held{o.HTTPClient, &c.sending} })
 	locks, err := c.store.Locks(leasehold.Config{Owner: c.name, Lease: c.lease, PollMax: c.lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
 			c.tell(demoEvent{Event: demoWaiting, Holder: cmp.Or(withoutID(e.Holder.Owner), "somebody")})
@@ -181,10 +197,10 @@ func (c *contender) run(cmd *cobra.Command) error {
 		case demoStop:
 			// Stop between two requests: a process that is stopped during a
 			// request to a local store blocks the file for all others.
-			c.app.sending.Lock()
+			c.sending.Lock()
 			c.tell(demoEvent{Event: demoStopping})
 			process.StopSelf()
-			c.app.sending.Unlock()
+			c.sending.Unlock()
 		case demoWrite:
 			refused, err := c.write(ctx)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/layout"
@@ -48,12 +49,10 @@ func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			env := envOf(nil)
-			a := &app{Env: env}
 			file := &failingStore{Store: bolt}
 			s := &store.Store{Table: "locks", Layout: layout.Native{}, File: "/locks.db", Location: "/locks.db"}
 			engine := localdynamo.New(localdynamo.WithStore(file))
-			s.DB = engine.Client(a.trace(s))
+			s.DB = engine.Client(requests.Watch{Health: &s.Health}.Client)
 			if err := table.Create(t.Context(), s.DB, table.Spec{Name: s.Table}); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +66,7 @@ func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
 				t.Fatal("written to a disk that is full")
 			}
 			time.Sleep(3 * time.Second)
-			line := a.health.trouble().line(server{s.Location, true})
+			line := s.Health.Trouble(s.Server()).Line()
 			if !strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser") {
 				t.Errorf("%v: the wait says: %s", errno, line)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -87,8 +88,8 @@ with the state: held, released or deleted.`,
 				return err
 			}
 			defer s.Close()
-			var reads *meter
-			s.DB, reads = metered(s.DB)
+			var reads *requests.Meter
+			s.DB, reads = requests.Metered(s.DB)
 			if f.watch {
 				return a.watchList(cmd.Context(), s, reads, f)
 			}
@@ -107,7 +108,7 @@ with the state: held, released or deleted.`,
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *meter, f listFlags) error {
+func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *requests.Meter, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.states, out.checked = f.all, f.check
 	f.bare = !out.json && !f.check
@@ -121,8 +122,8 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 	}
 	o.Limit = f.checkFor
 	if f.check {
-		requests, units := reads.total() // what was used so far is the listing
-		o.Reader.MayList(holders.Scope{Partition: f.partition, Prefix: f.prefix}, requests, units)
+		listed := reads.Used() // so far that is the listing
+		o.Reader.MayList(holders.Scope{Partition: f.partition, Prefix: f.prefix}, listed.Requests, listed.Reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
 		return failure.Answer(cause(ctx, err))

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
 const (
-	repeatAfter  = time.Minute     // between two lines that say the same
-	troubleAfter = 3 * time.Second // without an answer, trouble with requests is reported
-	tryingAfter  = time.Second     // as with -n, the wait for a holder that looks dead is reported
+	repeatAfter = time.Minute // between two lines that say the same
+	tryingAfter = time.Second // as with -n, the wait for a holder that looks dead is reported
 )
 
 // waitReporter reports who holds a key while the command waits for it. On a
@@ -28,23 +28,21 @@ const (
 // minute, and when that is over: requests are retried for a long time, and
 // otherwise the command would be silent meanwhile.
 type waitReporter struct {
-	say    *messages
-	health *health
-	server server
-	now    func() time.Time
+	say   *messages
+	store *store.Store
+	now   func() time.Time
 
-	mu          sync.Mutex
-	key         leasehold.Key
-	holder      *leasehold.Record
-	permits     *permitHolders // holder is one of them; nil: it holds the key
-	grants      map[leasehold.Key]string
-	holders     int       // seen so far
-	trying      bool      // as with -n: who holds the key is waited for only if it looks dead
-	seenAt      time.Time // when a holder was seen first; zero: none yet
-	lastLine    time.Time // when holder was last reported; zero: not yet
-	lastEvent   time.Time // when the last event was written; zero: none yet
-	trouble     trouble   // as last reported; zero: none, or it is over
-	lastTrouble time.Time // when trouble was last reported; zero: not yet
+	mu        sync.Mutex
+	key       leasehold.Key
+	holder    *leasehold.Record
+	permits   *permitHolders // holder is one of them; nil: it holds the key
+	grants    map[leasehold.Key]string
+	holders   int       // seen so far
+	trying    bool      // as with -n: who holds the key is waited for only if it looks dead
+	seenAt    time.Time // when a holder was seen first; zero: none yet
+	lastLine  time.Time // when holder was last reported; zero: not yet
+	lastEvent time.Time // when the last event was written; zero: none yet
+	trouble   requests.Teller
 
 	once sync.Once
 	stop chan struct{}
@@ -53,8 +51,7 @@ type waitReporter struct {
 
 // startWaitReporter starts to report the wait, until end is called.
 func (a *app) startWaitReporter(s *store.Store) *waitReporter {
-	w := newWaitReporter(a.say, &a.health, a.Now)
-	w.server = server{s.Location, s.File != ""}
+	w := newWaitReporter(a.say, s, a.Now)
 	if a.wait != nil {
 		w.follow(a.wait)
 	}
@@ -76,9 +73,9 @@ func (a *app) startWaitReporter(s *store.Store) *waitReporter {
 	return w
 }
 
-func newWaitReporter(say *messages, h *health, now func() time.Time) *waitReporter {
+func newWaitReporter(say *messages, s *store.Store, now func() time.Time) *waitReporter {
 	return &waitReporter{
-		say: say, health: h, now: now, grants: map[leasehold.Key]string{},
+		say: say, store: s, now: now, grants: map[leasehold.Key]string{},
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -86,7 +83,8 @@ func newWaitReporter(say *messages, h *health, now func() time.Time) *waitReport
 // follow makes w as rare together with the reporter of an earlier wait, which has
 // ended, as one of them is alone: terms of an election may come and go by the second.
 func (w *waitReporter) follow(earlier *waitReporter) {
-	w.lastLine, w.lastEvent, w.lastTrouble = earlier.lastLine, earlier.lastEvent, earlier.lastTrouble
+	w.lastLine, w.lastEvent = earlier.lastLine, earlier.lastEvent
+	w.trouble.Since(earlier.trouble)
 }
 
 // tries says whether the key is asked for as with -n, from now on.
@@ -178,20 +176,11 @@ func (w *waitReporter) line(now time.Time) string {
 
 // reportTrouble says that requests fail, or that they no longer do. w.mu is held.
 func (w *waitReporter) reportTrouble(now time.Time) {
-	t := w.health.trouble()
-	said := w.trouble.lasts > 0
-	switch {
-	case said && t.answers != w.trouble.answers:
-		lasted := w.trouble.lasts + now.Sub(w.lastTrouble)
-		e := newEvent(eventAnswered, now)
-		e.LastsMs = millis(lasted)
-		w.say.tell(e, "%s answers again, after %s", w.server.name(), wording.Age(lasted))
-		w.trouble = trouble{}
-	case t.lasts < troubleAfter, !w.lastTrouble.IsZero() && now.Sub(w.lastTrouble) < repeatAfter:
-	default:
-		e := newEvent(t.kind(), now)
-		e.LastsMs, e.Error, e.Advice = millis(t.lasts), t.reason(w.server), t.advice(w.server)
-		w.say.tell(e, "%s", t.line(w.server))
-		w.trouble, w.lastTrouble = t, now
+	n, due := w.trouble.Tell(w.store.Health.Trouble(w.store.Server()), now)
+	if !due {
+		return
 	}
+	e := newEvent(n.Kind, now)
+	e.LastsMs, e.Error, e.Advice = millis(n.Lasts), n.Reason, n.Advice
+	w.say.tell(e, "%s", n.Line)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -80,7 +81,7 @@ func (h holdings) changesTo(now holdings) []change {
 type listWatch struct {
 	*app
 	store  *store.Store
-	reads  *meter
+	reads  *requests.Meter
 	flags  listFlags
 	out    listing
 	screen *screen // nil: no terminal
@@ -90,7 +91,7 @@ type listWatch struct {
 
 // watchList lists again and again until a signal ends it. On a terminal it keeps a
 // screen of its own; elsewhere it writes what has changed.
-func (a *app) watchList(ctx context.Context, s *store.Store, reads *meter, f listFlags) error {
+func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Meter, f listFlags) error {
 	locks, err := s.Locks(leasehold.Config{})
 	if err != nil {
 		return err
@@ -117,9 +118,9 @@ func (a *app) watchList(ctx context.Context, s *store.Store, reads *meter, f lis
 
 func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 	for {
-		_, before := w.reads.total()
+		before := w.reads.Used().Reads
 		records, damaged, err := listed(ctx, locks, w.flags)
-		_, after := w.reads.total()
+		after := w.reads.Used().Reads
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -1,20 +1,16 @@
 package checks
 
 import (
-	"context"
+	"cmp"
 	"crypto/tls"
-	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 )
 
 // Bounds of the requests that are timed.
@@ -44,47 +40,34 @@ type sightings struct {
 // watch returns a client whose requests p watches. It does not retry by itself, so
 // that each throttled request is seen.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
-	see := middleware.DeserializeMiddlewareFunc("leasehold: see replies", p.see)
-	return dynamodb.New(db.Options(), func(o *dynamodb.Options) {
-		o.Retryer = aws.NopRetryer{}
-		o.APIOptions = append(slices.Clip(o.APIOptions), func(s *middleware.Stack) error { return s.Deserialize.Add(see, middleware.Before) })
-	})
+	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
 }
 
-func (p *probe) see(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	sent := time.Now()
-	out, md, err := next.HandleDeserialize(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: p.connected}), in)
-	received := time.Now()
-	response, ok := out.RawResponse.(*smithyhttp.Response)
-	if !ok {
-		return out, md, err
-	}
+func (p *probe) see(r requests.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.saw.answered++
-	if response.TLS != nil {
-		p.saw.tls = response.TLS.Version
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		p.saw.clock.add(date, sent, received)
-	}
-	if decide.Throttled(err) {
-		p.saw.throttled++
-	} else {
-		p.saw.took = append(p.saw.took, received.Sub(sent))
-	}
-	return out, md, err
-}
-
-func (p *probe) connected(c httptrace.GotConnInfo) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c.Reused {
+	switch {
+	case r.Server == "":
+	case r.Reused:
 		p.saw.reused++
-	} else {
+	default:
 		p.saw.opened++
 	}
-	p.saw.server = c.Conn.RemoteAddr().String()
+	p.saw.server = cmp.Or(r.Server, p.saw.server)
+	if r.Code == 0 {
+		return
+	}
+	p.saw.answered++
+	p.saw.tls = cmp.Or(r.TLS, p.saw.tls)
+	if !r.Date.IsZero() {
+		p.saw.clock.add(r.Date, r.Began, r.Began.Add(r.Took))
+	}
+	if r.Throttled() {
+		p.saw.throttled++
+	} else {
+		p.saw.took = append(p.saw.took, r.Took)
+	}
 }
 
 // timed sends requests one after another, for some seconds at most, and returns the time

@@ -85,7 +85,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 			options.Region = cmp.Or(options.Region, Placeholder)
 			options.Credentials = aws.NewCredentialsCache(orPlaceholder{options.Credentials})
 		}
-	}, attempts.Bounded, o.Requests(s))
+	}, attempts.Bounded, s.watch(o).Client)
 	if err := s.checkAWS(settings); err != nil {
 		return err
 	}

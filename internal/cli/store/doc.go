@@ -6,7 +6,7 @@
 // table: one in DynamoDB (connect.go), reached as the SDK is configured, and one in a
 // file of this machine (file.go), served by package localdynamo; and the store that is
 // used if nobody names one (default.go). It does not know what is done with the locks,
-// who watches the requests, or how anything is printed: who opens a store hands that in
+// who is told of requests, or how anything is printed: who opens a store hands that in
 // (Opening).
 //
 // It fails before anything is sent wherever it can. A setting that is empty,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -27,6 +28,8 @@ type Store struct {
 	AWS      aws.Config // of DynamoDB
 	Created  bool       // the local store's table was created when it was opened
 
+	Health requests.Health // of the requests to it
+
 	misfit  error // the local store's table has another layout
 	closing []func()
 }
@@ -39,11 +42,10 @@ type Opening struct {
 	AsItIs    bool   // nothing is created, not even the table in a local store
 	Flags     string // those that name the store, for a command to type
 
-	Guessed  func(Place)                            // nobody has named the store
-	Made     func(file string)                      // the named file was missing
-	Known    func(*Store)                           // its place is known: requests follow
-	Waiting  func() (over func())                   // for another process that uses the file
-	Requests func(*Store) func(o *dynamodb.Options) // watches the requests
+	Guessed  func(Place)                         // nobody has named the store
+	Made     func(file string)                   // the named file was missing
+	Known    func(*Store)                        // its place is known: requests follow
+	Requests func(*Store) func(requests.Request) // is told of each request, and what it consumed; nil: nobody is
 }
 
 // Open opens the lock table that the settings name. It refuses a table of another
@@ -95,15 +97,15 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Ope
 	if p.Machine {
 		open = openMachineStore
 	}
-	over := o.Waiting()
+	waits := s.Health.Begin() // for another process that uses the file
 	bolt, err := open(p.File)
-	over()
+	waits.End()
 	if err != nil {
 		return err
 	}
 	engine := localdynamo.New(localdynamo.WithStore(bolt))
 	s.OnClose(func() { _ = engine.Close() })
-	s.DB = engine.Client(o.Requests(s))
+	s.DB = engine.Client(s.watch(o).Client)
 	if o.AsItIs {
 		return nil
 	}
@@ -136,6 +138,20 @@ func (s *Store) Close() {
 		end()
 	}
 	s.closing = nil
+}
+
+// watch is who is told of requests to the store.
+func (s *Store) watch(o Opening) requests.Watch {
+	w := requests.Watch{Health: &s.Health}
+	if o.Requests != nil {
+		w.Units, w.Each = true, o.Requests(s)
+	}
+	return w
+}
+
+// Server is what answers the requests, as far as its place is known.
+func (s *Store) Server() requests.Server {
+	return requests.Server{Location: s.Location, IsFile: s.File != ""}
 }
 
 // Place is where the table is: the file, the endpoint or the region.

@@ -1,4 +1,4 @@
-package cli
+package requests
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestTheCommandCallsThrottlingWhatTheLibraryDoes(t *testing.T) {
 		"TransactionConflictException", "ValidationException", "",
 	} {
 		err := &smithy.GenericAPIError{Code: code}
-		if got := usedBy(nil, err).throttled == 1; got != decide.Throttled(err) {
+		if got := usedBy(Request{Err: err, Reply: Reply{Code: 400}}).Throttled == 1; got != decide.Throttled(err) {
 			t.Errorf("%q: throttled %v", code, got)
 		}
 	}

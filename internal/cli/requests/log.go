@@ -1,0 +1,104 @@
+package requests
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+// Log makes of each request what -v shows. It is safe for concurrent use.
+type Log struct {
+	schema protocol.Schema
+
+	mu         sync.Mutex
+	unanswered map[string]int // how many requests of an operation on these keys in a row
+}
+
+// NewLog returns a log of the requests to a table.
+func NewLog(schema protocol.Schema) *Log { return &Log{schema: schema, unanswered: map[string]int{}} }
+
+// Entry is a request as -v shows it.
+type Entry struct {
+	Request
+	Keys    []leasehold.Key // that it is about
+	Attempt int
+	Outcome string // ok, an error code, or why there is no reply
+}
+
+// Entry makes one of a request that has ended.
+func (l *Log) Entry(r Request, from Server) Entry {
+	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: r.outcome(from)}
+	e.Attempt = l.attempt(e)
+	return e
+}
+
+// attempt counts the requests of an operation on the same keys, from the last
+// that was answered. Both the library and the SDK repeat requests.
+func (l *Log) attempt(e Entry) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := fmt.Sprintf("%s %q", e.Operation, e.Keys)
+	n := l.unanswered[id] + 1
+	if l.unanswered[id] = n; e.answered() {
+		delete(l.unanswered, id)
+	}
+	return n
+}
+
+// Line is the entry in one line.
+func (e Entry) Line() string {
+	what := e.Operation
+	if len(e.Keys) > 0 {
+		what += " " + wording.FirstNames(wording.EachKey(e.Keys))
+	}
+	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, e.Outcome, e.Took.Round(10*time.Microsecond), e.Attempt)
+	if e.Units != nil {
+		line += ", capacity units " + strconv.FormatFloat(*e.Units, 'f', -1, 64)
+	}
+	if e.ID != "" {
+		line += ", request " + visible.Name(e.ID)
+	}
+	return line
+}
+
+// keysOf returns the keys that the input of an operation is about.
+func (l *Log) keysOf(input any) []leasehold.Key {
+	var keys []leasehold.Key
+	about := func(item protocol.Item) { keys = append(keys, leasehold.Key(l.schema.KeyOf(item))) }
+	switch in := input.(type) {
+	case *dynamodb.UpdateItemInput:
+		about(in.Key)
+	case *dynamodb.DeleteItemInput:
+		about(in.Key)
+	case *dynamodb.GetItemInput:
+		about(in.Key)
+	case *dynamodb.BatchGetItemInput:
+		for _, of := range in.RequestItems {
+			for _, key := range of.Keys {
+				about(key)
+			}
+		}
+	case *dynamodb.TransactWriteItemsInput:
+		for _, write := range in.TransactItems {
+			switch {
+			case write.Update != nil:
+				about(write.Update.Key)
+			case write.Delete != nil:
+				about(write.Delete.Key)
+			case write.Put != nil:
+				about(write.Put.Item)
+			case write.ConditionCheck != nil:
+				about(write.ConditionCheck.Key)
+			}
+		}
+	}
+	return keys
+}

@@ -25,9 +25,10 @@ Nothing renews the lease: run leasehold renew before it expires, and leasehold
 release when the work is done. If one command does the work, prefer leasehold
 run.
 
-FILE is written if it is missing, empty or holds a grant that has ended; any
-other file is refused. A device or FIFO is written to, a symbolic link is
-followed. If the grant cannot be written, KEY is released again.`,
+FILE is a regular file, or - for standard output. It is written if it is
+missing, empty or holds a grant that has ended; any other file is refused. A
+symbolic link is followed. If the grant cannot be written, KEY is released
+again.`,
 		Example: `  leasehold acquire deploy/prod -l 10m -f grant.json
   leasehold renew -f grant.json
   leasehold release -f grant.json`,
@@ -49,11 +50,13 @@ followed. If the grant cannot be written, KEY is released again.`,
 				return err
 			}
 			lockKey := store.CompleteKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			to, err := a.openGrantFile(cmd.Context(), path, wanted, lockKey)
+			if err := a.requireStdout(path); err != nil {
+				return err
+			}
+			to, err := openGrantFile(path, a.Now(), wanted, lockKey)
 			if err != nil {
 				return err
 			}
-			defer to.close()
 			s, err := a.open(cmd, store.Opening{Make: true})
 			if err != nil {
 				return err
@@ -100,7 +103,7 @@ func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquir
 	if err != nil {
 		return err
 	}
-	err = to.write(placed(ctx, s, grant))
+	err = to.write(a.Stdout, placed(ctx, s, grant))
 	if err == nil {
 		return nil
 	}

@@ -166,7 +166,7 @@ func TestTheLineThatAsksWhetherAKeyIsHeldDoesNotCallItFreeInTrouble(t *testing.T
 	for _, c := range []struct {
 		before string
 		free   bool
-	}{{"", false}, {"leasehold run import/7 -- true", true}, {"leasehold acquire import/7 -f /dev/null", false}} {
+	}{{"", false}, {"leasehold run import/7 -- true", true}, {"leasehold acquire import/7 >/dev/null", false}} {
 		cmd := exec.Command("sh", "-c", c.before+"\n"+line)
 		cmd.Dir, cmd.Env = dir, env
 		if out, _ := cmd.Output(); strings.Contains(string(out), "free") != c.free {

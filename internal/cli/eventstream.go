@@ -117,6 +117,11 @@ func openEventFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+func isFIFO(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+}
+
 func makeEventFile(path string, flag int) (*os.File, error) {
 	file, err := plainfile.Named(path)
 	if err != nil {

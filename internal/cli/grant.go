@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,28 +24,19 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 
 // readGrant reads the grant to renew or to release, from a file or from standard
 // input.
-func (a *app) readGrant(cmd *cobra.Command, path string) (placedGrant, error) {
-	var g placedGrant
+func (a *app) readGrant(cmd *cobra.Command, path string) (*grantFile, error) {
 	if path == standardStream && isTerminal(a.Stdin) {
-		return g, usageOf(cmd, "name the FILE with the grant: -f FILE")
+		return nil, usageOf(cmd, "name the FILE with the grant: -f FILE")
 	}
-	var b []byte
-	var err error
-	from := path
-	if path == standardStream {
-		from = "standard input"
-		b, err = io.ReadAll(io.LimitReader(a.Stdin, maxGrantSize))
-	} else {
-		b, err = readLimited(path)
+	return readGrantFile(path, a.Stdin)
+}
+
+// requireStdout refuses to write a grant to a standard output that is closed.
+func (a *app) requireStdout(path string) error {
+	if path == standardStream && isClosed(a.Env.Stdout) {
+		return misuse.Errorf("standard output is closed, and nobody would have the grant: name a file with --grant")
 	}
-	if err != nil {
-		return g, misuse.Errorf("cannot read the grant that leasehold acquire wrote: %v", err)
-	}
-	g, ok := parseGrant(b)
-	if !ok {
-		return g, misuse.Errorf("%s holds no grant as leasehold acquire writes it", from)
-	}
-	return g, nil
+	return nil
 }
 
 // resumed is a grant that renew or release has resumed. A signal ends ctx.

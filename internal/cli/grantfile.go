@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,11 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -24,99 +21,80 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-const (
-	readerTimeout = 10 * time.Second       // for a reader to open a FIFO, or to make room in it
-	readerPoll    = 100 * time.Millisecond // between two attempts to open a FIFO
-	maxGrantSize  = 1 << 20                // bytes; a longer file holds no grant
-)
+// maxGrantSize is in bytes: a longer file holds no grant.
+const maxGrantSize = 1 << 20
 
-// grantFile is the file that a grant is written to. A regular file is replaced
-// as a whole, and only if it is missing, empty or holds a grant that has ended.
-// A device, a FIFO or a stream of this process is written to, and never replaced
-// or removed.
+// grantFile is where a grant is kept: a regular file, which is replaced as a whole, and
+// only if it is missing, empty or holds a grant that has ended; or the standard streams.
 type grantFile struct {
-	path   string    // as the user named it
-	stream io.Writer // nil: a regular file
-	file   string    // the regular file: path without symbolic links
-	before []byte    // its content when it was opened
-	absent bool      // it did not exist then
+	path   string      // as the user named it, or standardStream
+	file   string      // the regular file: path without symbolic links
+	before []byte      // its content when it was opened
+	absent bool        // it did not exist then
+	grant  placedGrant // of a file that readGrant has read
 }
 
 // openGrantFile prepares to write a grant of key to path, and refuses a file
 // that must not be overwritten. It is called before any request is sent.
-func (a *app) openGrantFile(ctx context.Context, path string, in store.Place, key leasehold.Key) (*grantFile, error) {
-	if path == standardStream {
-		return a.grantToStdout()
-	}
+func openGrantFile(path string, now time.Time, in store.Place, key leasehold.Key) (*grantFile, error) {
 	g := &grantFile{path: path}
-	var err error
-	if g.file, err = plainfile.Named(path); err != nil {
-		return nil, unusable(path, err)
+	if path == standardStream {
+		return g, nil
 	}
-	info, err := os.Stat(g.file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, unusable(path, err)
-	case info.IsDir():
-		return nil, misuse.Errorf("--grant %s is a directory: name a file in it", path)
-	case !info.Mode().IsRegular() || plainfile.IsStream(g.file):
-		return a.openStream(ctx, g)
+	var err error
+	if g.file, err = regularFile(path); err != nil {
+		return nil, err
 	}
 	if g.before, err = readLimited(g.file); errors.Is(err, fs.ErrNotExist) {
 		g.absent = true
 	} else if err != nil {
 		return nil, unusable(path, err)
 	}
-	if err := g.mayBeReplaced(a.Now(), in, key); err != nil {
+	if err := g.mayBeReplaced(now, in, key); err != nil {
 		return nil, err
 	}
 	return g, g.checkWritable()
 }
 
-// grantToStdout prepares to write a grant to standard output.
-func (a *app) grantToStdout() (*grantFile, error) {
-	if isClosed(a.Env.Stdout) {
-		return nil, misuse.Errorf("standard output is closed, and nobody would have the grant: name a file with --grant")
+// readGrantFile reads the grant to renew or to release, and what replaces or removes it
+// there. It is called before any request is sent.
+func readGrantFile(path string, stdin io.Reader) (*grantFile, error) {
+	g, from := &grantFile{path: path}, path
+	var err error
+	if path == standardStream {
+		from = "standard input"
+		g.before, err = io.ReadAll(io.LimitReader(stdin, maxGrantSize))
+	} else if g.file, err = regularFile(path); err != nil {
+		return nil, err
+	} else {
+		g.before, err = readLimited(g.file)
 	}
-	return &grantFile{path: standardStream, stream: a.Stdout}, nil
+	if err != nil {
+		return nil, misuse.Errorf("cannot read the grant that leasehold acquire wrote: %s: %v", from, failure.WithoutPath(err))
+	}
+	var ok bool
+	if g.grant, ok = parseGrant(g.before); !ok {
+		return nil, misuse.Errorf("%s holds no grant as leasehold acquire writes it", from)
+	}
+	return g, nil
 }
 
-// requireRegularFile refuses a file that a renewed grant could not replace. It is
-// called before the grant is read, as reading may consume it.
-func requireRegularFile(path string) error {
-	if path == standardStream {
-		return nil
-	}
+// regularFile returns the name without symbolic links of what path names, and refuses
+// what is there and could not be read back, replaced and removed. It need not be there.
+func regularFile(path string) (string, error) {
 	file, err := plainfile.Named(path)
 	if err != nil {
-		return unusable(path, err)
+		return "", unusable(path, err)
 	}
-	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) || isRegular(file) && !plainfile.IsStream(file) {
-		return nil
+	info, err := os.Lstat(file)
+	switch {
+	case err == nil && info.IsDir():
+		return "", misuse.Errorf("--grant %s is a directory: name a file in it", path)
+	case plainfile.IsStream(file) || err == nil && !info.Mode().IsRegular():
+		return "", misuse.Errorf("--grant %s is not a regular file: leave out --grant and redirect, "+
+			"as in acquire KEY >FILE, renew <OLD >NEW or release <FILE", path)
 	}
-	return misuse.Errorf("--grant %s is not a regular file, so the new grant cannot replace it: "+
-		"use leasehold renew <OLD >NEW", path)
-}
-
-// reopenGrantFile prepares to replace the file that grant was read from by the
-// renewed grant.
-func (a *app) reopenGrantFile(path string, grant placedGrant) (*grantFile, error) {
-	if path == standardStream {
-		return a.grantToStdout()
-	}
-	g := &grantFile{path: path}
-	var err error
-	if g.file, err = plainfile.Named(path); err != nil {
-		return nil, unusable(path, err)
-	}
-	if g.before, err = readLimited(g.file); err != nil {
-		return nil, unusable(path, err)
-	}
-	if in, ok := parseGrant(g.before); !ok || in.ID != grant.ID {
-		return nil, misuse.Errorf("--grant %s has changed while it was being read: try again", path)
-	}
-	return g, g.checkWritable()
+	return file, nil
 }
 
 func unusable(path string, err error) error {
@@ -167,6 +145,9 @@ func leaseEnds(g placedGrant) time.Time { return g.TrustedUntil.Add(g.Lease / 10
 
 // checkWritable checks that a file can be created in the directory.
 func (g *grantFile) checkWritable() error {
+	if g.path == standardStream {
+		return nil
+	}
 	tmp, err := os.CreateTemp(dirOf(g.file), temporary(g.file))
 	if err != nil {
 		return unusable(g.path, err)
@@ -175,33 +156,9 @@ func (g *grantFile) checkWritable() error {
 	return os.Remove(tmp.Name())
 }
 
-// openStream opens a file that is not a regular one. It waits some time for a
-// FIFO to get a reader: a blocking open could wait forever.
-func (a *app) openStream(ctx context.Context, g *grantFile) (*grantFile, error) {
-	deadline := time.Now().Add(readerTimeout)
-	for n := 0; ; n++ {
-		f, err := os.OpenFile(g.file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		switch {
-		case err == nil:
-			g.stream = f
-			return g, nil
-		case !errors.Is(err, syscall.ENXIO) || !isFIFO(g.file):
-			return nil, unusable(g.path, err)
-		case time.Now().After(deadline):
-			return nil, misuse.Errorf("--grant %s: no process has opened this FIFO for reading within %s: start its reader first", g.path, wording.Duration(readerTimeout))
-		case n == 0:
-			a.say.note("%s is a FIFO without a reader: waiting for one", g.path)
-		}
-		if !attempts.Wait(ctx, readerPoll) {
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// write writes a grant. A regular file gets mode 0600 and is replaced as a whole
-// or not at all; if another process has changed it in the meantime, it is left
-// alone.
-func (g *grantFile) write(grant placedGrant) error {
+// write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all;
+// if another process has changed it in the meantime, it is left alone.
+func (g *grantFile) write(stdout io.Writer, grant placedGrant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
 		return err
@@ -210,14 +167,11 @@ func (g *grantFile) write(grant placedGrant) error {
 	if old, ok := parseGrant(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
 		return errors.New("it holds a grant from another table of the same name, which may still be held")
 	}
-	if g.stream == nil {
-		return g.replace(b)
+	if g.path == standardStream {
+		_, err = stdout.Write(b)
+		return err
 	}
-	if f, ok := g.stream.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = f.SetWriteDeadline(time.Now().Add(readerTimeout)) // fails for files that have no deadlines
-	}
-	_, err = g.stream.Write(b)
-	return err
+	return g.replace(b)
 }
 
 func (g *grantFile) replace(b []byte) error {
@@ -253,7 +207,7 @@ func (g *grantFile) replace(b []byte) error {
 		_ = empty.Close()
 	}
 	err = alone(g.file, func() error {
-		if now, err := readLimited(g.file); err != nil || !isRegular(g.file) || !bytes.Equal(now, g.before) {
+		if now, err := readLimited(g.file); err != nil || !bytes.Equal(now, g.before) {
 			return errFileChanged
 		}
 		return os.Rename(tmp.Name(), g.file)
@@ -288,13 +242,6 @@ func alone(file string, fn func() error) error {
 
 var errFileChanged = errors.New("another process has changed it in the meantime")
 
-// close closes a stream that openStream opened.
-func (g *grantFile) close() {
-	if f, ok := g.stream.(*os.File); ok && g.path != standardStream {
-		_ = f.Close()
-	}
-}
-
 // name names the file in messages.
 func (g *grantFile) name() string {
 	if g.path == standardStream {
@@ -313,22 +260,17 @@ func syncDir(dir string) {
 	}
 }
 
-// removeGrant removes the file of a grant that has ended. It removes only a
-// regular file that still holds that grant.
-func removeGrant(path, id string) error {
-	if path == standardStream {
+// remove removes the file of a grant that has ended, unless it holds another by now.
+func (g *grantFile) remove() error {
+	if g.path == standardStream {
 		return nil
 	}
-	file, err := plainfile.Named(path)
-	if err != nil || plainfile.IsStream(file) || !isRegular(file) {
-		return nil // the grant was read from a stream
-	}
-	err = alone(file, func() error {
-		b, err := readLimited(file)
-		if in, ok := parseGrant(b); err != nil || !ok || in.ID != id {
+	err := alone(g.file, func() error {
+		b, err := readLimited(g.file)
+		if in, ok := parseGrant(b); err != nil || !ok || in.ID != g.grant.ID {
 			return errFileChanged
 		}
-		return os.Remove(file)
+		return os.Remove(g.file)
 	})
 	if err != nil && !errors.Is(err, errFileChanged) && !errors.Is(err, fs.ErrNotExist) {
 		return misuse.Errorf("the file of the grant is of no more use and could not be removed: %v", err)
@@ -343,9 +285,9 @@ func parseGrant(b []byte) (placedGrant, bool) {
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// readLimited reads a file that may hold a grant.
-func readLimited(path string) ([]byte, error) {
-	f, err := openNamed(path, os.O_RDONLY)
+// readLimited reads a regular file that may hold a grant.
+func readLimited(file string) ([]byte, error) {
+	f, err := plainfile.Open(file, os.O_RDONLY, plainfile.Trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -358,14 +300,4 @@ func readLimited(path string) ([]byte, error) {
 func dirOf(path string) string {
 	dir, _ := filepath.Split(path)
 	return cmp.Or(strings.TrimSuffix(dir, string(filepath.Separator)), dir, ".")
-}
-
-func isRegular(file string) bool {
-	info, err := os.Lstat(file)
-	return err == nil && info.Mode().IsRegular()
-}
-
-func isFIFO(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }

@@ -35,7 +35,7 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 					g := &grantFile{path: path, file: path, before: before, absent: before == nil}
 					ready.Done()
 					ready.Wait()
-					errs[i] = g.write(placedGrant{Grant: leasehold.Grant{
+					errs[i] = g.write(nil, placedGrant{Grant: leasehold.Grant{
 						ID: string(rune('a' + i)), Table: "locks", Key: leasehold.Key{Partition: "k"}, Owner: "o", Token: int64(i + 1),
 						Versions: []string{"v"}, Lease: time.Minute, TrustedUntil: time.Now(),
 					}})
@@ -65,23 +65,23 @@ func TestARemovedGrantIsNotOneThatWasWrittenMeanwhile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := placedGrant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
-	g := &grantFile{path: path, file: path, absent: true}
-	if err := g.write(ended); err != nil {
+	g := &grantFile{path: path, file: path, absent: true, grant: ended}
+	if err := g.write(nil, ended); err != nil {
 		t.Fatal(err)
 	}
 	err := alone(path, func() error { return os.Rename(path, path+".old") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := removeGrant(path, "ended"); err != nil {
+	if err := g.remove(); err != nil {
 		t.Errorf("of a file that is gone: %v", err)
 	}
 	next := ended
 	next.ID, next.Token = "next", 2
-	if err := g.write(next); err != nil {
+	if err := g.write(nil, next); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeGrant(path, "ended"); err != nil {
+	if err := g.remove(); err != nil {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(path); err != nil {

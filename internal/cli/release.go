@@ -28,16 +28,16 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			g, err := a.readGrant(cmd, path)
+			file, err := a.readGrant(cmd, path)
 			if err != nil {
 				return err
 			}
-			err = a.release(cmd, g, opts)
+			err = a.release(cmd, file.grant, opts)
 			// A lost grant is as useless as a released one.
 			var renewed *renewedError
 			var elsewhere *unprovenError
 			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) && !errors.As(err, &elsewhere) {
-				err = errors.Join(err, removeGrant(path, g.ID))
+				err = errors.Join(err, file.remove())
 			}
 			return failure.Answer(err)
 		},

@@ -34,18 +34,17 @@ After that the old grant can be released, but no longer renewed.`,
 			if changed != nil {
 				opts = append(opts, changed)
 			}
-			if err := requireRegularFile(path); err != nil {
-				return err
-			}
-			old, err := a.readGrant(cmd, path)
+			file, err := a.readGrant(cmd, path)
 			if err != nil {
 				return err
 			}
-			to, err := a.reopenGrantFile(path, old)
-			if err != nil {
+			if err := a.requireStdout(path); err != nil {
 				return err
 			}
-			r, err := a.resumeGrant(cmd, old, false, data.given, opts...)
+			if err := file.checkWritable(); err != nil {
+				return err
+			}
+			r, err := a.resumeGrant(cmd, file.grant, false, data.given, opts...)
 			if err != nil {
 				return failure.Answer(err)
 			}
@@ -54,9 +53,9 @@ After that the old grant can be released, but no longer renewed.`,
 			if err != nil {
 				return failure.Answer(err)
 			}
-			if err := to.write(placed(r.ctx, r.store, grant)); err != nil {
+			if err := file.write(a.Stdout, placed(r.ctx, r.store, grant)); err != nil {
 				return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
-					wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), to.name(), failure.WithoutPath(err))
+					wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.name(), failure.WithoutPath(err))
 			}
 			return nil
 		},

@@ -91,7 +91,7 @@ func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquir
 	wait := a.wait
 	sayWait := func(e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
-			a.clientEvent(s, e, wait.holdersSeen())
+			a.say.ClientEvent(e, a.Now(), wait.holdersSeen())
 		}
 	}
 	g, err := a.acquireFor(ctx, s, []string{key}, f, signals, sayWait, leasehold.WithoutRenewal())

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
 // canAsk reports whether there is a terminal to ask at.
-func (a *app) canAsk() bool { return isTerminal(a.Stdin) && a.Stderr.terminal }
+func (a *app) canAsk() bool { return say.IsTerminal(a.Stdin) && a.Stderr.Terminal }
 
 // confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it
 // returns the error that ends the command and says no. It returns early only if ctx

@@ -134,14 +134,14 @@ func (a *app) bench(cmd *cobra.Command, f benchFlags) error {
 	s.DB, b.meter = requests.Metered(s.DB)
 	err = b.run(ctx)
 	if left := b.clean(); left != nil {
-		a.say.fail(left)
+		a.say.Fail(left)
 		err = errors.Join(err, failure.Exit(failure.CodeTrouble, nil))
 	}
 	if s := failure.Interrupted(context.Cause(ctx)); s != nil {
 		return s
 	}
 	if err == nil {
-		a.say.text("%s: $%g for a million write units, $%g for a million read units; storage apart", b.pricedAt(), f.writePrice, f.readPrice)
+		a.say.Text("%s: $%g for a million write units, $%g for a million read units; storage apart", b.pricedAt(), f.writePrice, f.readPrice)
 	}
 	return err
 }
@@ -171,9 +171,9 @@ func (b *bench) mayDelete(ctx context.Context) error {
 
 // agree says what bench will do and cost, and asks.
 func (b *bench) agree(ctx context.Context) error {
-	say := b.app.say.always // what is agreed to must be seen
+	say := b.app.say.Always // what is agreed to must be seen
 	if b.flags.yes {
-		say = b.app.say.note
+		say = b.app.say.Note
 	}
 	took := 3*b.flags.duration + b.takeoverPart()
 	writes, reads := took.Seconds()*writesPerSecond, took.Seconds()*readsPerSecond
@@ -214,7 +214,7 @@ func (b *bench) provisioned(ctx context.Context) int64 {
 
 // run measures the parts, one after another.
 func (b *bench) run(ctx context.Context) error {
-	if b.app.Stdout.terminal && !b.app.flags.json {
+	if b.app.Stdout.Terminal && !b.app.flags.json {
 		if _, err := fmt.Fprintf(b.app.Stdout, benchColumns, "OPERATION", "COUNT", "P50 MS", "P95 MS", "P99 MS", "REQUESTS", "WRITES", "READS", "$/MILLION"); err != nil {
 			return err
 		}
@@ -273,9 +273,9 @@ func (b *bench) write(op *operation) error {
 	r := op.result(b.flags)
 	r.Table = b.store.Table
 	a := b.app
-	a.say.clear()
+	a.say.Clear()
 	if r.Throttled > 0 {
-		a.say.text("%s: %s throttled", r.Operation, wording.Count(r.Throttled, "request was", "requests were"))
+		a.say.Text("%s: %s throttled", r.Operation, wording.Count(r.Throttled, "request was", "requests were"))
 	}
 	if a.flags.json {
 		return json.NewEncoder(a.Stdout).Encode(r)
@@ -285,7 +285,7 @@ func (b *bench) write(op *operation) error {
 		r.Operation, strconv.Itoa(r.Count), number(r.P50Ms, 2), number(r.P95Ms, 2), number(r.P99Ms, 2),
 		number(r.Requests, 2), number(r.WriteUnits, 2), number(r.ReadUnits, 2), number(r.DollarsPerMillion, 3),
 	}
-	if !a.Stdout.terminal {
+	if !a.Stdout.Terminal {
 		_, err := fmt.Fprintln(a.Stdout, strings.Join(cells, "\t"))
 		return err
 	}

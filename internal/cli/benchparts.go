@@ -114,8 +114,8 @@ func (p *part) time(o *operation, do func() error) error {
 // report says what is measured, until stop is called: on a terminal each second.
 func (p *part) report() (stop func()) {
 	say := p.bench.app.say
-	if !say.rewrites() {
-		say.text("measuring %s for up to %s", p.name, wording.Age(p.limit+time.Second-1))
+	if !say.Rewrites() {
+		say.Text("measuring %s for up to %s", p.name, wording.Age(p.limit+time.Second-1))
 		return func() {}
 	}
 	ended, gone := make(chan struct{}), make(chan struct{})
@@ -124,7 +124,7 @@ func (p *part) report() (stop func()) {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
-			say.rewrite(fmt.Sprintf("measuring %s: %s left, %d so far", p.name, wording.Age(p.limit-time.Since(p.began)), p.done.Load()))
+			say.Rewrite(fmt.Sprintf("measuring %s: %s left, %d so far", p.name, wording.Age(p.limit-time.Since(p.began)), p.done.Load()))
 			select {
 			case <-tick.C:
 			case <-ended:
@@ -135,7 +135,7 @@ func (p *part) report() (stop func()) {
 	return func() {
 		close(ended)
 		<-gone
-		say.clear()
+		say.Clear()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -176,7 +177,7 @@ func (a *app) breakGrant(ctx context.Context, s *store.Store, locks *leasehold.C
 	}
 	if !f.yes && !a.canAsk() {
 		return misuse.Errorf("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
-			wording.Key(r.Key), shortOwner(r.Owner), f.wordsFor(r))
+			wording.Key(r.Key), wording.Owner(r.Owner), f.wordsFor(r))
 	}
 	opts := f.options()
 	if f.ifVersion != "" {
@@ -194,12 +195,12 @@ func (a *app) breakGrant(ctx context.Context, s *store.Store, locks *leasehold.C
 	}
 	switch err := locks.Break(ctx, r, opts...); {
 	case errors.Is(err, leasehold.ErrHolderUntold): // broken all the same
-		a.say.fail(err)
+		a.say.Fail(err)
 	case err != nil:
 		return cause(ctx, err)
 	}
 	if a.flags.json {
-		return json.NewEncoder(a.Stdout).Encode(recordJSON{Table: s.Table, Record: r})
+		return json.NewEncoder(a.Stdout).Encode(say.Record{Table: s.Table, Record: r})
 	}
 	_, err = fmt.Fprintln(a.Stdout, brokeText(r))
 	return err
@@ -244,13 +245,13 @@ func (a *app) confirmBreak(ctx context.Context, s *store.Store, locks *leasehold
 	case o.Record.Released, holders.GrantOf(o.Record) != holders.GrantOf(r):
 		return o, &leasehold.ChangedError{Now: o.Record}
 	case o.State == holders.Live && o.Shared:
-		err = writeProse(a.Stderr, "The holder is alive: it has just renewed its session. After a break it may work on until it renews that next.")
+		err = a.Stderr.Prose("The holder is alive: it has just renewed its session. After a break it may work on until it renews that next.")
 	case o.State == holders.Live:
-		err = writeProse(a.Stderr, "The holder is alive: it has just renewed. After a break it may work on for some seconds.")
+		err = a.Stderr.Prose("The holder is alive: it has just renewed. After a break it may work on for some seconds.")
 	case s.Layout.Capabilities().Expiry == layout.WallClock:
-		err = writeProse(a.Stderr, "The record has expired (%s): its holder is dead or stuck.", leaseText(o.Record, a.Now()))
+		err = a.Stderr.Prose("The record has expired (%s): its holder is dead or stuck.", leaseText(o.Record, a.Now()))
 	default:
-		err = writeProse(a.Stderr, "The holder has not renewed for one lease (%s): it is dead or stuck.", wording.Duration(o.Beat.Lease))
+		err = a.Stderr.Prose("The holder has not renewed for one lease (%s): it is dead or stuck.", wording.Duration(o.Beat.Lease))
 	}
 	if err != nil {
 		return o, err

@@ -13,11 +13,13 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // breaksAtOnce is how many grants are broken at the same time.
@@ -43,12 +45,12 @@ func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		return cause(ctx, err)
 	}
 	for _, err := range bad {
-		a.say.fail(err)
+		a.say.Fail(err)
 	}
 	records, damaged = append(records, sessions...), damaged || len(bad) > 0
 	under := ""
 	if prefix != "" {
-		under = " of keys that begin with " + printable(prefix)
+		under = " of keys that begin with " + visible.Name(prefix)
 	}
 	found, more, err := a.findDead(ctx, s, by, records, !f.yes)
 	damaged = damaged || more
@@ -127,14 +129,14 @@ func askOf(s *store.Store, found []holders.Observation) string {
 func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer, records []leasehold.Record, show bool) (found []holders.Observation, damaged bool, err error) {
 	out := a.newListing(s, by.Locks)
 	out.json, out.terminal, out.checked = false, true, true
-	out.columns = a.Stderr.columns()
+	out.columns = a.Stderr.Columns()
 	to := out.stream(a.Stderr, rowsOf(records), a.Now())
 	unclear := 0
 	var ended error
 	err = a.watchWithProgress(ctx, by, records, wording.Count(len(records), "holder", "holders"), func(_ int, o holders.Observation) error {
 		switch {
 		case errors.Is(o.Err, leasehold.ErrRecord):
-			a.say.fail(o.Err)
+			a.say.Fail(o.Err)
 			damaged = true
 		case o.Err != nil:
 			ended = o.Err // the others have it too
@@ -154,7 +156,7 @@ func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer,
 	case err != nil || ended != nil:
 		return nil, damaged, cmp.Or(err, ended)
 	case unclear > 0:
-		a.say.note("%s not known to be dead yet: left alone; observe for longer with --for", wording.Count(unclear, "holder is", "holders are"))
+		a.say.Note("%s not known to be dead yet: left alone; observe for longer with --for", wording.Count(unclear, "holder is", "holders are"))
 	}
 	return found, damaged, nil
 }
@@ -180,11 +182,11 @@ func breakAll(ctx context.Context, by holders.Observer, found []holders.Observat
 type brokenJSON struct {
 	outcome string // broken, or the kind of error
 	message string
-	record  recordJSON
+	record  say.Record
 }
 
 func (b brokenJSON) MarshalJSON() ([]byte, error) {
-	return joinedJSON(struct {
+	return say.Joined(struct {
 		Message string `json:"message,omitempty"`
 		Outcome string `json:"outcome"`
 	}{b.message, b.outcome}, b.record)
@@ -193,7 +195,7 @@ func (b brokenJSON) MarshalJSON() ([]byte, error) {
 // tellBroken says what became of one grant.
 func (a *app) tellBroken(s *store.Store, r leasehold.Record, err error) error {
 	if a.flags.json {
-		b := brokenJSON{outcome: "broken", record: recordJSON{Table: s.Table, Record: r, Holder: holders.Dead}}
+		b := brokenJSON{outcome: "broken", record: say.Record{Table: s.Table, Record: r, Holder: holders.Dead}}
 		if err != nil {
 			b.message = failure.Text(err, s.Where())
 		}
@@ -203,13 +205,13 @@ func (a *app) tellBroken(s *store.Store, r leasehold.Record, err error) error {
 		return json.NewEncoder(a.Stdout).Encode(b)
 	}
 	if err != nil {
-		a.say.fail(err)
+		a.say.Fail(err)
 		if !errors.Is(err, leasehold.ErrHolderUntold) { // broken all the same
 			return nil
 		}
 	}
 	if isSession(s, r.Key) {
-		_, err = fmt.Fprintf(a.Stdout, "ended the shared lease %s of %s\n", wording.Key(r.Key), shortOwner(r.Owner))
+		_, err = fmt.Fprintf(a.Stdout, "ended the shared lease %s of %s\n", wording.Key(r.Key), wording.Owner(r.Owner))
 	} else {
 		_, err = fmt.Fprintln(a.Stdout, brokeText(r))
 	}
@@ -219,7 +221,7 @@ func (a *app) tellBroken(s *store.Store, r leasehold.Record, err error) error {
 // brokeText says that a grant was broken.
 func brokeText(r leasehold.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "broke the grant of %s to %s", wording.Key(r.Key), shortOwner(r.Owner))
+	fmt.Fprintf(&b, "broke the grant of %s to %s", wording.Key(r.Key), wording.Owner(r.Owner))
 	if r.Token != 0 {
 		fmt.Fprintf(&b, " (token %d)", r.Token)
 	}

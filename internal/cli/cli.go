@@ -5,9 +5,7 @@
 //	connect.go    opens the table or local store
 //	store         chooses it, by flag, LEASEHOLD_*, AWS settings, default
 //	held.go       the keys held by outer runs
-//	output.go     the standard streams, where nothing that others wrote acts
-//	messages.go   messages on stderr, in text or JSON
-//	events.go     the events of --json; eventstream.go: those of --events
+//	say           what is said: the standard streams, messages, events, records
 //	failure       an error's exit code, kind and text
 //	wording       how values, names and sentences are put into words
 //	doctor.go     prints what doctor and table check find; checks: what they ask
@@ -36,11 +34,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
@@ -78,10 +77,10 @@ func (e Env) get(name string) string {
 // app is one run of the command.
 type app struct {
 	Env
-	Stdout, Stderr *output // what leasehold says; Env has the streams, for CMD
+	Stdout, Stderr *say.Output // what leasehold says; Env has the streams, for CMD
 
 	flags globalFlags
-	say   *messages
+	say   *say.Messages
 
 	metrics    *runMetrics // of run --metrics; nil: none
 	completing bool        // of an argument: create nothing
@@ -91,8 +90,9 @@ type app struct {
 }
 
 func newApp(env Env) *app {
-	a := &app{Env: env, Stdout: newOutput(env.Stdout, env), Stderr: newOutput(env.Stderr, env)}
-	a.say = newMessages(a.Stderr)
+	colours := env.get("NO_COLOR") == ""
+	a := &app{Env: env, Stdout: say.To(env.Stdout, colours), Stderr: say.To(env.Stderr, colours)}
+	a.say = say.NewMessages(a.Stderr)
 	a.flags.Settings = store.Settings{
 		LookupEnv: env.LookupEnv, MachineDir: env.MachineDir, OnEC2: env.OnEC2, OnTrial: env.OnTrial,
 		SetByRun: func(table, file string) bool { return setByRun(env, table, file) },
@@ -119,10 +119,10 @@ func Main(env Env) int {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
 	}
-	a.say.clear()
+	a.say.Clear()
 	code := a.exitCode(cmd, err)
 	a.endMetrics(code, err)
-	a.endEvents(code, err)
+	a.say.EndEvents(a.Now(), code, err)
 	return code
 }
 
@@ -150,13 +150,22 @@ func (a *app) exitCode(cmd *cobra.Command, err error) int {
 	// PersistentPreRunE has not run if the flags could not be parsed, and those after
 	// the bad one were not read.
 	a.flags.json = a.flags.json || slices.Contains(a.ownArgs(), "--json")
-	a.say.configure(a.flags)
+	a.say.Configure(a.flags.quiet, a.flags.json)
 	a.report(err)
 	var code *failure.ExitError
 	if errors.As(err, &code) {
 		return code.Code
 	}
 	return a.troubleCode(cmd)
+}
+
+// report writes the error that ended the command. With -q, the exit code alone
+// says that KEY is held: that is the answer to -n and -w, not an error.
+func (a *app) report(err error) {
+	if failure.Silent(err) || a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
+		return
+	}
+	a.say.Fail(err)
 }
 
 // ownArgs returns the arguments that are not CMD's.
@@ -173,12 +182,6 @@ func readerGone(err error, stdout io.Writer) bool {
 	f, ok := stdout.(*os.File)
 	var in *fs.PathError
 	return ok && errors.As(err, &in) && in.Path == f.Name() && errors.Is(in.Err, syscall.EPIPE)
-}
-
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // troubleCode is the exit code of cmd if leasehold itself fails. Commands that

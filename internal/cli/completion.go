@@ -15,7 +15,9 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -49,9 +51,9 @@ read it as something else: type it, in quotes.`,
 			case len(args) == 0:
 				return usageOf(cmd, "SHELL is missing: use %s", strings.Join(names, ", "))
 			case len(args) > 1:
-				return usageOf(cmd, "only one SHELL is allowed: remove %s", printable(args[1]))
+				return usageOf(cmd, "only one SHELL is allowed: remove %s", visible.Name(args[1]))
 			case !slices.Contains(names, args[0]):
-				return usageOf(cmd, "unknown SHELL %s: use %s", printable(args[0]), strings.Join(names, ", "))
+				return usageOf(cmd, "unknown SHELL %s: use %s", visible.Name(args[0]), strings.Join(names, ", "))
 			}
 			return nil
 		},
@@ -163,7 +165,7 @@ func (a *app) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.R
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	cmd.SetContext(ctx)
-	a.say, a.completing = newMessages(newOutput(io.Discard, a.Env)), true
+	a.say, a.completing = say.NewMessages(say.To(io.Discard, false)), true
 	if p, err := a.flags.Place(""); err != nil || p.File != "" && !exists(p.File) {
 		return nil
 	}

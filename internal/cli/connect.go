@@ -41,7 +41,7 @@ func (a *app) open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 		o.Requests = a.logRequests
 	}
 	o.Known = func(s *store.Store) {
-		a.say.setTable(s.Table, s.Where())
+		a.say.SetTable(s.Table, s.Where())
 		a.wait = a.startWaitReporter(s)
 		s.OnClose(func() { a.wait.end() }) // of the last wait
 	}
@@ -62,7 +62,7 @@ func (a *app) makeNamed(path string) error {
 }
 
 func (a *app) sayMade(path string) {
-	a.say.note("made a new store %s: locks between processes that name this file", path)
+	a.say.Note("made a new store %s: locks between processes that name this file", path)
 }
 
 // withLocks calls fn with a lock client on the table. A signal ends fn's context.

@@ -12,8 +12,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // breakDamaged removes a record that does not read as a lock, if it is still exactly
@@ -32,7 +34,7 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 		return err
 	}
 	if f.ifRaw != "" {
-		looked, err := readNamed(f.ifRaw)
+		looked, err := plainfile.ReadNamed(f.ifRaw)
 		switch {
 		case err != nil:
 			return misuse.Errorf("--if-raw %s: %v", f.ifRaw, failure.WithoutPath(err))
@@ -49,12 +51,12 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 	if !f.yes {
 		fmt.Fprintln(a.Stderr, string(indented(raw)))
 		if record := (*leasehold.RecordError)(nil); errors.As(bad, &record) {
-			_ = writeProse(a.Stderr, "It does not read as a lock: %s %s.", printable(record.Attribute), record.Problem)
+			_ = a.Stderr.Prose("It does not read as a lock: %s %s.", visible.Name(record.Attribute), record.Problem)
 			if _, held := records.HeldBut(proto, item, record.Attribute); held {
-				_ = writeProse(a.Stderr, "Without that attribute it is a lock that somebody holds: rename the attribute instead.")
+				_ = a.Stderr.Prose("Without that attribute it is a lock that somebody holds: rename the attribute instead.")
 			}
 		}
-		_ = writeProse(a.Stderr, "Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
+		_ = a.Stderr.Prose("Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
 		if err := a.confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", wording.Key(key)), "nothing was removed"); err != nil {
 			return err
 		}

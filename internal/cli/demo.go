@@ -232,9 +232,9 @@ func (d *demo) summarize(blocked time.Duration, wrote demoEvent) error {
 	if blocked > d.lease+time.Second { // a slow machine or table
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
-	err := writeProse(d.app.Stdout, "A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.lease.Seconds())
+	err := d.app.Stdout.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.lease.Seconds())
 	if err == nil {
-		err = writeProse(d.app.Stdout, "Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.")
+		err = d.app.Stdout.Prose("Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.")
 	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
@@ -169,7 +170,7 @@ func (c *contender) run(cmd *cobra.Command) error {
 	c.store.DB = dynamodb.New(c.store.DB.Options(), func(o *dynamodb.Options) { o.HTTPClient = held{o.HTTPClient, &c.sending} })
 	locks, err := c.store.Locks(leasehold.Config{Owner: c.name, Lease: c.lease, PollMax: c.lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
-			c.tell(demoEvent{Event: demoWaiting, Holder: cmp.Or(withoutID(e.Holder.Owner), "somebody")})
+			c.tell(demoEvent{Event: demoWaiting, Holder: cmp.Or(wording.OwnerWithoutID(e.Holder.Owner), "somebody")})
 		}
 	}})
 	if err != nil {

@@ -15,9 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -64,7 +66,7 @@ answers, the credentials are refused, or there is no such table.`,
 			switch table.Access(f.access) {
 			case table.Use, table.Operate, table.Read:
 			default:
-				return usageOf(cmd, "unknown access %s: it can be use, operate or read", printable(f.access))
+				return usageOf(cmd, "unknown access %s: it can be use, operate or read", visible.Name(f.access))
 			}
 			return a.doctor(cmd, f)
 		},
@@ -185,8 +187,8 @@ func (r *report) run(list []checks.Check) (more bool) {
 
 // does says what is being done, on a terminal.
 func (r *report) does(what string) {
-	if r.app.say.rewrites() {
-		r.app.say.rewrite(what)
+	if r.app.say.Rewrites() {
+		r.app.say.Rewrite(what)
 	}
 }
 
@@ -217,20 +219,20 @@ func (r *report) print(f checks.Finding) error {
 		}
 	}
 	f.What, f.Do = failure.OneLine(f.What), failure.OneLine(f.Do)
-	a.say.clear()
+	a.say.Clear()
 	switch {
 	case a.flags.json:
 		return json.NewEncoder(a.Stdout).Encode(f)
-	case a.Stdout.terminal:
+	case a.Stdout.Terminal:
 		what := f.What
 		if f.Do != "" {
 			what += ": " + f.Do
 		}
 		state := fmt.Sprintf("%-7s", f.State)
-		text := wording.Fill(fmt.Sprintf("%s  %-18s  ", state, f.Check), what, a.Stdout.columns())
-		return a.Stdout.show(append(stateColour[f.State].of(state), strings.TrimPrefix(text, state))...)
+		text := wording.Fill(fmt.Sprintf("%s  %-18s  ", state, f.Check), what, a.Stdout.Columns())
+		return a.Stdout.Show(append(stateColour[f.State].Of(state), strings.TrimPrefix(text, state))...)
 	}
-	return a.Stdout.show(tabbed(string(f.State), f.Check, f.What, f.Do), "\n")
+	return a.Stdout.Show(say.Tabbed(string(f.State), f.Check, f.What, f.Do), "\n")
 }
 
 // why is the text of an error. Of one of the SDK it is the reason alone: the line says
@@ -245,7 +247,7 @@ func (r *report) why(err error) string {
 }
 
 // stateColour marks what is not ok.
-var stateColour = map[checks.State]colour{checks.Fatal: red, checks.Warning: yellow}
+var stateColour = map[checks.State]say.Colour{checks.Fatal: say.Red, checks.Warning: say.Yellow}
 
 // verdict makes an exit code of the findings.
 func (r *report) verdict() error {

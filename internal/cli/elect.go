@@ -78,7 +78,7 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 	if err != nil {
 		return err
 	}
-	if err := a.openEvents(f.events); err != nil {
+	if err := a.say.OpenEvents(f.events, a.Now()); err != nil {
 		return err
 	}
 	s, err := a.open(cmd, store.Opening{Make: true})
@@ -115,7 +115,7 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		case ended.Signal != 0: // the user wants to end this, not to start CMD again
 			return failure.Exit(failure.CodeSignal+int(ended.Signal), nil)
 		}
-		a.say.text("%s; campaigning again", failure.Text(err, s.Where()))
+		a.say.Text("%s; campaigning again", failure.Text(err, s.Where()))
 		a.wait = a.startWaitReporter(s)
 	}
 }

@@ -5,12 +5,6 @@ import (
 	"strings"
 )
 
-// Sequences are those that leasehold itself writes to a terminal.
-var Sequences = []string{
-	string(overLine), string(home), string(restOfLine), string(restOfScreen), string(enterScreen), string(leaveScreen),
-	string(red), string(yellow), string(noColour),
-}
-
 // CheckArgs finds a command line wrong that names a command or flag that is not
 // there. It runs nothing, and does not ask whether the line is complete.
 func CheckArgs(args []string) error {

@@ -16,6 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -71,7 +73,7 @@ func chooseOwner(flag string, settings *store.Settings) (string, error) {
 		return flag, nil
 	}
 	v, _, err := settings.Variable("LEASEHOLD_OWNER")
-	return withoutID(v), err
+	return wording.OwnerWithoutID(v), err
 }
 
 // chooseLease returns the lease; flag holds the default if it was not given.
@@ -85,7 +87,7 @@ func chooseLease(flag time.Duration, given bool, settings *store.Settings) (time
 	}
 	d, err := parseDuration(v)
 	if err != nil {
-		return 0, misuse.Errorf("LEASEHOLD_LEASE %s: %v", printable(v), err)
+		return 0, misuse.Errorf("LEASEHOLD_LEASE %s: %v", visible.Name(v), err)
 	}
 	return d, nil
 }
@@ -123,7 +125,7 @@ func (f dataFlag) option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if path == "-" {
 		b, err = io.ReadAll(stdin)
 	} else {
-		b, err = readNamed(path)
+		b, err = plainfile.ReadNamed(path)
 	}
 	if err != nil {
 		return nil, misuse.Errorf("--data: cannot read %s: %v", path, failure.WithoutPath(err))
@@ -141,7 +143,7 @@ func flagError(cmd *cobra.Command, err error) string {
 	if !errors.As(err, &bad) {
 		return err.Error()
 	}
-	flag, value := "--"+bad.GetFlag().Name, printable(bad.GetValue())
+	flag, value := "--"+bad.GetFlag().Name, visible.Name(bad.GetValue())
 	var number *strconv.NumError
 	switch {
 	case !errors.As(err, &number):

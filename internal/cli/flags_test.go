@@ -38,13 +38,3 @@ func TestDurationsAreReadAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 }
-
-func TestWhatWouldDisturbATerminalIsQuoted(t *testing.T) {
-	for in, want := range map[string]string{
-		"deploy/prod": "deploy/prod", "ключ ☂": "ключ ☂", "a\tb": `"a\tb"`, "\x1b[31mred": `"\x1b[31mred"`, "": `""`, "a\nb": `"a\nb"`,
-	} {
-		if got := printable(in); got != want {
-			t.Errorf("%q: %s", in, got)
-		}
-	}
-}

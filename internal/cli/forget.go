@@ -75,10 +75,10 @@ func (a *app) forget(ctx context.Context, f *forgetting, yes bool) error {
 	}
 	name := wording.Key(f.key)
 	if f.carries {
-		a.say.note("%s has data or attributes of yours, which are removed as well", name)
+		a.say.Note("%s has data or attributes of yours, which are removed as well", name)
 	}
 	if !yes {
-		_ = writeProse(a.Stderr, "%s is a %s, and free: %s. Tokens start again from the clock: above all earlier ones, unless clocks differ by more than the time since the last grant.",
+		_ = a.Stderr.Prose("%s is a %s, and free: %s. Tokens start again from the clock: above all earlier ones, unless clocks differ by more than the time since the last grant.",
 			name, kindNames[f.kind()], wording.Count(f.stored(), "record", "records"))
 		if err := a.confirm(ctx, fmt.Sprintf("Forget %s, if nothing has changed? [y/N] ", name), "nothing was removed"); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (f *forgetting) isUnwanted(key leasehold.Key, item protocol.Item) error {
 	by, err := rw.ReadWrite(protocol.ModeWrite, true).Blockers(item, time.Time{})
 	if err == nil && len(by.By) > 0 {
 		err = failure.Exit(failure.CodeNo, fmt.Errorf("%s is free, but %s waits to write: nothing was removed: forget it once that is granted, or has given up",
-			wording.Key(key), shortOwner(by.By[0].Owner)))
+			wording.Key(key), wording.Owner(by.By[0].Owner)))
 	}
 	return err
 }

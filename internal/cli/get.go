@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -98,7 +99,7 @@ func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		return cause(ctx, err)
 	}
 	if f.data {
-		return a.Stdout.data(r.Data)
+		return a.Stdout.Data(r.Data)
 	}
 	one := []leasehold.Record{r}
 	by, err := newObserver(s, locks)
@@ -127,25 +128,25 @@ func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Cl
 }
 
 // showRecord writes one record, one line per field.
-func (a *app) showRecord(w *output, s *store.Store, r row) error {
+func (a *app) showRecord(w *say.Output, s *store.Store, r row) error {
 	if a.flags.json {
-		return json.NewEncoder(w).Encode(recordJSON{Table: s.Table, Record: r.record, Holder: r.liveness})
+		return json.NewEncoder(w).Encode(say.Record{Table: s.Table, Record: r.record, Holder: r.liveness})
 	}
-	fields := slices.DeleteFunc(a.fields(r, w.terminal), func(f [2]string) bool { return f[1] == "" })
+	fields := slices.DeleteFunc(a.fields(r, w.Terminal), func(f [2]string) bool { return f[1] == "" })
 	widest := 0
 	for _, f := range fields {
 		widest = max(widest, len(f[0]))
 	}
 	for _, f := range fields {
-		line := []any{tabbed(f[0], f[1])}
-		if w.terminal {
-			var c colour
+		line := []any{say.Tabbed(f[0], f[1])}
+		if w.Terminal {
+			var c say.Colour
 			if f[0] == "holder" {
 				c = colourOf(r.liveness)
 			}
-			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.of(visible.Line(f[1]))...)
+			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.Of(visible.Line(f[1]))...)
 		}
-		if err := w.show(append(line, "\n")...); err != nil {
+		if err := w.Show(append(line, "\n")...); err != nil {
 			return err
 		}
 	}
@@ -156,9 +157,9 @@ func (a *app) showRecord(w *output, s *store.Store, r row) error {
 // of its JSON; a field with an empty value is not shown.
 func (a *app) fields(r row, terminal bool) [][2]string {
 	rec := r.record
-	owner, held, moment := printableOrEmpty(rec.Owner), "", timeText
+	owner, held, moment := wording.Cell(rec.Owner), "", timeText
 	if terminal {
-		owner, held, moment = shortOwner(rec.Owner), heldFor(rec, a.Now()), localTime
+		owner, held, moment = wording.Owner(rec.Owner), heldFor(rec, a.Now()), localTime
 	}
 	var renewed, released time.Time
 	switch {
@@ -168,13 +169,13 @@ func (a *app) fields(r row, terminal bool) [][2]string {
 		renewed = rec.WrittenAt()
 	}
 	fields := [][2]string{
-		{"key", printable(rec.Key.Partition)},
-		{"sortKey", printableOrEmpty(rec.Key.Sort)},
+		{"key", visible.Name(rec.Key.Partition)},
+		{"sortKey", wording.Cell(rec.Key.Sort)},
 		{"state", state(rec)},
 		{"holder", string(r.liveness)},
 		{"owner", owner},
 		{"token", tokenText(rec)},
-		{"version", printableOrEmpty(rec.Version)},
+		{"version", wording.Cell(rec.Version)},
 		{"lease", leaseFixed(rec)},
 		{"session", rec.Session},
 		{"grantedAt", moment(rec.GrantedAt)},
@@ -201,7 +202,7 @@ func formerText(f *leasehold.Former, moment func(time.Time) string) string {
 	}
 	var parts []string
 	if f.Owner != "" {
-		parts = append(parts, shortOwner(f.Owner))
+		parts = append(parts, wording.Owner(f.Owner))
 	}
 	if f.Token != 0 {
 		parts = append(parts, fmt.Sprintf("token %d", f.Token))
@@ -226,9 +227,9 @@ func brokenText(b *leasehold.Broken, moment func(time.Time) string) string {
 
 // breakText says who broke a grant, when and why.
 func breakText(b *leasehold.Broken, moment func(time.Time) string) string {
-	text := "by " + shortOwner(b.By) + " at " + moment(b.At)
+	text := "by " + wording.Owner(b.By) + " at " + moment(b.At)
 	if b.Reason != "" {
-		text += ": " + printable(b.Reason)
+		text += ": " + visible.Name(b.Reason)
 	}
 	return text
 }
@@ -242,7 +243,7 @@ func dataText(b []byte) string {
 	case len(b) > longest || !utf8.Valid(b):
 		return fmt.Sprintf("%d bytes (see --data)", len(b))
 	}
-	return printable(string(b))
+	return visible.Name(string(b))
 }
 
 func withSortKey(k leasehold.Key) []leasehold.GetOption {

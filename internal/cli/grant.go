@@ -12,7 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // standardStream stands for standard input and output.
@@ -25,7 +27,7 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 // readGrant reads the grant to renew or to release, from a file or from standard
 // input.
 func (a *app) readGrant(cmd *cobra.Command, path string) (*grantFile, error) {
-	if path == standardStream && isTerminal(a.Stdin) {
+	if path == standardStream && say.IsTerminal(a.Stdin) {
 		return nil, usageOf(cmd, "name the FILE with the grant: -f FILE")
 	}
 	return readGrantFile(path, a.Stdin)
@@ -79,7 +81,7 @@ func (a *app) resumeGrant(cmd *cobra.Command, g placedGrant, toRelease, data boo
 		s.Close()
 		return nil, &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
 	}
-	locks, err := s.Locks(leasehold.Config{Owner: withoutID(g.Owner)})
+	locks, err := s.Locks(leasehold.Config{Owner: wording.OwnerWithoutID(g.Owner)})
 	if err != nil {
 		s.Close()
 		return nil, err

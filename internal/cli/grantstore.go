@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
@@ -55,7 +56,7 @@ func (g placedGrant) MarshalJSON() ([]byte, error) {
 	if g.at == (grantPlace{}) {
 		return json.Marshal(g.Grant)
 	}
-	return joinedJSON(g.Grant, g.at)
+	return say.Joined(g.Grant, g.at)
 }
 
 func (g *placedGrant) UnmarshalJSON(b []byte) error {

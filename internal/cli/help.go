@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // printHelp prints the help of a command, with what is used every day.
@@ -104,7 +106,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 			}
 			found, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageOf(root, "unknown command or topic %s", printable(strings.Join(args, " ")))
+				return usageOf(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
 			}
 			found.InitDefaultHelpFlag()
 			if all && found.Runnable() {

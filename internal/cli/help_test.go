@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
 // everyCommand calls fn for each command and topic that a user can get help for.
@@ -138,7 +140,7 @@ func TestEveryCommandIsInTheHelp(t *testing.T) {
 
 func TestEveryFieldOfAnEventIsInItsHelp(t *testing.T) {
 	text := helpOf(t, newEventsTopic())
-	fields := reflect.TypeFor[eventJSON]()
+	fields := reflect.TypeFor[say.Event]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {

@@ -63,7 +63,7 @@ func (a *app) getHeld(ctx context.Context, s *store.Store, locks *leasehold.Clie
 // if any may be. Empty: none is held any more.
 func (a *app) anyLive(ctx context.Context, by holders.Observer, records []leasehold.Record) (holders.State, error) {
 	observe := by.Observe
-	if a.say.rewrites() {
+	if a.say.Rewrites() {
 		observe = func(ctx context.Context, records []leasehold.Record) []holders.Observation {
 			return a.observeWithProgress(ctx, by, records, "the holder")
 		}

@@ -11,8 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // leaderJSON is one line of elect --watch --json. Without a leader it has only
@@ -49,8 +51,8 @@ func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 			if err != nil {
 				return err
 			}
-			a.say.clear()
-			if err := a.Stdout.show(line, "\n"); err != nil {
+			a.say.Clear()
+			if err := a.Stdout.Show(line, "\n"); err != nil {
 				return err
 			}
 		}
@@ -70,17 +72,17 @@ func (a *app) leaderLine(l election.Leader) (string, error) {
 		}
 		b, err := json.Marshal(out)
 		return string(b), err
-	case !a.Stdout.terminal:
-		return tabbed(wording.Time(now), printableOrEmpty(l.Owner), printableOrEmpty(l.Value), tokenText(leasehold.Record{Token: l.Token})), nil
+	case !a.Stdout.Terminal:
+		return say.Tabbed(wording.Time(now), wording.Cell(l.Owner), wording.Cell(l.Value), tokenText(leasehold.Record{Token: l.Token})), nil
 	case nobody:
 		return now.Local().Format(time.TimeOnly) + "  nobody leads", nil
 	}
-	line := now.Local().Format(time.TimeOnly) + "  " + shortOwner(l.Owner) + " leads"
+	line := now.Local().Format(time.TimeOnly) + "  " + wording.Owner(l.Owner) + " leads"
 	if l.Token != 0 {
 		line += fmt.Sprintf(", term %d", l.Token)
 	}
 	if l.Value != "" {
-		line += ": " + printable(l.Value)
+		line += ": " + visible.Name(l.Value)
 	}
 	return line, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // defaultCheckFor is how long ls and get --check observe at most: three default
@@ -38,7 +39,7 @@ func checkForFlag(fl *pflag.FlagSet, d *time.Duration) {
 // onePrefix accepts at most one argument, the PREFIX.
 func onePrefix(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usageOf(cmd, "only one PREFIX is allowed: remove %s", printable(args[1]))
+		return usageOf(cmd, "only one PREFIX is allowed: remove %s", visible.Name(args[1]))
 	}
 	return nil
 }
@@ -152,17 +153,17 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
 	if len(records) == 0 && out.terminal {
-		a.say.text("no locks are held in %s", s.Name())
+		a.say.Text("no locks are held in %s", s.Name())
 	}
 	return nil
 }
 
 // newListing says how to write records to standard output.
 func (a *app) newListing(s *store.Store, locks *leasehold.Client) listing {
-	terminal, caps := a.Stdout.terminal && !a.flags.json, locks.Capabilities()
+	terminal, caps := a.Stdout.Terminal && !a.flags.json, locks.Capabilities()
 	return listing{
 		table: s.Table, json: a.flags.json, terminal: terminal,
-		columns:  a.Stdout.columns(),
+		columns:  a.Stdout.Columns(),
 		sortKeys: caps.SortKey, expiry: caps.Expiry,
 	}
 }
@@ -171,7 +172,7 @@ func (a *app) newListing(s *store.Store, locks *leasehold.Client) listing {
 func (a *app) records(ctx context.Context, locks *leasehold.Client, f listFlags) (found []leasehold.Record, damaged bool, err error) {
 	found, bad, err := listed(ctx, locks, f)
 	for _, err := range bad {
-		a.say.fail(err)
+		a.say.Fail(err)
 	}
 	return found, len(bad) > 0, err
 }
@@ -230,7 +231,7 @@ func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, reco
 	err := a.watchWithProgress(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
 		switch {
 		case errors.Is(found.Err, leasehold.ErrRecord):
-			a.say.fail(found.Err)
+			a.say.Fail(found.Err)
 			bad = found.Err
 			return nil
 		case found.Gone, found.Record.Released && !all:

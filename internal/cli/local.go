@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -40,7 +41,7 @@ the pair; without CMD it is printed, as a line for the shell.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case dash < 0 && len(args) > 0, dash > 0:
-				return usageOf(cmd, "unexpected argument %s: put -- before CMD", printable(args[0]))
+				return usageOf(cmd, "unexpected argument %s: put -- before CMD", visible.Name(args[0]))
 			case dash == 0 && len(args) == 0:
 				return usageOf(cmd, "CMD is missing after --")
 			}
@@ -126,7 +127,7 @@ func (a *app) sayURL(url string, asJSON map[string]string, words string, args ..
 	switch {
 	case a.flags.json:
 		err = json.NewEncoder(a.Stdout).Encode(asJSON)
-	case a.Stdout.terminal:
+	case a.Stdout.Terminal:
 		_, err = fmt.Fprintf(a.Stdout, words, args...)
 	default:
 		_, err = fmt.Fprintln(a.Stdout, url)

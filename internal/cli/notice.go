@@ -33,11 +33,11 @@ func (a *app) sayUnnamed(p store.Place) {
 		return
 	}
 	if p.Despite != "" {
-		a.say.note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
+		a.say.Note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
 			a.flags.Tilde(p.File), p.Scope(), p.Despite)
 		return
 	}
-	a.say.note("no table: using %s, %s (see --table)", a.flags.Tilde(p.File), p.Scope())
+	a.say.Note("no table: using %s, %s (see --table)", a.flags.Tilde(p.File), p.Scope())
 }
 
 // hasSaid reports whether the notice of a store was given at this terminal, and notes
@@ -50,7 +50,7 @@ func (a *app) hasSaid(store string) bool {
 	}
 	path := filepath.Join(dir, "notices.json")
 	var before noticesJSON
-	if b, err := readNamed(path); err != nil || json.Unmarshal(b, &before) != nil {
+	if b, err := plainfile.ReadNamed(path); err != nil || json.Unmarshal(b, &before) != nil {
 		before = noticesJSON{}
 	}
 	if slices.Contains(before.Said, now) {

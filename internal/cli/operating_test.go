@@ -57,7 +57,7 @@ func messagesOf(t *testing.T) map[string]string {
 				return true
 			}
 			switch f.Sel.Name {
-			case "note", "Note", "always", "text":
+			case "Note", "Always", "Text":
 			case "New":
 				if pkg, ok := f.X.(*ast.Ident); !ok || pkg.Name != "errors" {
 					return true

@@ -118,7 +118,7 @@ func newPermitHolders(held string, keys []leasehold.Key) *permitHolders {
 func (p *permitHolders) add(r leasehold.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owner[r.Key] = shortOwner(r.Owner)
+	p.owner[r.Key] = wording.Owner(r.Owner)
 }
 
 // complete reports whether each of them was seen held.

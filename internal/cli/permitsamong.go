@@ -4,35 +4,30 @@ import (
 	"context"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// permit says what a record is a permit of.
-type permit struct {
-	Semaphore string `json:"semaphore"`
-	Number    int    `json:"permit"`
-}
-
 // permitsAmong returns which of the records are permits of a semaphore. A key such as
 // gpu/0 is one if there is a semaphore under gpu: those are read, in one request at
 // most. Nobody waits for that: if it cannot be known, a permit is listed as the lock that
 // it is.
-func permitsAmong(ctx context.Context, s *store.Store, all []leasehold.Record) map[leasehold.Key]*permit {
+func permitsAmong(ctx context.Context, s *store.Store, all []leasehold.Record) map[leasehold.Key]*say.Permit {
 	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return nil
 	}
 	var ask []protocol.Key
-	asked, may := map[protocol.Key]bool{}, map[leasehold.Key]*permit{}
+	asked, may := map[protocol.Key]bool{}, map[leasehold.Key]*say.Permit{}
 	for _, r := range all {
 		row, n, ok := protocol.PermitOf(proto, protocol.Key(r.Key))
 		if !ok {
 			continue
 		}
-		may[r.Key] = &permit{row.Partition, n}
+		may[r.Key] = &say.Permit{Semaphore: row.Partition, Number: n}
 		if !asked[row] {
 			asked[row] = true
 			ask = append(ask, row)

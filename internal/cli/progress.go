@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -52,7 +53,7 @@ func (a *app) watchWithProgress(ctx context.Context, o holders.Observer, records
 		select {
 		case r, more := <-results:
 			if !more {
-				a.say.clear()
+				a.say.Clear()
 				return failed
 			}
 			if p != nil && r.found.State != "" {
@@ -61,7 +62,7 @@ func (a *app) watchWithProgress(ctx context.Context, o holders.Observer, records
 			if failed != nil {
 				continue
 			}
-			a.say.clear()
+			a.say.Clear()
 			if failed = settled(r.i, r.found); failed != nil {
 				cancel()
 			}
@@ -87,8 +88,8 @@ type progress struct {
 func (a *app) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
 	// One holder costs nothing worth a line, where another line counts down.
-	if !a.say.rewrites() || p.Holders > 1 {
-		a.say.text("observing %s for up to %s%s", what, wording.Age(p.Longest+time.Second-1), costOf(p))
+	if !a.say.Rewrites() || p.Holders > 1 {
+		a.say.Text("observing %s for up to %s%s", what, wording.Age(p.Longest+time.Second-1), costOf(p))
 	}
 	now.show(a.say)
 	return now
@@ -107,13 +108,13 @@ func costOf(p holders.Plan) string {
 }
 
 // show rewrites the line on a terminal.
-func (p *progress) show(say *messages) {
-	if !say.rewrites() {
+func (p *progress) show(say *say.Messages) {
+	if !say.Rewrites() {
 		return
 	}
 	text := "observing " + p.what
 	if p.plan.Holders > 1 {
 		text += fmt.Sprintf(", %d to go", p.plan.Holders-p.known)
 	}
-	say.rewrite(text + ", at most " + wording.Age(p.plan.Longest-time.Since(p.began)+time.Second-1) + " left")
+	say.Rewrite(text + ", at most " + wording.Age(p.plan.Longest-time.Since(p.began)+time.Second-1) + " left")
 }

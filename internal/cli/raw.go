@@ -52,7 +52,7 @@ func (a *app) getRaw(ctx context.Context, s *store.Store, key leasehold.Key) err
 	if err != nil {
 		return err
 	}
-	if a.Stdout.terminal && !a.flags.json {
+	if a.Stdout.Terminal && !a.flags.json {
 		raw = indented(raw)
 	}
 	_, err = fmt.Fprintln(a.Stdout, string(raw))

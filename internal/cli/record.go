@@ -6,49 +6,17 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/holders"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-// recordJSON is a record as get and ls print it: the table, the holder's liveness
-// if it was observed, what it is a permit of, and the Record's own JSON.
-type recordJSON struct {
-	Table  string
-	Record leasehold.Record
-	Holder holders.State
-	Permit *permit // nil: it is not known to be one
-}
-
-func (r recordJSON) MarshalJSON() ([]byte, error) {
-	return joinedJSON(struct {
-		Table  string        `json:"table"`
-		Holder holders.State `json:"holder,omitempty"`
-		*permit
-	}{r.Table, r.Holder, r.Permit}, r.Record)
-}
-
-// joinedJSON is the JSON of two values as one object. Both have fields.
-func joinedJSON(first, second any) ([]byte, error) {
-	head, err := json.Marshal(first)
-	if err != nil {
-		return nil, err
-	}
-	tail, err := json.Marshal(second)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
-}
 
 // encodeChange writes a record as of a change: its JSON, after the time, with its
 // state. Of a record that is gone it is what was known last.
 func encodeChange(w io.Writer, table string, c change, at time.Time) error {
-	record, err := json.Marshal(recordJSON{Table: table, Record: c.record})
+	record, err := json.Marshal(say.Record{Table: table, Record: c.record})
 	if err != nil {
 		return err
 	}
@@ -65,22 +33,6 @@ func state(r leasehold.Record) string {
 		return "released"
 	}
 	return "held"
-}
-
-// shortOwner returns an owner for people, with its client id shortened.
-func shortOwner(owner string) string {
-	if owner == "" {
-		return "somebody"
-	}
-	return printable(protocol.ShortOwner(owner))
-}
-
-// withoutID returns an owner without the client id that a lock client appends.
-func withoutID(owner string) string {
-	if !protocol.HasClientID(owner) {
-		return owner
-	}
-	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
 // heldFor says how long a record has been held. Empty: unknown.

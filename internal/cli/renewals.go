@@ -46,11 +46,11 @@ func (a *app) newRenewals(s *store.Store) *renewals {
 // event must be called for every event of the lock.
 func (r *renewals) event(e leasehold.Event) {
 	say := r.app.say
-	r.app.clientEvent(r.store, e, r.wait.holdersSeen())
+	say.ClientEvent(e, r.app.Now(), r.wait.holdersSeen())
 	switch e.Kind {
 	case leasehold.EventRenewed:
 		if r.fails(e.Key, nil) {
-			say.text("renewed %s", r.name(e.Key))
+			say.Text("renewed %s", r.name(e.Key))
 		}
 		select {
 		case r.renewed <- struct{}{}:
@@ -58,7 +58,7 @@ func (r *renewals) event(e leasehold.Event) {
 		}
 	case leasehold.EventRenewError:
 		if !r.fails(e.Key, e.Err) {
-			say.text("%s could not be renewed, trust ends in %s: still trying: %s",
+			say.Text("%s could not be renewed, trust ends in %s: still trying: %s",
 				r.name(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.store.Where()))
 		}
 	}

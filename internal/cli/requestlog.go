@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -19,17 +20,17 @@ func (a *app) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(schema)
 	return func(r requests.Request) {
 		entry := log.Entry(r, s.Server())
-		e := newEvent(eventRequest, a.Now())
-		e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = entry.Operation, entry.Attempt, entry.ID, entry.Units, millis(entry.Took), entry.Outcome
+		e := say.NewEvent(eventRequest, a.Now())
+		e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = entry.Operation, entry.Attempt, entry.ID, entry.Units, say.Millis(entry.Took), entry.Outcome
 		switch len(entry.Keys) {
 		case 0:
 		case 1:
 			e.Key, e.SortKey = entry.Keys[0].Partition, entry.Keys[0].Sort
 		default:
 			for _, k := range entry.Keys {
-				e.Keys = append(e.Keys, keyJSON{k.Partition, k.Sort})
+				e.Keys = append(e.Keys, say.Key{Key: k.Partition, SortKey: k.Sort})
 			}
 		}
-		a.say.tell(e, "%s", entry.Line())
+		a.say.Tell(e, "%s", entry.Line())
 	}
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 type rewriteFlags struct {
@@ -101,7 +103,7 @@ func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Clie
 		return cause(ctx, err)
 	}
 	if len(all) == 0 {
-		a.say.text("nothing to rewrite in %s: %s reads every record", s.Table, s.Layout.Name())
+		a.say.Text("nothing to rewrite in %s: %s reads every record", s.Table, s.Layout.Name())
 		return nil
 	}
 	if !f.yes && !f.dryRun {
@@ -114,13 +116,13 @@ func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Clie
 		result := resultDue
 		switch {
 		case r.bad != nil:
-			a.say.fail(r.bad)
+			a.say.Fail(r.bad)
 			result, damaged = resultBad, true
 		case !r.record.Released:
 			result = resultHeld
 		case !f.dryRun:
 			if result, err = rewriteOne(ctx, locks, &r); err != nil {
-				a.say.note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
+				a.say.Note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
 				return cause(ctx, err)
 			}
 		}
@@ -144,7 +146,7 @@ func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Clie
 	case left > 0:
 		return failure.Exit(failure.CodeNo, fmt.Errorf("rewrote %d of %s, the others are held: run it again once they are released or broken", done, wording.Count(done+left, "record", "records")))
 	}
-	a.say.text("rewrote %s of %s", wording.Count(done, "record", "records"), s.Name())
+	a.say.Text("rewrote %s of %s", wording.Count(done, "record", "records"), s.Name())
 	return nil
 }
 
@@ -246,9 +248,9 @@ func (a *app) sayRewrite(s *store.Store, r toRewrite, result string) error {
 			Owner   string `json:"owner,omitempty"`
 		}{s.Table, r.record.Key.Partition, r.record.Key.Sort, result, r.what, by})
 	}
-	cells := []string{result, printable(r.record.Key.String()), printable(r.what)}
+	cells := []string{result, visible.Name(r.record.Key.String()), visible.Name(r.what)}
 	if by != "" {
-		cells = append(cells, "by "+shortOwner(by))
+		cells = append(cells, "by "+wording.Owner(by))
 	}
-	return a.Stdout.show(tabbed(cells...), "\n")
+	return a.Stdout.Show(say.Tabbed(cells...), "\n")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -38,15 +39,15 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completion.go has it
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.say.configure(a.flags)
-			a.say.setStoreFlags(storeFlags(cmd))
+			a.say.Configure(a.flags.quiet, a.flags.json)
+			a.say.SetStoreFlags(storeFlags(cmd))
 			return refuseEmpty(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usageOf(cmd, "unknown command %s%s", printable(args[0]), suggestion(cmd, args[0]))
+			return usageOf(cmd, "unknown command %s%s", visible.Name(args[0]), suggestion(cmd, args[0]))
 		},
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -132,7 +133,7 @@ func oneKey(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return usageOf(cmd, "KEY is missing")
 	case len(args) > 1:
-		return usageOf(cmd, "only one KEY is allowed: remove %s", printable(args[1]))
+		return usageOf(cmd, "only one KEY is allowed: remove %s", visible.Name(args[1]))
 	case args[0] == "":
 		return usageOf(cmd, "KEY is empty")
 	}
@@ -141,7 +142,7 @@ func oneKey(cmd *cobra.Command, args []string) error {
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageOf(cmd, "%s takes no arguments: remove %s", cmd.Name(), printable(args[0]))
+		return usageOf(cmd, "%s takes no arguments: remove %s", cmd.Name(), visible.Name(args[0]))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -20,7 +21,7 @@ import (
 type row struct {
 	record   leasehold.Record
 	liveness holders.State // with --check
-	permit   *permit       // nil: it is not known to be one
+	permit   *say.Permit   // nil: it is not known to be one
 }
 
 // listing says how to write records.
@@ -57,21 +58,21 @@ func (l listing) header() []string {
 
 func (l listing) cells(r row, now time.Time) []string {
 	rec := r.record
-	c := []string{printable(rec.Key.Partition)}
+	c := []string{visible.Name(rec.Key.Partition)}
 	if l.terminal && r.permit != nil {
 		c[0] += " (permit)"
 	}
 	if l.sortKeys {
-		c = append(c, printable(rec.Key.Sort))
+		c = append(c, visible.Name(rec.Key.Sort))
 	}
 	if l.terminal {
 		lease := leaseText(rec, now)
 		if rec.Session != "" && !rec.Released {
 			lease += " shared"
 		}
-		c = append(c, shortOwner(rec.Owner), heldFor(rec, now), lease)
+		c = append(c, wording.Owner(rec.Owner), heldFor(rec, now), lease)
 	} else {
-		c = append(c, printableOrEmpty(rec.Owner), timeText(rec.GrantedAt), cmp.Or(leaseFixed(rec), timeText(rec.ExpiresAt)))
+		c = append(c, wording.Cell(rec.Owner), timeText(rec.GrantedAt), cmp.Or(leaseFixed(rec), timeText(rec.ExpiresAt)))
 	}
 	c = append(c, tokenText(rec))
 	if l.states {
@@ -101,9 +102,9 @@ func (l listing) mayShorten() []bool {
 }
 
 // colourOf marks a dead holder.
-func colourOf(s holders.State) colour {
+func colourOf(s holders.State) say.Colour {
 	if s == holders.Dead {
-		return red
+		return say.Red
 	}
 	return ""
 }
@@ -153,7 +154,7 @@ func (s *stream) widen(cells []string) {
 func (s *stream) write(r row, now time.Time) error {
 	switch {
 	case s.json:
-		return json.NewEncoder(s.w).Encode(recordJSON{Table: s.table, Record: r.record, Holder: r.liveness, Permit: r.permit})
+		return json.NewEncoder(s.w).Encode(say.Record{Table: s.table, Record: r.record, Holder: r.liveness, Permit: r.permit})
 	case !s.terminal:
 		_, err := fmt.Fprintln(s.w, strings.Join(s.cells(r, now), "\t"))
 		return err
@@ -163,9 +164,9 @@ func (s *stream) write(r row, now time.Time) error {
 		s.begun, text = true, s.line(s.header())
 	}
 	text += s.line(s.cells(r, now))
-	if to, ok := s.w.(*output); ok && s.checked { // who lives is in the last column: a colour does not disturb the alignment
-		parts := append([]any{strings.TrimSuffix(text, string(r.liveness)+"\n")}, colourOf(r.liveness).of(string(r.liveness))...)
-		return to.show(append(parts, "\n")...)
+	if to, ok := s.w.(*say.Output); ok && s.checked { // who lives is in the last column: a colour does not disturb the alignment
+		parts := append([]any{strings.TrimSuffix(text, string(r.liveness)+"\n")}, colourOf(r.liveness).Of(string(r.liveness))...)
+		return to.Show(append(parts, "\n")...)
 	}
 	_, err := io.WriteString(s.w, text)
 	return err
@@ -182,11 +183,4 @@ func (s *stream) line(cells []string) string {
 		}
 	}
 	return b.String() + "\n"
-}
-
-func printableOrEmpty(s string) string {
-	if s == "" {
-		return ""
-	}
-	return printable(s)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
@@ -25,7 +26,7 @@ func TestAListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
 			for _, columns := range []int{80, 100, 200} {
 				var out bytes.Buffer
 				l := listing{terminal: true, columns: columns, checked: checked}
-				if err := l.write(&output{to: &out, terminal: true, coloured: colour}, []row{{record: long, liveness: holders.Dead}, {record: short, liveness: holders.Live}}, now); err != nil {
+				if err := l.write(&say.Output{To: &out, Terminal: true, Coloured: colour}, []row{{record: long, liveness: holders.Dead}, {record: short, liveness: holders.Live}}, now); err != nil {
 					t.Fatal(err)
 				}
 				text := strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(out.String())

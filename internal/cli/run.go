@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -171,7 +172,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error
 	if f.conflictCode < 0 || f.conflictCode > 255 {
 		return usageOf(cmd, "-E %d: use an exit code from 0 to 255", f.conflictCode)
 	}
-	if err := a.openEvents(f.events); err != nil {
+	if err := a.say.OpenEvents(f.events, a.Now()); err != nil {
 		return err
 	}
 	s, err := a.open(cmd, store.Opening{Make: true})
@@ -227,7 +228,7 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (process
 		return process.Job{}, usageOf(cmd, "--signal: %v", err)
 	}
 	if !slices.Contains(process.BackgroundModes, f.background) {
-		return process.Job{}, usageOf(cmd, "--background %s: use %s", printable(f.background), strings.Join(process.BackgroundModes, ", "))
+		return process.Job{}, usageOf(cmd, "--background %s: use %s", visible.Name(f.background), strings.Join(process.BackgroundModes, ", "))
 	}
 	path, err := findCommand(command[0])
 	return process.Job{
@@ -293,9 +294,9 @@ func findCommand(name string) (string, error) {
 func startError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s: command not found", printable(name)))
+		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s: command not found", visible.Name(name)))
 	case errors.Is(err, exec.ErrDot):
-		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s is only in the current directory: call it ./%s", printable(name), name))
+		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s is only in the current directory: call it ./%s", visible.Name(name), name))
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -305,7 +306,7 @@ func startError(name string, err error) error {
 	if errors.As(err, &look) {
 		err = look.Err
 	}
-	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", printable(name), err))
+	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", visible.Name(name), err))
 }
 
 // commandEnv returns CMD's environment, with the lock's key, owner, token and
@@ -405,7 +406,7 @@ func (a *app) acquireFor(ctx context.Context, s *store.Store, names []string, f 
 		if n > 1 {
 			after += fmt.Sprintf(" and %d holders", n)
 		}
-		a.say.text("granted %s after %s, token %d", g.hold, after, g.hold.first().Token())
+		a.say.Text("granted %s after %s, token %d", g.hold, after, g.hold.first().Token())
 	}
 	return g, nil
 }

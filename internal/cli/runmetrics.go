@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // runMetrics are the metrics that run --metrics leaves in a file for the node
@@ -64,17 +65,17 @@ func (a *app) startMetrics(path string, keys []string, sortKey string) error {
 		return nil
 	}
 	if filepath.Ext(path) != ".prom" {
-		return misuse.Errorf("--metrics %s: the node exporter reads only files whose names end in .prom", printable(path))
+		return misuse.Errorf("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
 	}
 	if info, err := os.Stat(dirOf(path)); err != nil || !info.IsDir() {
-		return misuse.Errorf("--metrics %s: there is no such directory: create it first", printable(path))
+		return misuse.Errorf("--metrics %s: there is no such directory: create it first", visible.Name(path))
 	}
 	file, err := plainfile.Named(path)
 	if err != nil {
-		return misuse.Errorf("--metrics %s: %v", printable(path), failure.WithoutPath(err))
+		return misuse.Errorf("--metrics %s: %v", visible.Name(path), failure.WithoutPath(err))
 	}
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return misuse.Errorf("--metrics %s: this is not a regular file", printable(path))
+		return misuse.Errorf("--metrics %s: this is not a regular file", visible.Name(path))
 	}
 	p, err := a.flags.Place("")
 	if err != nil {
@@ -117,26 +118,26 @@ func (m *runMetrics) noteEnded(at time.Time) {
 // before returns what earlier runs have left in the file. An error means that the
 // file is not theirs.
 func (m *runMetrics) before() (map[string]float64, error) {
-	b, err := readNamed(m.file)
+	b, err := plainfile.ReadNamed(m.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]float64{}, nil
 	}
 	if err != nil {
-		return nil, misuse.Errorf("--metrics %s: %v", printable(m.path), failure.WithoutPath(err))
+		return nil, misuse.Errorf("--metrics %s: %v", visible.Name(m.path), failure.WithoutPath(err))
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(b))
 	if err != nil {
-		return nil, misuse.Errorf("--metrics %s: the file holds no metrics, and its content would be lost: name another file", printable(m.path))
+		return nil, misuse.Errorf("--metrics %s: the file holds no metrics, and its content would be lost: name another file", visible.Name(m.path))
 	}
 	values := map[string]float64{}
 	for name, family := range families {
 		if !strings.HasPrefix(name, metricPrefix) {
-			return nil, misuse.Errorf("--metrics %s: the file holds other metrics, which would be lost: name another file", printable(m.path))
+			return nil, misuse.Errorf("--metrics %s: the file holds other metrics, which would be lost: name another file", visible.Name(m.path))
 		}
 		for _, metric := range family.Metric {
 			if !m.isOurs(metric) {
-				return nil, misuse.Errorf("--metrics %s: the file holds the metrics of another key or table: use one file for each, or remove this one", printable(m.path))
+				return nil, misuse.Errorf("--metrics %s: the file holds the metrics of another key or table: use one file for each, or remove this one", visible.Name(m.path))
 			}
 			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
@@ -166,7 +167,7 @@ func (a *app) endMetrics(code int, err error) {
 		return
 	}
 	if problem := m.write(a.Now(), code, err); problem != nil {
-		a.say.note("the metrics could not be written to %s: %v", printable(m.path), failure.WithoutPath(problem))
+		a.say.Note("the metrics could not be written to %s: %v", visible.Name(m.path), failure.WithoutPath(problem))
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // schema is the JSON Schema of what --json prints, with the promise of what may change.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
 // fieldsOf returns the names of a struct's fields in its JSON.
@@ -37,7 +38,7 @@ func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{
-		"event": eventJSON{}, "key": keyJSON{}, "process": processJSON{}, "leader": leaderJSON{}, "finding": checks.Finding{}, "error": errorJSON{},
+		"event": say.Event{}, "key": say.Key{}, "process": say.Process{}, "leader": leaderJSON{}, "finding": checks.Finding{}, "error": say.Error{},
 		"step": demoEvent{}, "grant": grantPlace{}, "measured": resultJSON{}, "build": build{}, "forgotten": forgottenJSON{},
 	} {
 		for _, field := range fieldsOf(v) {

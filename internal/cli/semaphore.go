@@ -16,10 +16,12 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
@@ -36,7 +38,7 @@ leasehold get KEY shows how many there are, and who holds them.`,
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usageOf(cmd, "unknown command %s", printable(args[0]))
+			return usageOf(cmd, "unknown command %s", visible.Name(args[0]))
 		},
 	}
 	cmd.AddCommand(a.newSemaphoreResize())
@@ -66,7 +68,7 @@ first leasehold run -p N KEY makes it.`,
 				return err
 			}
 			if len(args) > 2 {
-				return usageOf(cmd, "only KEY and N are allowed: remove %s", printable(args[2]))
+				return usageOf(cmd, "only KEY and N are allowed: remove %s", visible.Name(args[2]))
 			}
 			n, err = strconv.Atoi(args[1])
 			switch {
@@ -191,7 +193,7 @@ func heldNow(r leasehold.Record) string {
 	if r.Released {
 		return "free"
 	}
-	return "held by " + shortOwner(r.Owner)
+	return "held by " + wording.Owner(r.Owner)
 }
 
 func permitCount(n int) string { return wording.Count(n, "permit", "permits") }
@@ -226,10 +228,10 @@ func (sem semaphoreShown) encode(w io.Writer, table string) error {
 		Permits int          `json:"permits"`
 		Before  int          `json:"before,omitempty"`
 		Taken   int          `json:"taken"`
-		Holders []recordJSON `json:"holders"`
-	}{table, sem.key, protocol.KindSemaphore, sem.permits, sem.before, len(sem.holders), []recordJSON{}}
+		Holders []say.Record `json:"holders"`
+	}{table, sem.key, protocol.KindSemaphore, sem.permits, sem.before, len(sem.holders), []say.Record{}}
 	for _, r := range sem.holders {
-		out.Holders = append(out.Holders, recordJSON{Table: table, Record: r.record, Holder: r.liveness})
+		out.Holders = append(out.Holders, say.Record{Table: table, Record: r.record, Holder: r.liveness})
 	}
 	return json.NewEncoder(w).Encode(out)
 }
@@ -256,7 +258,7 @@ func (a *app) showSemaphore(ctx context.Context, s *store.Store, locks *leasehol
 		gap = "  "
 	}
 	for _, field := range [][2]string{
-		{"key    ", printable(key)}, {"kind   ", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken  ", strconv.Itoa(len(sem.holders))},
+		{"key    ", visible.Name(key)}, {"kind   ", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken  ", strconv.Itoa(len(sem.holders))},
 	} {
 		name := field[0]
 		if !out.terminal {
@@ -317,7 +319,7 @@ func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n 
 func (sem semaphoreShown) named() string {
 	var names []string
 	for _, r := range sem.holders {
-		name := wording.Key(r.record.Key) + " (" + shortOwner(r.record.Owner)
+		name := wording.Key(r.record.Key) + " (" + wording.Owner(r.record.Owner)
 		if r.record.Token != 0 {
 			name += fmt.Sprintf(", token %d", r.record.Token)
 		}

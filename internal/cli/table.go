@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -29,7 +30,7 @@ func (a *app) newTable() *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return usageOf(cmd, "unknown command %s", printable(args[0]))
+			return usageOf(cmd, "unknown command %s", visible.Name(args[0]))
 		},
 	}
 	cmd.AddCommand(a.newTableCreate(), a.newTableCheck(), a.newTableRewrite(), a.newTablePolicy(), a.newTableTerraform(), a.newTableCloudFormation())
@@ -77,13 +78,13 @@ func (a *app) sayCreated(s *store.Store, fresh bool) error {
 		}{s.Table, s.Location, fresh})
 	}
 	if !fresh {
-		return writeProse(a.Stdout, "%s in %s exists and fits", s.Table, s.Location)
+		return a.Stdout.Prose("%s in %s exists and fits", s.Table, s.Location)
 	}
 	ttl := "no TTL"
 	if name := proto.Schema().TTL; name != "" {
 		ttl = "TTL on " + name
 	}
-	return writeProse(a.Stdout, "created %s in %s: pay per request, %s", s.Table, s.Location, ttl)
+	return a.Stdout.Prose("created %s in %s: pay per request, %s", s.Table, s.Location, ttl)
 }
 
 // untilSignal returns a context that a signal ends.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -42,7 +43,7 @@ rows are everybody's.`,
 			access := accesses[0]
 			switch {
 			case len(args) > 1:
-				return usageOf(cmd, "only one access is allowed: remove %s", printable(args[1]))
+				return usageOf(cmd, "only one access is allowed: remove %s", visible.Name(args[1]))
 			case len(args) == 1:
 				access = ""
 				for _, known := range accesses {
@@ -51,7 +52,7 @@ rows are everybody's.`,
 					}
 				}
 				if access == "" {
-					return usageOf(cmd, "unknown access %s: it can be use, operate or read", printable(args[0]))
+					return usageOf(cmd, "unknown access %s: it can be use, operate or read", visible.Name(args[0]))
 				}
 			}
 			spec, named, err := a.tableSpec(cmd)
@@ -59,7 +60,7 @@ rows are everybody's.`,
 				return err
 			}
 			if spec.Name == named {
-				return misuse.Errorf("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", printable(named), printable(named))
+				return misuse.Errorf("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", visible.Name(named), visible.Name(named))
 			}
 			if slices.Contains(prefixes, "") {
 				return usageOf(cmd, "--prefix is empty, which every key begins with: name one, or leave it out")

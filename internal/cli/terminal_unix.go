@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
 // terminalSession names the terminal that a stream leads to, and this process's session
@@ -15,7 +17,7 @@ import (
 // terminal.
 func terminalSession(stream any) string {
 	f, ok := stream.(*os.File)
-	if !ok || !isTerminal(f) {
+	if !ok || !say.IsTerminal(f) {
 		return ""
 	}
 	session, err := unix.Getsid(0)

@@ -141,14 +141,14 @@ func (a *app) runUI(ctx context.Context, s *store.Store, server *ui.Server, at *
 // sayBroke tells whoever started the server of a break, even with -q: it is the only
 // trace of who broke what, and why.
 func (a *app) sayBroke(r leasehold.Record, reason string) {
-	text := fmt.Sprintf("%s: the page broke the grant of %s to %s", wording.Time(a.Now()), wording.Key(r.Key), shortOwner(r.Owner))
+	text := fmt.Sprintf("%s: the page broke the grant of %s to %s", wording.Time(a.Now()), wording.Key(r.Key), wording.Owner(r.Owner))
 	if r.Token != 0 {
 		text += fmt.Sprintf(" (token %d)", r.Token)
 	}
 	if reason != "" {
 		text += ": " + reason
 	}
-	a.say.always("%s", text)
+	a.say.Always("%s", text)
 }
 
 // shortestSecret is the least that is taken for a secret, so that a file of something
@@ -160,7 +160,7 @@ func uiSecret(file string) (string, error) {
 	if file == "" {
 		return ui.NewSecret(), nil
 	}
-	in, err := openNamed(file, os.O_RDONLY)
+	in, err := plainfile.OpenNamed(file, os.O_RDONLY)
 	if err == nil {
 		defer in.Close()
 		return kept(file, in)

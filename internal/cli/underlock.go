@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/watchdog"
@@ -52,51 +53,52 @@ func (a *app) runUnder(s *store.Store, h hold, signals *process.Signals, renewal
 }
 
 // Note says what is no error.
-func (u *underLock) Note(format string, args ...any) { u.app.say.note(format, args...) }
+func (u *underLock) Note(format string, args ...any) { u.app.say.Note(format, args...) }
 
 // Stopping says that CMD is stopped, and why.
 func (u *underLock) Stopping() {
-	u.app.say.event(u.event(eventStopping))
+	u.app.say.Event(u.event(say.Stopping))
 	if u.hold.Err() != nil {
-		u.app.say.text("%s is lost: stopping CMD", u.hold)
+		u.app.say.Text("%s is lost: stopping CMD", u.hold)
 	} else {
-		u.app.say.text("trust in %s is about to end: stopping CMD", u.hold)
+		u.app.say.Text("trust in %s is about to end: stopping CMD", u.hold)
 	}
 }
 
 // Outlived says which processes outlive CMD.
 func (u *underLock) Outlived(by []watchdog.Process, text string) {
-	e := u.event(eventBackground)
+	e := u.event(say.Background)
 	for _, p := range by {
-		e.Processes = append(e.Processes, processJSON{p.PID, p.Name})
+		e.Processes = append(e.Processes, say.Process{PID: p.PID, Name: p.Name})
 	}
-	u.app.say.tell(e, "%s", text)
+	u.app.say.Tell(e, "%s", text)
 }
 
 // event returns an event of the first lock.
-func (u *underLock) event(kind string) eventJSON {
-	return u.app.event(kind, u.hold.first().Key(), u.hold.first().Token())
+func (u *underLock) event(kind string) say.Event {
+	first := u.hold.first()
+	return say.NewEvent(kind, u.app.Now()).Of(first.Key(), first.Token())
 }
 
 // finish releases the lock and returns the error with the exit code.
 func (u *underLock) finish(ended process.Ended) error {
-	e := u.event(eventExited)
+	e := u.event(say.Exited)
 	e.ExitCode = &ended.Code
-	u.app.say.event(e)
+	u.app.say.Event(e)
 	lost, why := u.hold.Err(), u.renewals.why()
 	limit := releaseLimit
 	if lost != nil {
 		limit = lostReleaseLimit
 	}
 	if ended.Stopped && lost == nil { // what could not renew it may not release it either
-		u.app.say.text("CMD has ended: trying to release %s, for up to %s", u.hold, wording.Duration(limit))
+		u.app.say.Text("CMD has ended: trying to release %s, for up to %s", u.hold, wording.Duration(limit))
 	}
 	released := u.release(limit)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
 	case lost == nil && released != nil:
-		u.app.say.text("%s could not be released, and becomes free when its lease expires: %s",
+		u.app.say.Text("%s could not be released, and becomes free when its lease expires: %s",
 			u.hold, failure.Text(released, u.store.Where()))
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -28,7 +29,7 @@ const (
 // minute, and when that is over: requests are retried for a long time, and
 // otherwise the command would be silent meanwhile.
 type waitReporter struct {
-	say   *messages
+	say   *say.Messages
 	store *store.Store
 	now   func() time.Time
 
@@ -73,7 +74,7 @@ func (a *app) startWaitReporter(s *store.Store) *waitReporter {
 	return w
 }
 
-func newWaitReporter(say *messages, s *store.Store, now func() time.Time) *waitReporter {
+func newWaitReporter(say *say.Messages, s *store.Store, now func() time.Time) *waitReporter {
 	return &waitReporter{
 		say: say, store: s, now: now, grants: map[leasehold.Key]string{},
 		stop: make(chan struct{}), done: make(chan struct{}),
@@ -101,7 +102,7 @@ func (w *waitReporter) end() {
 	w.once.Do(func() {
 		close(w.stop)
 		<-w.done
-		w.say.clear()
+		w.say.Clear()
 	})
 }
 
@@ -152,10 +153,10 @@ func (w *waitReporter) report() {
 	if w.holder == nil || w.trying && now.Sub(w.seenAt) < tryingAfter {
 		return
 	}
-	if w.say.rewrites() {
-		w.say.rewrite(w.line(now))
+	if w.say.Rewrites() {
+		w.say.Rewrite(w.line(now))
 	} else if w.lastLine.IsZero() || now.Sub(w.lastLine) >= repeatAfter {
-		w.say.text("%s", w.line(now))
+		w.say.Text("%s", w.line(now))
 		w.lastLine = now
 	}
 }
@@ -164,7 +165,7 @@ func (w *waitReporter) line(now time.Time) string {
 	if w.permits != nil {
 		return "waiting: " + w.permits.all()
 	}
-	line := "waiting for " + wording.Key(w.key) + ", held by " + shortOwner(w.holder.Owner)
+	line := "waiting for " + wording.Key(w.key) + ", held by " + wording.Owner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
 	}
@@ -180,7 +181,7 @@ func (w *waitReporter) reportTrouble(now time.Time) {
 	if !due {
 		return
 	}
-	e := newEvent(n.Kind, now)
-	e.LastsMs, e.Error, e.Advice = millis(n.Lasts), n.Reason, n.Advice
-	w.say.tell(e, "%s", n.Line)
+	e := say.NewEvent(n.Kind, now)
+	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
+	w.say.Tell(e, "%s", n.Line)
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	w := newWaitReporter(newMessages(&output{to: &stderr}), &store.Store{}, func() time.Time { return now })
+	w := newWaitReporter(say.NewMessages(&say.Output{To: &stderr}), &store.Store{}, func() time.Time { return now })
 	events := 0
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
@@ -60,7 +61,7 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
 	permits := newPermitHolders("k", keys)
-	w := newWaitReporter(newMessages(&output{to: &stderr}), &store.Store{}, time.Now)
+	w := newWaitReporter(say.NewMessages(&say.Output{To: &stderr}), &store.Store{}, time.Now)
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
 		permits.add(r)

@@ -7,17 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -84,7 +81,7 @@ type listWatch struct {
 	reads  *requests.Meter
 	flags  listFlags
 	out    listing
-	screen *screen // nil: no terminal
+	screen *say.Screen // nil: no terminal
 	before holdings
 	said   map[string]bool // of damaged records, in a pipe
 }
@@ -102,12 +99,12 @@ func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Met
 	w := &listWatch{app: a, store: s, reads: reads, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
 	if w.out.terminal {
 		w.out.states = f.all
-		w.screen = &screen{w: a.Stdout}
-		if err := w.screen.enter(); err != nil {
+		w.screen = &say.Screen{On: a.Stdout}
+		if err := w.screen.Enter(); err != nil {
 			return err
 		}
-		defer w.screen.leave()
-		signals.BeforeStop, signals.AfterStop = w.screen.leave, func() { _ = w.screen.enter() }
+		defer w.screen.Leave()
+		signals.BeforeStop, signals.AfterStop = w.screen.Leave, func() { _ = w.screen.Enter() }
 	} else {
 		w.out.states, w.flags.all = true, true // a release is a change too
 	}
@@ -129,7 +126,7 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 		case err != nil && w.out.terminal: // it may pass
 			err = w.paint([]string{failure.Text(err, w.store.Where())}, nil, nil)
 		case err != nil:
-			w.say.note("%s", failure.Plain(failure.Text(err, w.store.Where())))
+			w.say.Note("%s", failure.Plain(failure.Text(err, w.store.Where())))
 			err = nil
 		case w.out.terminal:
 			head := []string{w.sampling(after - before)}
@@ -151,7 +148,7 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 
 // sampling says how often the table is read, and what that costs.
 func (w *listWatch) sampling(units float64) string {
-	text := fmt.Sprintf("%s in %s, every %s", printable(w.store.Table), w.store.Location, wording.Duration(w.flags.every))
+	text := fmt.Sprintf("%s in %s, every %s", visible.Name(w.store.Table), w.store.Location, wording.Duration(w.flags.every))
 	if w.store.File == "" {
 		text += fmt.Sprintf(", %.1f read units a second", units/w.flags.every.Seconds())
 	}
@@ -166,13 +163,13 @@ func (w *listWatch) write(records []leasehold.Record, damaged []error, units flo
 	for _, err := range damaged {
 		if !w.said[err.Error()] {
 			w.said[err.Error()] = true
-			w.say.fail(err)
+			w.say.Fail(err)
 		}
 	}
 	now := holdingsOf(records)
 	first := w.before == nil
 	if first {
-		w.say.text("watching %s: what comes and goes in between is not seen", w.sampling(units))
+		w.say.Text("watching %s: what comes and goes in between is not seen", w.sampling(units))
 	}
 	at := w.Now()
 	for _, c := range w.before.changesTo(now) {
@@ -201,7 +198,7 @@ func (l listing) writeChange(w io.Writer, c change, at time.Time) error {
 // paint writes the screen: head, the records, and the damaged ones.
 func (w *listWatch) paint(head []string, records []leasehold.Record, damaged []error) error {
 	var text strings.Builder
-	w.out.columns = w.Stdout.columns()
+	w.out.columns = w.Stdout.Columns()
 	if err := w.out.write(&text, rowsOf(records), w.Now()); err != nil {
 		return err
 	}
@@ -212,75 +209,5 @@ func (w *listWatch) paint(head []string, records []leasehold.Record, damaged []e
 	for _, err := range damaged {
 		lines = append(lines, failure.Plain(failure.Text(err, w.store.Table)))
 	}
-	return w.screen.paint(lines)
-}
-
-// screen is the terminal's alternate screen: what was on the terminal comes back when
-// it is left, and nothing of it gets into the scrollback.
-// While it is left, the terminal is the shell's, and nothing is painted.
-type screen struct {
-	w *output
-
-	mu      sync.Mutex // held while the terminal is written to: who leaves waits for the painting
-	entered bool
-}
-
-func (s *screen) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entered = true
-	return s.w.show(enterScreen)
-}
-
-func (s *screen) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entered = false
-	_ = s.w.show(leaveScreen)
-}
-
-// paint writes lines over the screen, as many and as much of each as fits.
-func (s *screen) paint(lines []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.entered {
-		return nil
-	}
-	columns, rows := screenSize(s.w.to)
-	parts := []any{home}
-	for i, line := range clip(lines, columns, rows) {
-		if i > 0 {
-			parts = append(parts, restOfLine, "\n")
-		}
-		parts = append(parts, line)
-	}
-	return s.w.show(append(parts, restOfLine, restOfScreen)...)
-}
-
-// clip returns what fits of lines. The last one says how many do not.
-func clip(lines []string, columns, rows int) []string {
-	var out []string
-	for i, line := range lines {
-		line = visible.Line(line)
-		if i == rows-1 && len(lines) > rows {
-			line = fmt.Sprintf("and %d more: name a PREFIX to see fewer", len(lines)-i)
-		}
-		if utf8.RuneCountInString(line) > columns {
-			line = string([]rune(line)[:columns-1]) + "…"
-		}
-		if out = append(out, line); len(out) == rows {
-			break
-		}
-	}
-	return out
-}
-
-// screenSize is the size of the terminal, or 80 by 24 if unknown.
-func screenSize(stream any) (columns, rows int) {
-	if f, ok := stream.(interface{ Fd() uintptr }); ok {
-		if c, r, err := term.GetSize(int(f.Fd())); err == nil && c > 1 && r > 0 {
-			return c, r
-		}
-	}
-	return 80, 24
+	return w.screen.Paint(lines)
 }

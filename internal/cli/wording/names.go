@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -40,4 +41,28 @@ func EachKey(keys []leasehold.Key) []string {
 		names[i] = visible.Name(k.String())
 	}
 	return names
+}
+
+// Owner returns an owner for people, with its client id shortened.
+func Owner(owner string) string {
+	if owner == "" {
+		return "somebody"
+	}
+	return visible.Name(protocol.ShortOwner(owner))
+}
+
+// OwnerWithoutID returns an owner without the client id that a lock client appends.
+func OwnerWithoutID(owner string) string {
+	if !protocol.HasClientID(owner) {
+		return owner
+	}
+	return owner[:strings.LastIndexByte(owner, '/')]
+}
+
+// Cell is a name as it stands in a cell: empty if there is none.
+func Cell(name string) string {
+	if name == "" {
+		return ""
+	}
+	return visible.Name(name)
 }

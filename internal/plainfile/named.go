@@ -1,23 +1,21 @@
-package cli
+package plainfile
 
 import (
 	"errors"
 	"io"
 	"io/fs"
 	"os"
-
-	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
-// openNamed opens a file that the user names and that is there, unless another user may
+// OpenNamed opens a file that the user names and that is there, unless another user may
 // have planted it: a regular one, a device, a FIFO or a stream of this process. Errors
 // name the path.
-func openNamed(path string, flag int) (*os.File, error) {
-	file, err := plainfile.Named(path)
+func OpenNamed(path string, flag int) (*os.File, error) {
+	file, err := Named(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if plainfile.IsStream(file) {
+	if IsStream(file) {
 		return os.OpenFile(file, flag, 0)
 	}
 	info, err := os.Lstat(file)
@@ -25,7 +23,7 @@ func openNamed(path string, flag int) (*os.File, error) {
 	case err != nil:
 		return nil, openError(path, err)
 	case info.Mode().IsRegular():
-		f, err := plainfile.Open(file, flag, plainfile.Trusted)
+		f, err := Open(file, flag, Trusted)
 		return f, openError(path, err)
 	}
 	f, err := os.OpenFile(file, flag, 0)
@@ -40,9 +38,9 @@ func openError(path string, err error) error {
 	return err
 }
 
-// readNamed reads a file that the user names: see openNamed.
-func readNamed(path string) ([]byte, error) {
-	f, err := openNamed(path, os.O_RDONLY)
+// ReadNamed reads a file that the user names: see OpenNamed.
+func ReadNamed(path string) ([]byte, error) {
+	f, err := OpenNamed(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,14 @@
 //go:build unix
 
-package cli
+package say
 
 import (
 	"os"
 	"strconv"
 
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 )
 
 // openInherited returns the file descriptor that the caller of this process has

@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// messages writes to stderr, in text or JSON. It is safe for concurrent use.
-type messages struct {
-	w     *output
+// Messages writes to stderr, in text or JSON. It is safe for concurrent use.
+type Messages struct {
+	w     *Output
 	width int
 
 	mu          sync.Mutex
@@ -27,37 +27,39 @@ type messages struct {
 	stream      *eventStream // of --events; nil: events are messages
 }
 
-func newMessages(to *output) *messages { return &messages{w: to, width: to.columns()} }
+// NewMessages writes to an output.
+func NewMessages(to *Output) *Messages { return &Messages{w: to, width: to.Columns()} }
 
-func (m *messages) configure(f globalFlags) {
+// Configure sets what --quiet and --json say.
+func (m *Messages) Configure(quiet, json bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.quiet, m.json = f.quiet, f.json
+	m.quiet, m.json = quiet, json
 }
 
-// setTable sets the table that later errors are about, and how they name it.
-func (m *messages) setTable(table, where string) {
+// SetTable sets the table that later errors are about, and how they name it.
+func (m *Messages) SetTable(table, where string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table, m.where = table, where
 }
 
-// setStoreFlags sets the flags that later messages put into a command to type.
-func (m *messages) setStoreFlags(words string) {
+// SetStoreFlags sets the flags that later messages put into a command to type.
+func (m *Messages) SetStoreFlags(words string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeFlags = words
 }
 
-// rewrites reports whether a line may be rewritten in place.
-func (m *messages) rewrites() bool {
+// Rewrites reports whether a line may be rewritten in place.
+func (m *Messages) Rewrites() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.w.terminal && !m.quiet && !m.json
+	return m.w.Terminal && !m.quiet && !m.json
 }
 
-// note writes a message that is not an error. -q silences it.
-func (m *messages) note(format string, args ...any) {
+// Note writes a message that is not an error. -q silences it.
+func (m *Messages) Note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
@@ -70,8 +72,8 @@ func (m *messages) note(format string, args ...any) {
 	}
 }
 
-// always is note for a message that -q does not silence.
-func (m *messages) always(format string, args ...any) {
+// Always is note for a message that -q does not silence.
+func (m *Messages) Always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
@@ -82,8 +84,8 @@ func (m *messages) always(format string, args ...any) {
 	m.sentence(text)
 }
 
-// text is note for messages that --json replaces by an event.
-func (m *messages) text(format string, args ...any) {
+// Text is note for messages that --json replaces by an event.
+func (m *Messages) Text(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.quiet && !m.json {
@@ -91,15 +93,15 @@ func (m *messages) text(format string, args ...any) {
 	}
 }
 
-// tell writes a message that is not an error: text, or an event under --json. -q
+// Tell writes a message that is not an error: text, or an event under --json. -q
 // silences it.
-func (m *messages) tell(e eventJSON, format string, args ...any) {
-	m.event(e)
-	m.text(format, args...)
+func (m *Messages) Tell(e Event, format string, args ...any) {
+	m.Event(e)
+	m.Text(format, args...)
 }
 
-// rewrite writes a line to the terminal that the next message overwrites.
-func (m *messages) rewrite(text string) {
+// Rewrite writes a line to the terminal that the next message overwrites.
+func (m *Messages) Rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text = "leasehold: " + visible.Line(text)
@@ -110,15 +112,15 @@ func (m *messages) rewrite(text string) {
 	m.line = true
 }
 
-// clear removes the line that rewrite wrote.
-func (m *messages) clear() {
+// Clear removes the line that rewrite wrote.
+func (m *Messages) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.print("")
 }
 
-// event writes an event: to the stream of --events, or as a message under --json.
-func (m *messages) event(e eventJSON) {
+// Event writes an event: to the stream of --events, or as a message under --json.
+func (m *Messages) Event(e Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -129,19 +131,11 @@ func (m *messages) event(e eventJSON) {
 	}
 }
 
-// setStream sets where events go, and returns where they went before.
-func (m *messages) setStream(s *eventStream) (before *eventStream) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, m.stream = m.stream, s
-	return before
-}
-
 // sentence writes a message, and on a terminal breaks it at words. m.mu is held.
-func (m *messages) sentence(text string) {
+func (m *Messages) sentence(text string) {
 	const head = "leasehold: "
 	text = visible.Line(text)
-	if m.w.terminal {
+	if m.w.Terminal {
 		m.print(wording.Fill(head, text, m.width))
 		return
 	}
@@ -149,15 +143,15 @@ func (m *messages) sentence(text string) {
 }
 
 // print writes text over the line that rewrite wrote, if any. m.mu is held.
-func (m *messages) print(text string) {
+func (m *Messages) print(text string) {
 	var before sequence
 	if m.line {
 		m.line, before = false, overLine
 	}
-	_ = m.w.show(before, text)
+	_ = m.w.Show(before, text)
 }
 
-func (m *messages) object(v any) {
+func (m *Messages) object(v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"error": "unknown", "message": err.Error()})
@@ -165,15 +159,15 @@ func (m *messages) object(v any) {
 	m.print(string(b) + "\n")
 }
 
-// errorJSON is an error on stderr under --json.
-type errorJSON struct {
-	Error   string      `json:"error"`
-	Message string      `json:"message"`
-	Record  *recordJSON `json:"record,omitempty"`
+// Error is an error on stderr under --json.
+type Error struct {
+	Error   string  `json:"error"`
+	Message string  `json:"message"`
+	Record  *Record `json:"record,omitempty"`
 }
 
-// fail writes an error, even with -q.
-func (m *messages) fail(err error) {
+// Fail writes an error, even with -q.
+func (m *Messages) Fail(err error) {
 	e := m.failure(err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,7 +179,7 @@ func (m *messages) fail(err error) {
 }
 
 // failure describes an error.
-func (m *messages) failure(err error) errorJSON {
+func (m *Messages) failure(err error) Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := failure.Text(err, m.where)
@@ -197,21 +191,9 @@ func (m *messages) failure(err error) errorJSON {
 		text = strings.Replace(text, "leasehold break --damaged", "leasehold break"+m.storeFlags+" --damaged", 1)
 	}
 	text = strings.Replace(text, "start over with leasehold forget", "start over with leasehold forget"+m.storeFlags, 1)
-	e := errorJSON{Error: failure.Kind(err), Message: failure.Plain(text)}
+	e := Error{Error: failure.Kind(err), Message: failure.Plain(text)}
 	if r := failure.Record(err); r != nil {
-		e.Record = &recordJSON{Table: m.table, Record: *r}
+		e.Record = &Record{Table: m.table, Record: *r}
 	}
 	return e
 }
-
-// report writes the error that ended the command. With -q, the exit code alone
-// says that KEY is held: that is the answer to -n and -w, not an error.
-func (a *app) report(err error) {
-	if failure.Silent(err) || a.flags.quiet && errors.Is(err, leasehold.ErrHeld) {
-		return
-	}
-	a.say.fail(err)
-}
-
-// printable is s as it stands in a sentence or a cell.
-func printable(s string) string { return visible.Name(s) }

@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func TestASlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
 	const events = 10 * eventsKept
 	began := time.Now()
 	for range events {
-		s.send(eventJSON{Event: strings.Repeat("x", 1000)})
+		s.send(Event{Event: strings.Repeat("x", 1000)})
 	}
 	unwritten := s.end()
 	if took := time.Since(began); took > patience {

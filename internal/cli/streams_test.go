@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,7 +10,7 @@ import (
 	"testing"
 )
 
-// writers are what writes to the standard streams past output, in one file.
+// writers are what writes to the standard streams past say.Output, in one file.
 func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -61,7 +60,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 }
 
 func TestOnePlaceWritesToTheStandardStreams(t *testing.T) {
-	for _, dir := range []string{".", "../ui", "../atgate", "../../cmd/leasehold"} {
+	for _, dir := range []string{".", "say", "../ui", "../atgate", "../../cmd/leasehold"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
 			t.Fatal(dir, err)
@@ -79,41 +78,13 @@ func TestOnePlaceWritesToTheStandardStreams(t *testing.T) {
 				continue
 			}
 			for _, where := range found {
-				t.Errorf("%s: write through output", where)
+				t.Errorf("%s: write through say.Output", where)
 			}
 		}
 	}
 	for _, line := range []string{`fmt.Fprintln(a.Env.Stdout, "x")`, `fmt.Println("x")`, `os.Stderr.WriteString("x")`, `println("x")`, `env.Stderr.Write(nil)`} {
 		if len(writers(t, "x.go", "package x\nfunc f() { "+line+" }")) != 1 {
 			t.Errorf("it does not see %s", line)
-		}
-	}
-}
-
-func TestSequencesAreOnlyAtATerminalAndOnlyLeaseholds(t *testing.T) {
-	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
-	for _, c := range []struct {
-		out  output
-		want string
-	}{
-		{output{}, `\u001b[2J\u009b2J\u202e\xff\u000d`},
-		{output{terminal: true}, "\r\x1b[K" + `\u001b[2J\u009b2J\u202e\xff\u000d`},
-		{output{terminal: true, coloured: true}, "\r\x1b[K\x1b[31m" + `\u001b[2J\u009b2J\u202e\xff\u000d` + "\x1b[0m"},
-	} {
-		var got bytes.Buffer
-		c.out.to = &got
-		if err := c.out.show(append([]any{overLine}, red.of(evil)...)...); err != nil || got.String() != c.want {
-			t.Errorf("%+v: %q, %v", c.out, got.String(), err)
-		}
-	}
-}
-
-func TestDataIsExactInAPipeAndShownAtATerminal(t *testing.T) {
-	data := []byte("\x1b[2J\xff\u202e\n")
-	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
-		var got bytes.Buffer
-		if err := (&output{to: &got, terminal: terminal}).data(data); err != nil || got.String() != want {
-			t.Errorf("terminal %v: %q, %v", terminal, got.String(), err)
 		}
 	}
 }

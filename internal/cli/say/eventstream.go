@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"encoding/json"
@@ -45,10 +45,10 @@ func newEventStream(name string, broken func(error)) *eventStream {
 	}
 }
 
-// openEvents opens what --events names: the file descriptor of that number, which
+// OpenEvents opens what --events names: the file descriptor of that number, which
 // this process must have inherited, or a file to append to. It writes the first
 // event, so that a full disk is noticed before anything else is done.
-func (a *app) openEvents(to string) error {
+func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if to == "" {
 		return nil
 	}
@@ -61,10 +61,10 @@ func (a *app) openEvents(to string) error {
 		return err
 	}
 	s := newEventStream(to, func(err error) {
-		a.say.note("no more events are written to %s: %v; CMD is not affected", printable(to), failure.WithoutPath(err))
+		m.Note("no more events are written to %s: %v; CMD is not affected", visible.Name(to), failure.WithoutPath(err))
 	})
 	go s.write(f)
-	started := newEvent(eventStarted, a.Now())
+	started := NewEvent(Started, now)
 	started.PID = os.Getpid()
 	s.send(started)
 	select {
@@ -73,46 +73,54 @@ func (a *app) openEvents(to string) error {
 	}
 	if err != nil {
 		s.end()
-		return misuse.Errorf("--events %s: %v", printable(to), failure.WithoutPath(err))
+		return misuse.Errorf("--events %s: %v", visible.Name(to), failure.WithoutPath(err))
 	}
-	a.say.setStream(s)
+	m.setStream(s)
 	return nil
 }
 
-// endEvents writes the last event, and says if the reader could not keep up.
-func (a *app) endEvents(code int, err error) {
-	s := a.say.setStream(nil)
+// EndEvents writes the last event, and says if the reader could not keep up.
+func (m *Messages) EndEvents(now time.Time, code int, err error) {
+	s := m.setStream(nil)
 	if s == nil {
 		return
 	}
-	ended := newEvent(eventEnded, a.Now())
+	ended := NewEvent(Ended, now)
 	ended.ExitCode = &code
 	if !failure.Silent(err) {
-		failure := a.say.failure(err)
+		failure := m.failure(err)
 		ended.Error, ended.Kind, ended.Holder = failure.Message, failure.Error, failure.Record
 	}
 	s.send(ended)
 	if n := s.end(); n > 0 {
-		a.say.note("%s not written to %s: its reader is too slow", wording.Count(int(n), "event was", "events were"), printable(s.name))
+		m.Note("%s not written to %s: its reader is too slow", wording.Count(int(n), "event was", "events were"), visible.Name(s.name))
 	}
+}
+
+// setStream sets where events go, and returns where they went before.
+func (m *Messages) setStream(s *eventStream) (before *eventStream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, m.stream = m.stream, s
+	return before
 }
 
 // openEventFile opens a file to append to. It does not wait for the reader of a
 // FIFO.
 func openEventFile(path string) (*os.File, error) {
 	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
-	f, err := openNamed(path, flag)
+	f, err := plainfile.OpenNamed(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = makeEventFile(path, flag)
 	}
 	if errors.Is(err, fs.ErrExist) { // another process has just made it
-		f, err = openNamed(path, flag)
+		f, err = plainfile.OpenNamed(path, flag)
 	}
 	switch {
 	case errors.Is(err, syscall.ENXIO) && isFIFO(path):
-		return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", printable(path))
+		return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", visible.Name(path))
 	case err != nil:
-		return nil, misuse.Errorf("--events %s: %v", printable(path), failure.WithoutPath(err))
+		return nil, misuse.Errorf("--events %s: %v", visible.Name(path), failure.WithoutPath(err))
 	}
 	return f, nil
 }
@@ -151,7 +159,7 @@ func (s *eventStream) write(f *os.File) {
 }
 
 // send writes an event, or drops it if too many wait already.
-func (s *eventStream) send(e eventJSON) {
+func (s *eventStream) send(e Event) {
 	b, err := json.Marshal(e)
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"error": err.Error()})

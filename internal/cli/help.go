@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -262,4 +263,18 @@ that time only writes fenced by the token are safe.
 Set for the CMD of local: AWS_ENDPOINT_URL_DYNAMODB, and a placeholder region
 and credentials if none are set.`,
 	}
+}
+
+// newJSONTopic is leasehold help json, and with --json the schema itself.
+func (a *app) newJSONTopic() *cobra.Command {
+	cmd := &cobra.Command{Use: "json", Short: "What --json prints, and the columns in a pipe"}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		w := cmd.OutOrStdout()
+		if a.flags.json {
+			_, _ = w.Write(say.Schema)
+			return
+		}
+		_ = say.WriteSchema(w, helpWidth)
+	})
+	return cmd
 }

@@ -23,7 +23,7 @@ type published struct {
 
 func readSchema(t *testing.T) published {
 	t.Helper()
-	b, err := os.ReadFile("schema.json")
+	b, err := os.ReadFile("say/schema.json")
 	var s published
 	if err == nil {
 		err = json.Unmarshal(b, &s)

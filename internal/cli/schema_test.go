@@ -34,7 +34,7 @@ func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
 			Required   []string       `json:"required"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(schema, &top); err != nil {
+	if err := json.Unmarshal(say.Schema, &top); err != nil {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{

@@ -6,5 +6,6 @@
 //	messages.go    messages on stderr: notes, errors, one line that is rewritten
 //	screen.go      the alternate screen of ls --watch
 //	record.go      a record as JSON
+//	schema.go      what --json prints, as JSON Schema and for people
 //	event.go       the events of --json; eventstream.go: those of --events
 package say

@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"bytes"
@@ -8,29 +8,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// schema is the JSON Schema of what --json prints, with the promise of what may change.
+// Schema is the JSON Schema of what --json prints, with the promise of what may change.
 //
 //go:embed schema.json
-var schema []byte
-
-// newJSONTopic is leasehold help json, and with --json the schema itself.
-func (a *app) newJSONTopic() *cobra.Command {
-	cmd := &cobra.Command{Use: "json", Short: "What --json prints, and the columns in a pipe"}
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		w := cmd.OutOrStdout()
-		if a.flags.json {
-			_, _ = w.Write(schema)
-			return
-		}
-		_ = writeSchema(w)
-	})
-	return cmd
-}
+var Schema []byte
 
 // columnsText are the columns of what is written into a pipe without --json.
 const columnsText = `In a pipe, without --json, values are separated by tabs and there is no header.
@@ -88,18 +72,18 @@ func (f schemaField) kind() string {
 	return name(f.Type, f.Ref)
 }
 
-// writeSchema writes the schema for people.
-func writeSchema(w io.Writer) error {
+// WriteSchema writes the schema for people, in lines of a width.
+func WriteSchema(w io.Writer, width int) error {
 	var top struct {
 		Description string          `json:"description"`
 		Defs        json.RawMessage `json:"$defs"`
 	}
-	if err := json.Unmarshal(schema, &top); err != nil {
+	if err := json.Unmarshal(Schema, &top); err != nil {
 		return err
 	}
 	var b bytes.Buffer
 	b.WriteString("What --json prints. " + top.Description)
-	text := wording.Fill("", b.String(), helpWidth) + `
+	text := wording.Fill("", b.String(), width) + `
 A field that is marked with ? may be missing. A time is RFC 3339 in UTC, with
 milliseconds. leasehold help json --json prints all this as JSON Schema.
 `
@@ -108,7 +92,7 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 		if err := json.Unmarshal(raw, &o); err != nil {
 			return err
 		}
-		text += "\n" + wording.Fill("", name+": "+o.Title, helpWidth)
+		text += "\n" + wording.Fill("", name+": "+o.Title, width)
 		required := map[string]bool{}
 		for _, field := range o.Required {
 			required[field] = true
@@ -124,7 +108,7 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 			if len(f.Enum) > 1 {
 				f.Description += ": " + strings.Join(f.Enum, ", ")
 			}
-			text += wording.Fill(fmt.Sprintf("  %-17s  %-9s ", field, f.kind()), f.Description, helpWidth)
+			text += wording.Fill(fmt.Sprintf("  %-17s  %-9s ", field, f.kind()), f.Description, width)
 			return nil
 		})
 	})

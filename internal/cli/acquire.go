@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -53,7 +54,7 @@ again.`,
 			if err := a.requireStdout(path); err != nil {
 				return err
 			}
-			to, err := openGrantFile(path, a.Now(), wanted, lockKey)
+			to, err := grants.Open(path, a.Now(), wanted, lockKey)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ again.`,
 				return err
 			}
 			defer s.Close()
-			if err := to.mayBeReplacedIn(a.Now(), placeOf(cmd.Context(), s)); err != nil {
+			if err := to.MayBeReplacedIn(a.Now(), grants.PlaceOf(cmd.Context(), s)); err != nil {
 				return err
 			}
 			if err := a.refuseNested(cmd.Context(), s, args[0], f.sortKey, f.nonblock); err != nil {
@@ -81,7 +82,7 @@ again.`,
 	return cmd
 }
 
-func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquireFlags, to *grantFile) error {
+func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquireFlags, to *grants.File) error {
 	var err error
 	if f.record, err = f.data.option(a.Stdin); err != nil { // while a signal still ends the wait for it
 		return err
@@ -103,7 +104,7 @@ func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquir
 	if err != nil {
 		return err
 	}
-	err = to.write(a.Stdout, placed(ctx, s, grant))
+	err = to.Write(a.Stdout, grants.Placed(ctx, s, grant))
 	if err == nil {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquir
 	}
 	if released != nil {
 		return misuse.Errorf("cannot write the grant to %s: %v; %s could not be released either, and becomes free when its lease expires: %s",
-			to.name(), failure.WithoutPath(err), k, failure.Text(released, s.Where()))
+			to.Name(), failure.WithoutPath(err), k, failure.Text(released, s.Where()))
 	}
-	return misuse.Errorf("cannot write the grant to %s: %v; %s was released again", to.name(), failure.WithoutPath(err), k)
+	return misuse.Errorf("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), k)
 }

@@ -14,8 +14,7 @@
 //	waiting.go    reports who holds the key while the command waits
 //	requestlog.go shows every request with -v
 //	requests      sees every request: since when none is answered, what they use
-//	grantfile.go  writes a grant to a file without overwriting anything of
-//	              value; grantstore.go: the table or store a grant belongs to
+//	grants        what is held from one command to the next, and its files
 //	runmetrics.go the metrics of run --metrics
 //	underlock.go  runs CMD under the lock, and releases that
 //	process       starts CMD, passes signals on, and stops it before trust ends

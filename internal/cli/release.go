@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/grants"
 )
 
 func (a *app) newRelease() *cobra.Command {
@@ -32,12 +33,12 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			if err != nil {
 				return err
 			}
-			err = a.release(cmd, file.grant, opts)
+			err = a.release(cmd, file.Grant, opts)
 			// A lost grant is as useless as a released one.
-			var renewed *renewedError
-			var elsewhere *unprovenError
+			var renewed *grants.RenewedError
+			var elsewhere *grants.UnprovenError
 			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) && !errors.As(err, &elsewhere) {
-				err = errors.Join(err, file.remove())
+				err = errors.Join(err, file.Remove())
 			}
 			return failure.Answer(err)
 		},
@@ -48,7 +49,7 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 	return cmd
 }
 
-func (a *app) release(cmd *cobra.Command, g placedGrant, opts []leasehold.ReleaseOption) error {
+func (a *app) release(cmd *cobra.Command, g grants.Grant, opts []leasehold.ReleaseOption) error {
 	r, err := a.resumeGrant(cmd, g, true, len(opts) > 0)
 	if err != nil {
 		return err

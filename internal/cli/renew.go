@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
@@ -41,10 +42,10 @@ After that the old grant can be released, but no longer renewed.`,
 			if err := a.requireStdout(path); err != nil {
 				return err
 			}
-			if err := file.checkWritable(); err != nil {
+			if err := file.CheckWritable(); err != nil {
 				return err
 			}
-			r, err := a.resumeGrant(cmd, file.grant, false, data.given, opts...)
+			r, err := a.resumeGrant(cmd, file.Grant, false, data.given, opts...)
 			if err != nil {
 				return failure.Answer(err)
 			}
@@ -53,9 +54,9 @@ After that the old grant can be released, but no longer renewed.`,
 			if err != nil {
 				return failure.Answer(err)
 			}
-			if err := file.write(a.Stdout, placed(r.ctx, r.store, grant)); err != nil {
+			if err := file.Write(a.Stdout, grants.Placed(r.ctx, r.store, grant)); err != nil {
 				return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
-					wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.name(), failure.WithoutPath(err))
+					wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 			}
 			return nil
 		},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -239,4 +240,11 @@ func (m *runMetrics) text(values map[string]float64) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
+}
+
+// dirOf returns the directory of a file. Unlike filepath.Dir it does not clean
+// the path: in a/../b, a may be a symbolic link, which only the kernel resolves.
+func dirOf(path string) string {
+	dir, _ := filepath.Split(path)
+	return cmp.Or(strings.TrimSuffix(dir, string(filepath.Separator)), dir, ".")
 }

@@ -1,4 +1,4 @@
-package cli
+package grants
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -19,17 +20,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// placedGrant is a grant and the store that it was made in. In another store, a table
+// Grant is a grant and the store that it was made in. In another store, a table
 // of the same name would show the grant as lost.
-type placedGrant struct {
+type Grant struct {
 	leasehold.Grant
-	at grantPlace
+	At Place
 }
 
-// grantPlace distinguishes tables of the same name. It is part of the grant's
+// Place distinguishes tables of the same name. It is part of the grant's
 // JSON. Unknown fields are empty, as in grants that the library or an earlier
 // version of the command wrote.
-type grantPlace struct {
+type Place struct {
 	File        string `json:"file,omitempty"`
 	TableID     string `json:"tableId,omitempty"` // in a file, which may be deleted and made anew
 	Region      string `json:"region,omitempty"`
@@ -38,7 +39,7 @@ type grantPlace struct {
 }
 
 // String is the place for people.
-func (p grantPlace) String() string {
+func (p Place) String() string {
 	if p.File != "" {
 		return p.File
 	}
@@ -52,27 +53,38 @@ func (p grantPlace) String() string {
 	return text
 }
 
-func (g placedGrant) MarshalJSON() ([]byte, error) {
-	if g.at == (grantPlace{}) {
+func (g Grant) MarshalJSON() ([]byte, error) {
+	if g.At == (Place{}) {
 		return json.Marshal(g.Grant)
 	}
-	return say.Joined(g.Grant, g.at)
+	return say.Joined(g.Grant, g.At)
 }
 
-func (g *placedGrant) UnmarshalJSON(b []byte) error {
+func (g *Grant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &g.Grant); err != nil {
 		return err
 	}
-	return json.Unmarshal(b, &g.at)
+	return json.Unmarshal(b, &g.At)
 }
 
-// placeOf returns the place of this store.
-func placeOf(ctx context.Context, s *store.Store) grantPlace {
+// Parse reads a grant as leasehold acquire writes it.
+func Parse(b []byte) (Grant, bool) {
+	var g Grant
+	err := json.Unmarshal(b, &g)
+	return g, err == nil && g.ID != "" && g.Table != ""
+}
+
+// leaseEnds is when the lease of a grant expires by this machine's clock:
+// TrustedUntil plus the margin, which is a tenth of the lease.
+func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
+
+// PlaceOf returns the place of this store.
+func PlaceOf(ctx context.Context, s *store.Store) Place {
 	if s.File != "" {
-		return grantPlace{File: s.File, TableID: tableID(ctx, s)}
+		return Place{File: s.File, TableID: tableID(ctx, s)}
 	}
 	o := s.DB.Options()
-	at := grantPlace{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint)}
+	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint)}
 	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN names the account
 		if c, err := o.Credentials.Retrieve(ctx); err == nil { // kept for the requests that follow
 			at.Account = c.AccountID
@@ -91,9 +103,9 @@ func tableID(ctx context.Context, s *store.Store) string {
 	return aws.ToString(out.Table.TableId)
 }
 
-// placed adds this store's place to a grant.
-func placed(ctx context.Context, s *store.Store, g leasehold.Grant) placedGrant {
-	return placedGrant{g, placeOf(ctx, s)}
+// Placed adds this store's place to a grant.
+func Placed(ctx context.Context, s *store.Store, g leasehold.Grant) Grant {
+	return Grant{g, PlaceOf(ctx, s)}
 }
 
 // madeAnew is what differs if the table in a file is not the one that there was.
@@ -101,10 +113,10 @@ const madeAnew = "made anew"
 
 // differs says in what this place is not that one, so that a grant of one would seem
 // lost in the other. Empty: nothing that is known.
-func (p grantPlace) differs(from grantPlace) string {
+func (p Place) differs(from Place) string {
 	known := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
-	case p == grantPlace{} || from == grantPlace{}:
+	case p == Place{} || from == Place{}:
 		return ""
 	case p.File != from.File:
 		return "--file"
@@ -120,83 +132,108 @@ func (p grantPlace) differs(from grantPlace) string {
 	return ""
 }
 
-// refuseOtherStore refuses a store that is not the one that a grant was made in.
-func (a *app) refuseOtherStore(g placedGrant, here grantPlace) error {
-	switch what := g.at.differs(here); what {
+// RefuseOther refuses a store that is not the one that the grant was made in. asked is
+// the endpoint that a flag names, if any.
+func (g Grant) RefuseOther(here Place, asked string) error {
+	switch what := g.At.differs(here); what {
 	case "":
 		return nil
 	case madeAnew:
 		return misuse.Errorf("the grant is from a table %s in %s that is gone: the one that is there now was made since, or another file system is mounted",
-			g.Table, g.at)
+			g.Table, g.At)
 	case "--endpoint-url":
-		if a.flags.Endpoint != "" && a.flags.Endpoint != g.at.EndpointURL {
-			return nil // by request, as a server can move: see unproven
+		if asked != "" && asked != g.At.EndpointURL {
+			return nil // by request, as a server can move: see Unproven
 		}
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
-			g.Table, g.at, here)
+			g.Table, g.At, here)
 	default:
-		return misuse.Errorf("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.at, here, what)
+		return misuse.Errorf("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.At, here, what)
 	}
 }
 
-// unproven says that a grant which seems lost may have been made in another store than
+// Unproven says that a grant which seems lost may have been made in another store than
 // this one. nil: it was made in this one.
-func unproven(g placedGrant, here grantPlace, err error) error {
+func (g Grant) Unproven(here Place, err error) error {
 	switch {
 	case !errors.Is(err, leasehold.ErrLost):
 		return nil
-	case g.at == grantPlace{}:
-		return &unprovenError{err, "the grant does not say in which store its table " + g.Table + " is, and this is " + here.String()}
-	case g.at.EndpointURL != here.EndpointURL:
+	case g.At == Place{}:
+		return &UnprovenError{err, "the grant does not say in which store its table " + g.Table + " is, and this is " + here.String()}
+	case g.At.EndpointURL != here.EndpointURL:
 		return misuse.Errorf("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
-			g.Table, g.at, here.EndpointURL)
+			g.Table, g.At, here.EndpointURL)
 	}
 	return nil
 }
 
-// unprovenError is the loss of a grant that may be held in another store.
-type unprovenError struct {
+// UnprovenError is the loss of a grant that may be held in another store.
+type UnprovenError struct {
 	err  error
 	says string
 }
 
-func (e *unprovenError) Error() string { return failure.Brief(e.err) + ": " + e.says }
+func (e *UnprovenError) Error() string { return failure.Brief(e.err) + ": " + e.says }
 
-func (e *unprovenError) Unwrap() error { return e.err }
+func (e *UnprovenError) Unwrap() error { return e.err }
 
-// useStoreOf sets the flags to the table of a grant; like all flags, they
+// UseStore sets the flags to the table of the grant; like all flags, they
 // override the environment. Flags that name another table are refused, because
 // the grant would seem lost there. Only --endpoint-url may differ, as a server
 // can move.
-func (a *app) useStoreOf(g placedGrant) error {
-	f := &a.flags
+func (g Grant) UseStore(f *store.Settings) error {
 	refuse := func(flag, given, made string) error {
 		return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 	}
 	switch {
 	case f.Table != "" && f.Table != g.Table:
 		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
-	case g.at == (grantPlace{}):
+	case g.At == (Place{}):
 		return nil // written by the library, which names only the table
-	case g.at.File != "":
-		if _, err := os.Lstat(g.at.File); errors.Is(err, fs.ErrNotExist) {
-			return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.at.File)
+	case g.At.File != "":
+		if _, err := os.Lstat(g.At.File); errors.Is(err, fs.ErrNotExist) {
+			return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.At.File)
 		}
 		if f.File != "" {
-			if abs, err := filepath.Abs(f.File); err != nil || abs != g.at.File {
-				return refuse("--file", f.File, g.at.File)
+			if abs, err := filepath.Abs(f.File); err != nil || abs != g.At.File {
+				return refuse("--file", f.File, g.At.File)
 			}
 		}
-		f.Table, f.File = g.Table, g.at.File
+		f.Table, f.File = g.Table, g.At.File
 		return nil
 	case f.File != "":
 		return refuse("--file", f.File, "DynamoDB")
-	case f.Region != "" && f.Region != g.at.Region:
-		return refuse("--region", f.Region, g.at.Region)
+	case f.Region != "" && f.Region != g.At.Region:
+		return refuse("--region", f.Region, g.At.Region)
 	}
-	f.Table, f.Region, f.OfGrant = g.Table, g.at.Region, true
+	f.Table, f.Region, f.OfGrant = g.Table, g.At.Region, true
 	if f.Endpoint == "" {
-		f.Endpoint = g.at.EndpointURL
+		f.Endpoint = g.At.EndpointURL
 	}
 	return nil
 }
+
+// RenewedSince returns the record if the grant could not be resumed because it
+// was renewed after it had been written to its file. Otherwise it returns nil.
+func RenewedSince(g leasehold.Grant, err error) *leasehold.Record {
+	var lost *leasehold.LostError
+	if !errors.As(err, &lost) || lost.By == nil {
+		return nil
+	}
+	r := lost.By
+	if r.Released || r.Grant != g.ID || r.Token != g.Token || r.Owner != "" && r.Owner != g.Owner {
+		return nil
+	}
+	return r
+}
+
+// RenewedError says that a grant was renewed after it had been written to its
+// file.
+type RenewedError struct{ Err error }
+
+func (e *RenewedError) Error() string {
+	return failure.Brief(e.Err) + ": use the file that the latest renewal wrote; " +
+		"if that is lost, leasehold release still accepts this one"
+}
+
+func (e *RenewedError) Unwrap() error { return e.Err }

@@ -1,4 +1,4 @@
-package cli
+package grants
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 )
 
 func TestAGrantKnowsRegionServerAndAccountOfItsTable(t *testing.T) {
-	at := func(table, region, server, account string) grantPlace {
-		return placeOf(t.Context(), &store.Store{Table: table, DB: dynamodb.New(dynamodb.Options{
+	at := func(table, region, server, account string) Place {
+		return PlaceOf(t.Context(), &store.Store{Table: table, DB: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", AccountID: account}, nil
@@ -20,7 +20,7 @@ func TestAGrantKnowsRegionServerAndAccountOfItsTable(t *testing.T) {
 		})})
 	}
 	made := at("locks", "eu-west-1", "", "111111111111")
-	for what, same := range map[string]grantPlace{
+	for what, same := range map[string]Place{
 		"itself":                    made,
 		"an unknown account":        at("locks", "eu-west-1", "", ""),
 		"a grant without its store": {},
@@ -32,7 +32,7 @@ func TestAGrantKnowsRegionServerAndAccountOfItsTable(t *testing.T) {
 			t.Errorf("%s differs by %s the other way round", what, d)
 		}
 	}
-	for want, other := range map[string]grantPlace{
+	for want, other := range map[string]Place{
 		"--file":         {File: "/locks.db"},
 		"--endpoint-url": at("locks", "eu-west-1", "https://dynamodb.example", "111111111111"),
 		"--region":       at("locks", "eu-west-2", "", "111111111111"),

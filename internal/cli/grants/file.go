@@ -1,15 +1,13 @@
-package cli
+package grants
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -21,24 +19,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
+// Standard stands for standard input and output.
+const Standard = "-"
+
 // maxGrantSize is in bytes: a longer file holds no grant.
 const maxGrantSize = 1 << 20
 
-// grantFile is where a grant is kept: a regular file, which is replaced as a whole, and
+// File is where a grant is kept: a regular file, which is replaced as a whole, and
 // only if it is missing, empty or holds a grant that has ended; or the standard streams.
-type grantFile struct {
-	path   string      // as the user named it, or standardStream
-	file   string      // the regular file: path without symbolic links
-	before []byte      // its content when it was opened
-	absent bool        // it did not exist then
-	grant  placedGrant // of a file that readGrant has read
+type File struct {
+	path   string // as the user named it, or Standard
+	file   string // the regular file: path without symbolic links
+	before []byte // its content when it was opened
+	absent bool   // it did not exist then
+	Grant  Grant  // of one that Read has read
 }
 
-// openGrantFile prepares to write a grant of key to path, and refuses a file
+// Open prepares to write a grant of key to path, and refuses a file
 // that must not be overwritten. It is called before any request is sent.
-func openGrantFile(path string, now time.Time, in store.Place, key leasehold.Key) (*grantFile, error) {
-	g := &grantFile{path: path}
-	if path == standardStream {
+func Open(path string, now time.Time, in store.Place, key leasehold.Key) (*File, error) {
+	g := &File{path: path}
+	if path == Standard {
 		return g, nil
 	}
 	var err error
@@ -53,15 +54,15 @@ func openGrantFile(path string, now time.Time, in store.Place, key leasehold.Key
 	if err := g.mayBeReplaced(now, in, key); err != nil {
 		return nil, err
 	}
-	return g, g.checkWritable()
+	return g, g.CheckWritable()
 }
 
-// readGrantFile reads the grant to renew or to release, and what replaces or removes it
+// Read reads the grant to renew or to release, and what replaces or removes it
 // there. It is called before any request is sent.
-func readGrantFile(path string, stdin io.Reader) (*grantFile, error) {
-	g, from := &grantFile{path: path}, path
+func Read(path string, stdin io.Reader) (*File, error) {
+	g, from := &File{path: path}, path
 	var err error
-	if path == standardStream {
+	if path == Standard {
 		from = "standard input"
 		g.before, err = io.ReadAll(io.LimitReader(stdin, maxGrantSize))
 	} else if g.file, err = regularFile(path); err != nil {
@@ -73,7 +74,7 @@ func readGrantFile(path string, stdin io.Reader) (*grantFile, error) {
 		return nil, misuse.Errorf("cannot read the grant that leasehold acquire wrote: %s: %v", from, failure.WithoutPath(err))
 	}
 	var ok bool
-	if g.grant, ok = parseGrant(g.before); !ok {
+	if g.Grant, ok = Parse(g.before); !ok {
 		return nil, misuse.Errorf("%s holds no grant as leasehold acquire writes it", from)
 	}
 	return g, nil
@@ -104,25 +105,25 @@ func unusable(path string, err error) error {
 // mayBeReplaced returns an error if the file must not be replaced. A grant of the
 // lock that is about to be acquired may be: once the lock is granted again, that
 // grant has ended.
-func (g *grantFile) mayBeReplaced(now time.Time, wanted store.Place, key leasehold.Key) error {
+func (g *File) mayBeReplaced(now time.Time, wanted store.Place, key leasehold.Key) error {
 	if len(bytes.TrimSpace(g.before)) == 0 {
 		return nil
 	}
-	in, ok := parseGrant(g.before)
+	in, ok := Parse(g.before)
 	if !ok {
 		return misuse.Errorf("--grant %s: the file holds no grant, and its content would be lost: name another file", g.path)
 	}
-	if in.Table == wanted.Table && in.at.File == wanted.File && in.Key == key {
+	if in.Table == wanted.Table && in.At.File == wanted.File && in.Key == key {
 		return nil
 	}
 	return g.refuseHeld(now, in)
 }
 
-// mayBeReplacedIn is mayBeReplaced for the store that the lock is in: a table of the
+// MayBeReplacedIn is mayBeReplaced for the store that the lock is in: a table of the
 // same name in another one has another lock.
-func (g *grantFile) mayBeReplacedIn(now time.Time, here grantPlace) error {
-	in, ok := parseGrant(g.before)
-	switch what := in.at.differs(here); {
+func (g *File) MayBeReplacedIn(now time.Time, here Place) error {
+	in, ok := Parse(g.before)
+	switch what := in.At.differs(here); {
 	case !ok, what == "", what == madeAnew:
 		return nil
 	}
@@ -130,7 +131,7 @@ func (g *grantFile) mayBeReplacedIn(now time.Time, here grantPlace) error {
 }
 
 // refuseHeld returns an error if a grant may still be held.
-func (g *grantFile) refuseHeld(now time.Time, in placedGrant) error {
+func (g *File) refuseHeld(now time.Time, in Grant) error {
 	if end := leaseEnds(in); now.Before(end) {
 		return misuse.Errorf("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
 			"run leasehold release -f %[1]s first, or name another file",
@@ -139,16 +140,12 @@ func (g *grantFile) refuseHeld(now time.Time, in placedGrant) error {
 	return nil
 }
 
-// leaseEnds is when the lease of a grant expires by this machine's clock:
-// TrustedUntil plus the margin, which is a tenth of the lease.
-func leaseEnds(g placedGrant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
-
-// checkWritable checks that a file can be created in the directory.
-func (g *grantFile) checkWritable() error {
-	if g.path == standardStream {
+// CheckWritable checks that a file can be created in the directory.
+func (g *File) CheckWritable() error {
+	if g.path == Standard {
 		return nil
 	}
-	tmp, err := os.CreateTemp(dirOf(g.file), temporary(g.file))
+	tmp, err := os.CreateTemp(filepath.Dir(g.file), temporary(g.file))
 	if err != nil {
 		return unusable(g.path, err)
 	}
@@ -156,26 +153,26 @@ func (g *grantFile) checkWritable() error {
 	return os.Remove(tmp.Name())
 }
 
-// write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all;
+// Write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all;
 // if another process has changed it in the meantime, it is left alone.
-func (g *grantFile) write(stdout io.Writer, grant placedGrant) error {
+func (g *File) Write(stdout io.Writer, grant Grant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
 		return err
 	}
 	b = []byte(visible.Text(string(b)) + "\n")
-	if old, ok := parseGrant(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
+	if old, ok := Parse(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
 		return errors.New("it holds a grant from another table of the same name, which may still be held")
 	}
-	if g.path == standardStream {
+	if g.path == Standard {
 		_, err = stdout.Write(b)
 		return err
 	}
 	return g.replace(b)
 }
 
-func (g *grantFile) replace(b []byte) error {
-	tmp, err := os.CreateTemp(dirOf(g.file), temporary(g.file)) // mode 0600
+func (g *File) replace(b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(g.file), temporary(g.file)) // mode 0600
 	if err != nil {
 		return err
 	}
@@ -193,7 +190,7 @@ func (g *grantFile) replace(b []byte) error {
 		case errors.Is(err, fs.ErrExist):
 			return errFileChanged
 		case err == nil:
-			syncDir(dirOf(g.file))
+			syncDir(filepath.Dir(g.file))
 			return nil
 		}
 		// Not every file system has hard links.
@@ -215,7 +212,7 @@ func (g *grantFile) replace(b []byte) error {
 	if err != nil {
 		return err
 	}
-	syncDir(dirOf(g.file))
+	syncDir(filepath.Dir(g.file))
 	return nil
 }
 
@@ -242,9 +239,9 @@ func alone(file string, fn func() error) error {
 
 var errFileChanged = errors.New("another process has changed it in the meantime")
 
-// name names the file in messages.
-func (g *grantFile) name() string {
-	if g.path == standardStream {
+// Name names the file in messages.
+func (g *File) Name() string {
+	if g.path == Standard {
 		return "standard output"
 	}
 	return g.path
@@ -260,14 +257,14 @@ func syncDir(dir string) {
 	}
 }
 
-// remove removes the file of a grant that has ended, unless it holds another by now.
-func (g *grantFile) remove() error {
-	if g.path == standardStream {
+// Remove removes the file of a grant that has ended, unless it holds another by now.
+func (g *File) Remove() error {
+	if g.path == Standard {
 		return nil
 	}
 	err := alone(g.file, func() error {
 		b, err := readLimited(g.file)
-		if in, ok := parseGrant(b); err != nil || !ok || in.ID != g.grant.ID {
+		if in, ok := Parse(b); err != nil || !ok || in.ID != g.Grant.ID {
 			return errFileChanged
 		}
 		return os.Remove(g.file)
@@ -278,13 +275,6 @@ func (g *grantFile) remove() error {
 	return nil
 }
 
-// parseGrant reads a grant as leasehold acquire writes it.
-func parseGrant(b []byte) (placedGrant, bool) {
-	var g placedGrant
-	err := json.Unmarshal(b, &g)
-	return g, err == nil && g.ID != "" && g.Table != ""
-}
-
 // readLimited reads a regular file that may hold a grant.
 func readLimited(file string) ([]byte, error) {
 	f, err := plainfile.Open(file, os.O_RDONLY, plainfile.Trusted)
@@ -293,11 +283,4 @@ func readLimited(file string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxGrantSize))
-}
-
-// dirOf returns the directory of a file. Unlike filepath.Dir it does not clean
-// the path: in a/../b, a may be a symbolic link, which only the kernel resolves.
-func dirOf(path string) string {
-	dir, _ := filepath.Split(path)
-	return cmp.Or(strings.TrimSuffix(dir, string(filepath.Separator)), dir, ".")
 }

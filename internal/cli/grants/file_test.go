@@ -1,4 +1,4 @@
-package cli
+package grants
 
 import (
 	"errors"
@@ -32,10 +32,10 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 			ready.Add(writers)
 			for i := range writers {
 				done.Go(func() {
-					g := &grantFile{path: path, file: path, before: before, absent: before == nil}
+					g := &File{path: path, file: path, before: before, absent: before == nil}
 					ready.Done()
 					ready.Wait()
-					errs[i] = g.write(nil, placedGrant{Grant: leasehold.Grant{
+					errs[i] = g.Write(nil, Grant{Grant: leasehold.Grant{
 						ID: string(rune('a' + i)), Table: "locks", Key: leasehold.Key{Partition: "k"}, Owner: "o", Token: int64(i + 1),
 						Versions: []string{"v"}, Lease: time.Minute, TrustedUntil: time.Now(),
 					}})
@@ -54,7 +54,7 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 				}
 			}
 			b, err := os.ReadFile(path)
-			if in, ok := parseGrant(b); err != nil || !ok || in.ID != winner {
+			if in, ok := Parse(b); err != nil || !ok || in.ID != winner {
 				t.Fatalf("%s: %q has won, and it holds %s, %v", what, winner, b, err)
 			}
 		}
@@ -64,29 +64,29 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 func TestARemovedGrantIsNotOneThatWasWrittenMeanwhile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
-	ended := placedGrant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
-	g := &grantFile{path: path, file: path, absent: true, grant: ended}
-	if err := g.write(nil, ended); err != nil {
+	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
+	g := &File{path: path, file: path, absent: true, Grant: ended}
+	if err := g.Write(nil, ended); err != nil {
 		t.Fatal(err)
 	}
 	err := alone(path, func() error { return os.Rename(path, path+".old") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.remove(); err != nil {
+	if err := g.Remove(); err != nil {
 		t.Errorf("of a file that is gone: %v", err)
 	}
 	next := ended
 	next.ID, next.Token = "next", 2
-	if err := g.write(nil, next); err != nil {
+	if err := g.Write(nil, next); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.remove(); err != nil {
+	if err := g.Remove(); err != nil {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(path); err != nil {
 		t.Errorf("another grant was removed: %v", err)
-	} else if in, ok := parseGrant(b); !ok || in.ID != "next" {
+	} else if in, ok := Parse(b); !ok || in.ID != "next" {
 		t.Errorf("it holds %s", b)
 	}
 }

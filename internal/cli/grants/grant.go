@@ -53,6 +53,7 @@ func (p Place) String() string {
 	return text
 }
 
+// MarshalJSON writes the grant with its place, as one object.
 func (g Grant) MarshalJSON() ([]byte, error) {
 	if g.At == (Place{}) {
 		return json.Marshal(g.Grant)
@@ -60,6 +61,7 @@ func (g Grant) MarshalJSON() ([]byte, error) {
 	return say.Joined(g.Grant, g.At)
 }
 
+// UnmarshalJSON reads what MarshalJSON or the library has written.
 func (g *Grant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &g.Grant); err != nil {
 		return err

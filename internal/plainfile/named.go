@@ -16,7 +16,7 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 		return nil, openError(path, err)
 	}
 	if IsStream(file) {
-		return os.OpenFile(file, flag, 0)
+		return os.OpenFile(file, flag, 0) //nolint:gosec // the user names it
 	}
 	info, err := os.Lstat(file)
 	switch {
@@ -26,7 +26,7 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 		f, err := Open(file, flag, Trusted)
 		return f, openError(path, err)
 	}
-	f, err := os.OpenFile(file, flag, 0)
+	f, err := os.OpenFile(file, flag, 0) //nolint:gosec // the user names it
 	return f, openError(path, err)
 }
 

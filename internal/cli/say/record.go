@@ -16,6 +16,7 @@ type Record struct {
 	Permit *Permit // nil: it is not known to be one
 }
 
+// MarshalJSON is the record's own JSON, after what the command knows of it.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return Joined(struct {
 		Table  string        `json:"table"`

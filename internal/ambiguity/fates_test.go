@@ -30,6 +30,12 @@ var fates = []fate{
 		_, _ = lab.Delayed(arrivesLate)(r)
 		return res, err
 	}},
+	{"applied twice at once, and the second copy is answered", "doubled", true, func(_ *trial, r *lab.Request) (*http.Response, error) {
+		if _, err := r.Send(); err != nil {
+			return nil, err
+		}
+		return r.Send()
+	}},
 	{"refused: access denied", "refused", true, refuse("AccessDeniedException")},
 	{"throttled", "throttled", true, refuse("ProvisionedThroughputExceededException")},
 	{"in conflict with a transaction", "conflict", true, func(_ *trial, r *lab.Request) (*http.Response, error) { return lab.Conflict(r.Call), nil }},

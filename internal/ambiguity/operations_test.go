@@ -339,12 +339,19 @@ var operations = []*operation{
 	},
 }
 
-// acquire acquires the key "job".
+// acquire acquires the key "job", and notes whom it was taken over from.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()
 	lock, err := x.c.Acquire(ctx, "job")
-	x.believes(lock)
+	if x.believes(lock) != nil {
+		if dead, over := lock.TookOver(); over {
+			x.note = "taken over from another"
+			if strings.HasPrefix(dead.Owner, "test/") {
+				x.note = "taken over from itself"
+			}
+		}
+	}
 	return err
 }
 

@@ -113,6 +113,42 @@ func (h *holding) loseWith(lost *LostError) {
 	}
 }
 
+// Lost ends the trust.
+func (h *holding) Lost(loss lease.Loss) {
+	err := h.endBy(loss)
+	if lost, ok := err.(*LostError); ok { // never wrapped
+		h.loseWith(lost)
+	} else if h.end(err) {
+		h.passTurn()
+	}
+}
+
+// endBy says how a lock has ended whose lease was lost. If this client has given the
+// session up, which it does when it closes, it has given up the lock too.
+func (h *holding) endBy(loss lease.Loss) error {
+	if loss.Reason != lease.WithParent {
+		return h.lossBy(loss)
+	}
+	if session, ok := loss.Err.(*LostError); ok { // set by loseWith, never wrapped
+		return h.lossWith(session)
+	}
+	return loss.Err
+}
+
+// lossWith is the loss of a lock whose session was lost.
+func (h *holding) lossWith(session *LostError) *LostError {
+	return h.lostError(session.Reason, nil, session.Err)
+}
+
+// outlived says how a lock that this client has given up would have ended by now; nil
+// while it would still be trusted.
+func (h *holding) outlived() error {
+	if loss, lost := h.lease.Outlived(); lost {
+		return h.endBy(loss)
+	}
+	return nil
+}
+
 // loss is a lock that has been lost, and how.
 type loss struct {
 	h    *holding

@@ -49,11 +49,7 @@ func (r *release) releaser() *releaser {
 	}
 	f, now := h.releaser, h.c.now()
 	if f.r != r {
-		lasts := h.lease.Duration()
-		if h.session != nil { // the hour in the record is for those who know no sessions
-			lasts = h.session.lease.Duration()
-		}
-		f.r, f.started, f.until = r, now, now.Add(lasts)
+		f.r, f.started, f.until = r, now, now.Add(h.lease.Root().Duration())
 	}
 	f.inTime = f.inTime && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
 	return f
@@ -81,10 +77,9 @@ func (f *releaser) settle(err error) {
 }
 
 // leaveToOthers takes care of what a release that failed may have left. No client
-// treats it as held, and it may be taken over at once. Under a session, whose
-// renewals keep it held, the release is repeated for as long as it is renewed: no
-// lease frees the key before. The pauses double, since what was refused will mostly
-// be refused again.
+// treats it as held, and it may be taken over at once. A lease that goes on, as a
+// session's does, keeps it held: the release is repeated for as long as that is renewed.
+// The pauses double, since what was refused will mostly be refused again.
 func (f *releaser) leaveToOthers(err error) {
 	h := f.h
 	if err == nil || errors.Is(err, ErrLost) {
@@ -92,7 +87,8 @@ func (f *releaser) leaveToOthers(err error) {
 	}
 	f.failed = true
 	h.c.seek.Unsettled.Add(protocol.Key(h.key), f.named().Versions, h.c.now().Mono)
-	if h.session == nil {
+	root := h.lease.Root()
+	if root.IsOver() {
 		return
 	}
 	if f.again != nil {
@@ -101,7 +97,7 @@ func (f *releaser) leaveToOthers(err error) {
 	f.pause = min(max(2*f.pause, h.c.timing.Lease), touchEvery)
 	opts := f.r.opts
 	f.again = time.AfterFunc(f.pause, func() {
-		if h.session.ended() == nil && h.c.enter() {
+		if root.Ended() == nil && h.c.enter() {
 			defer h.c.leave()
 			_ = h.c.release(endedContext(), []*release{{h: h, opts: opts}}) // reported as an event
 		}
@@ -113,7 +109,7 @@ func (f *releaser) report(err error) {
 	h := f.h
 	if err != nil {
 		way := "the lease frees the key"
-		if h.session != nil && !errors.Is(err, ErrLost) {
+		if !h.lease.Root().IsOver() && !errors.Is(err, ErrLost) {
 			way = "it is repeated while the shared lease is renewed"
 		}
 		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
@@ -230,7 +226,7 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
 	// Nobody else could be granted the key while the first write was under
 	// way, unless that write was applied.
 	silent := f.tried.Silent()
-	applied := silent && f.inTime && (f.h.session == nil || f.h.session.ended() == nil)
+	applied := silent && f.inTime && !f.h.lease.Orphaned()
 	if item == nil {
 		return applied || silent && p == deleteRecord
 	}

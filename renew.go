@@ -75,15 +75,6 @@ func (h *holding) renewUntil(ctx context.Context, r renewal) error {
 	return &OpError{Op: "renew", Table: h.c.cfg.Table, Key: h.key, Err: errors.Join(err, f.Err)}
 }
 
-// Lost ends the trust.
-func (h *holding) Lost(loss lease.Loss) {
-	if loss.Reason == lease.WithParent {
-		h.session.loseOne(h) // the end of the session may not have reached this lock yet
-		return
-	}
-	h.loseWith(h.lossBy(loss))
-}
-
 // Extended has nothing to do: nobody else is trusted for longer.
 func (h *holding) Extended() {}
 

@@ -160,7 +160,7 @@ func (s *session) join(h *holding) {
 	s.mu.Unlock()
 	switch {
 	case s.lease.IsOver():
-		s.loseOne(h)
+		h.lease.Look() // which ends it with the session
 	case h.lease.IsOver(): // and may have left before it joined
 		s.leave(h)
 	}
@@ -256,31 +256,6 @@ func (s *session) end(cause error) bool {
 	}
 	s.c.failing.forget(&s.ownRow)
 	return true
-}
-
-// loseOne ends a lock of a session that has ended.
-func (s *session) loseOne(h *holding) {
-	err := s.endOf(h)
-	if lost, ok := err.(*LostError); ok { // never wrapped
-		h.loseWith(lost)
-	} else if h.end(err) {
-		h.passTurn()
-	}
-}
-
-// endOf says how a lock has ended whose session has. If this client has given the
-// session up, which it does when it closes, it has given up the lock too.
-func (s *session) endOf(h *holding) error {
-	cause := s.ended()
-	if lost, ok := cause.(*LostError); ok { // set by loseWith, never wrapped
-		return h.lossWith(lost)
-	}
-	return cause
-}
-
-// lossWith is the loss of a lock whose session was lost.
-func (h *holding) lossWith(session *LostError) *LostError {
-	return h.lostError(session.Reason, nil, session.Err)
 }
 
 // Extended makes the locks' warnings ready again: the session is trusted for longer. The

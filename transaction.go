@@ -121,15 +121,3 @@ func (t *transaction) Turn(ctx context.Context) (leave func()) {
 func (t *transaction) Throttled(err error) {
 	t.c.emit(context.WithoutCancel(t.ctx), Event{Kind: EventThrottled, Key: t.holds[0].key, Token: t.holds[0].token, Requests: 1, Err: err})
 }
-
-// outlived says how a lock that this client has given up would have ended by now; nil
-// while it would still be trusted.
-func (h *holding) outlived() error {
-	if h.lease.Lasts() {
-		return nil
-	}
-	if h.session != nil {
-		return h.session.endOf(h)
-	}
-	return h.lostError(LostExpired, nil, nil)
-}

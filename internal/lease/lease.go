@@ -66,7 +66,7 @@ type Holder interface {
 type Loss struct {
 	Reason Reason
 	Item   protocol.Item // Gone: what the record shows; nil: it is not there
-	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoder
+	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoder; WithParent: why that ended
 }
 
 // Reason is why a lease was lost.
@@ -177,7 +177,7 @@ func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
 		parent.Look()
 		if parent.IsOver() && !l.IsOver() {
-			l.holder.Lost(Loss{Reason: WithParent})
+			l.holder.Lost(Loss{Reason: WithParent, Err: parent.Cause()})
 			return
 		}
 	}
@@ -265,14 +265,27 @@ func (l *Lease) IsOver() bool {
 	}
 }
 
-// Lasts reports whether a lease that was given up would still be trusted.
-func (l *Lease) Lasts() bool {
-	if parent := l.terms.Parent; parent != nil && parent.Ended() != nil {
-		return false
+// Orphaned reports whether the lease has a parent, which has ended.
+func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
+
+// Outlived says how a lease that was given up would have been lost by now; false: it
+// would still be trusted.
+func (l *Lease) Outlived() (Loss, bool) {
+	if l.Orphaned() {
+		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.hasRunOut(l.c.Now())
+	return Loss{Reason: Expired}, l.hasRunOut(l.c.Now())
+}
+
+// Root returns the lease that keeps others from the key, for as long as it is renewed
+// and once more after that: the parent or, without one, the lease itself.
+func (l *Lease) Root() *Lease {
+	if l.terms.Parent != nil {
+		return l.terms.Parent
+	}
+	return l
 }
 
 // Record returns the record as of the last write that is known to have been

@@ -437,8 +437,11 @@ func TestALeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 		child.will(nil)
 		parent.will(dropped)
 		time.Sleep(18 * time.Second)
-		if err := child.lease.Ended(); err == nil || child.lease.Lasts() {
-			t.Errorf("trusted under a parent that has ended, or would be: %v", err)
+		if err := child.lease.Ended(); err == nil {
+			t.Error("trusted under a parent that has ended")
+		}
+		if loss, lost := child.lease.Outlived(); !lost || loss.Reason != WithParent || !errors.Is(loss.Err, errLost) {
+			t.Errorf("it would have been lost by %+v (%v), want with its parent", loss, lost)
 		}
 		parent.lostBy(t, Expired)
 		child.lostBy(t, WithParent)

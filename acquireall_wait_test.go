@@ -20,51 +20,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-func TestATransactionWhoseReplyIsLostIsRecognised(t *testing.T) {
-	for name, fault := range map[string]lab.Fault{
-		"reset after the write": lab.LoseReply,
-		"a server error after the write": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Refusal(500, "InternalServerError"), nil
-		},
-		"delivered twice, the second reply arrives": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return r.Send()
-		},
-		"a copy is under way": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Refusal(400, "TransactionInProgressException"), nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				wire.SetFault(lab.Once(lab.Call.Grants, fault))
-				began := time.Now()
-				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("took %v", took)
-				}
-				for _, l := range g.Locks() {
-					if l.Record().Version != lab.Text(w.Item(l.Key().Partition), "recordVersionNumber") {
-						t.Errorf("%v: the holder does not hold what the record shows", l.Key())
-					}
-					if dead, took := l.TookOver(); took {
-						t.Errorf("its own attempt is reported as a dead holder: %+v", dead)
-					}
-				}
-				wire.SetFault(lab.Once(lab.Call.Releases, fault))
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
-					t.Errorf("released, and still held: %v", held)
-				}
-			})
-		})
-	}
-}
-
 func TestTrustInSeveralKeysCountsFromBeforeTheirTransactionWasSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

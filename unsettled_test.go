@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -44,26 +43,6 @@ func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 	})
 }
 
-func TestAGrantThatComesAfterItsCallerLeftIsUndone(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		began := time.Now()
-		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error %v", err)
-		}
-		if took := time.Since(began); took > 110*time.Millisecond {
-			t.Errorf("returned after %v", took)
-		}
-		lab.Elapse(5 * time.Second)
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Errorf("left behind %v", w.Item("job"))
-		}
-	})
-}
-
 func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -77,36 +56,6 @@ func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
 			t.Errorf("left held: %v", w.Item("job"))
 		}
 	})
-}
-
-func TestAnAcquireThatFailsLeavesNothing(t *testing.T) {
-	for name, opts := range map[string][]leasehold.AcquireOption{
-		"with renewal":    nil,
-		"without renewal": {leasehold.WithoutRenewal()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					switch {
-					case !r.Grants():
-						return r.Send()
-					case w.Item("job") == nil:
-						return lab.LoseReply(r)
-					}
-					return lab.Refusal(400, "AccessDeniedException"), nil
-				})
-				var op *leasehold.OpError
-				if _, err := c.Acquire(t.Context(), "job", opts...); !errors.As(err, &op) {
-					t.Fatalf("error %v", err)
-				}
-				synctest.Wait()
-				if lab.Text(w.Item("job"), "isReleased") != "1" {
-					t.Errorf("left behind %v", w.Item("job"))
-				}
-			})
-		})
-	}
 }
 
 func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
@@ -128,36 +77,5 @@ func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) 
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
 		}
-	})
-}
-
-func TestAnUnsettledGrantBlocksItsClientNotAtAll(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Grants() && w.Item("job") == nil {
-				_, _ = r.Send()
-			}
-			return lab.Cut(r) // the release that undoes it is lost, too
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error %v", err)
-		}
-		lab.Elapse(10 * time.Second)
-		wire.SetFault(nil)
-		began := time.Now()
-		lock, err := c.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatalf("a grant of its own that nobody believes in: %v", err)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %v", took)
-		}
-		if _, ok := lock.TookOver(); ok {
-			t.Error("it was nobody's work")
-		}
-		w.Release(lock)
 	})
 }

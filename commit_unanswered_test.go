@@ -62,23 +62,6 @@ func TestACommitWhoseReplyIsLostLandsOnce(t *testing.T) {
 	}
 }
 
-func TestARepeatedCommitSucceedsAlthoughTheLockHasBeenLostSince(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			w.Steal("job")
-			return nil, lab.ErrReset
-		}))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Errorf("commit: %v", err)
-		}
-		w.WantLog("1")
-		_ = lock.Release(t.Context())
-	})
-}
-
 func TestAnUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
 	for name, landed := range map[string]bool{"landed": true, "not landed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -139,24 +122,6 @@ func TestACallerThatLeavesIsToldThatTheOutcomeIsUnknown(t *testing.T) {
 		}
 		lab.Elapse(2 * time.Second)
 		w.WantLog("1")
-		w.Release(lock)
-	})
-}
-
-func TestACallerThatLeavesBetweenAnsweredRequestsIsToldThatNothingWasWritten(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1")))
-		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || errors.Is(err, leasehold.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("commit: %v", err)
-		}
-		wire.SetFault(nil)
-		lab.Elapse(time.Minute)
-		w.WantLog()
 		w.Release(lock)
 	})
 }
@@ -241,29 +206,6 @@ func TestConflictsAreRepeatedNoLongerThanTheLockIsTrusted(t *testing.T) {
 	})
 }
 
-// The first request is lost sight of, the second one meets a condition of the
-// caller's that does not hold. The first may arrive when it does.
-func TestAWriteThatFailsBehindAnUnansweredRequestFailsForEver(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.Sent()
-		wire.SetFault(lab.Script(lab.Delayed(time.Minute)))
-		err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
-		var failed *leasehold.CommitError
-		if !errors.As(err, &failed) || len(failed.Reasons) != 1 || lock.Err() != nil {
-			t.Errorf("commit: %v, lock: %v", err, lock.Err())
-		}
-		if n := lab.Commits(wire.Sent()); n != 3 { // lost, failed, the guards alone
-			t.Errorf("%d requests", n)
-		}
-		w.Open("a")
-		lab.Elapse(2 * time.Minute)
-		w.WantLog()
-		w.Release(lock)
-	})
-}
-
 // As above, but the first request arrives before its token is taken from it.
 func TestAWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
@@ -296,42 +238,6 @@ func TestAWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
 				}
 				w.WantLog("1")
 				w.Release(lock)
-			})
-		})
-	}
-}
-
-func TestACommitThatCannotBeSettledIsUnknown(t *testing.T) {
-	denied := lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })
-	taken := lab.Answer(func() *http.Response { return lab.Refusal(400, "IdempotentParameterMismatchException") })
-	for name, faults := range map[string][]lab.Fault{
-		"refused behind an unanswered request":  {lab.Delayed(time.Minute), denied},
-		"the token is said to be taken":         {lab.Delayed(time.Minute), taken},
-		"the guards alone are refused":          {lab.Delayed(time.Minute), nil, denied},
-		"the token of a failed write is bound":  {lab.Delayed(time.Minute), nil, taken, nil},
-		"nor can it be read whether it landed":  {lab.Delayed(time.Minute), nil, taken, denied},
-		"the guards alone are never answered":   {lab.Delayed(time.Minute), nil, hangs, hangs, hangs, hangs, hangs, hangs, hangs, hangs, hangs},
-		"busy behind an unanswered request":     {lab.Delayed(time.Minute), hangs, hangs, hangs, hangs, hangs, hangs, hangs},
-		"cancelled for reasons nobody can tell": {lab.Delayed(time.Minute), lab.Answer(func() *http.Response { return lab.Cancellation() })},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Script(faults...))
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				err := lock.Commit(ctx, lab.Writes(lab.NoteIf("a", "late")))
-				var failed *leasehold.CommitError
-				if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.As(err, &failed) || errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("commit: %v", err)
-				}
-				if lock.Err() != nil {
-					t.Errorf("lock: %v", lock.Err())
-				}
-				wire.SetFault(nil)
-				w.Release(lock)
-				lab.Elapse(time.Minute)
 			})
 		})
 	}

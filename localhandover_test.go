@@ -179,25 +179,6 @@ func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T
 	})
 }
 
-func TestALostReplyOfAHandOverLosesNothing(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		granted := w.Queue(c, "job")
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
-		began := time.Now()
-		w.Release(lock)
-		next := <-granted
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %v", took)
-		}
-		if next.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
-			t.Error("the next holder does not hold what the record shows")
-		}
-		w.Release(next)
-	})
-}
-
 func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -242,25 +223,6 @@ func TestAHandOverGivesUpWithTheLease(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		w.Release(<-granted)
-	})
-}
-
-func TestAHandOverDeliveredTwiceIsRecognised(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		granted := w.Queue(c, "job")
-		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return r.Send() // refused: it shows the first
-		}))
-		wire.Sent()
-		w.Release(lock)
-		next := <-granted
-		if n := len(wire.Sent()); n != 1 || next.Err() != nil {
-			t.Errorf("%d requests, %v", n, next.Err())
-		}
-		w.Release(next)
 	})
 }
 

@@ -455,37 +455,6 @@ func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testin
 	})
 }
 
-func TestWhatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
-	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
-		t.Run(code, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				g := w.Detach(w.Acquire(c, "deploy"))
-				stuck := w.Acquire(c, "stuck").Record()
-				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, code) }))
-				for name, do := range map[string]func(context.Context) error{
-					"break":   func(ctx context.Context) error { return c.Break(ctx, stuck) },
-					"release": func(ctx context.Context) error { return lock.Release(ctx) },
-					"resume": func(ctx context.Context) error {
-						_, err := c.Resume(ctx, g)
-						return err
-					},
-				} {
-					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-					defer cancel()
-					op := (*leasehold.OpError)(nil)
-					if err := do(ctx); !errors.As(err, &op) || op.Op != name || errors.Is(err, leasehold.ErrUnknownOutcome) {
-						t.Errorf("%s: %v", name, err)
-					}
-				}
-				wire.SetFault(nil)
-				w.Release(lock)
-			})
-		})
-	}
-}
-
 func TestARefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {

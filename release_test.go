@@ -16,24 +16,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAReleaseWhoseReplyIsLostIsRecognised(t *testing.T) {
-	for name, policy := range map[string]leasehold.ReleasePolicy{"kept": leasehold.KeepOnRelease(), "deleted": leasehold.DeleteOnRelease()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Once(lab.Call.Releases, lab.LoseReply))
-				if err := lock.Release(t.Context(), policy); err != nil {
-					t.Errorf("error %v", err)
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("again: %v", err)
-				}
-			})
-		})
-	}
-}
-
 func TestAReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -196,39 +178,6 @@ func TestALockThatExpiredIsReleasedOnce(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 	})
-}
-
-func TestARefusalAfterALostReleaseIsAnUnknownOutcome(t *testing.T) {
-	for _, waits := range []bool{false, true} {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire := w.Client(lab.Config())
-			lock := w.Acquire(c, "job")
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			var wg sync.WaitGroup
-			if waits {
-				wg.Go(func() {
-					if l, err := c.Acquire(ctx, "job"); err == nil {
-						_ = l.Release(t.Context())
-					}
-				})
-				synctest.Wait()
-			}
-			lost := false
-			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-				if !lost {
-					lost = true
-					return lab.LoseReply(r)
-				}
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			})
-			if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-				t.Errorf("somebody waits %v: %v", waits, err)
-			}
-			wg.Wait()
-			lab.Elapse(10 * time.Second)
-		})
-	}
 }
 
 func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {

@@ -238,22 +238,6 @@ func TestAGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
 	})
 }
 
-func TestAResumeThatIsDeliveredTwiceIsRecognised(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
-		g := w.Detach(w.Acquire(a, "deploy"))
-		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return r.Send() // refused: it shows what the first has written
-		}))
-		lock, err := a.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Release(lock)
-	})
-}
-
 func TestAResumedKeyHasItsLineHere(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,33 @@ func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A key whose lock has lost its session may be granted to anyone while a release is
+// under way: a foreign grant does not show that the release has been applied.
+func TestAReleaseWhoseSessionIsGoneDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		var taken atomic.Bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() && !taken.Load() {
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		go func() {
+			lab.Elapse(time.Millisecond)
+			w.Delete(w.Sessions()[0]) // by hand
+			lab.Elapse(10 * time.Second)
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
+			taken.Store(true)
+		}()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	a := newApp(Env{Stderr: &stderr, Now: func() time.Time { return now }})
+	a := newApp(Env{Stderr: &stderr, LookupEnv: os.LookupEnv, Now: func() time.Time { return now }})
 	s := &store.Store{}
 	events := 0
 	const minutes = 3

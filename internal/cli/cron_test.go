@@ -145,7 +145,7 @@ func TestTheLineOfTheCrontabSendsNoMailIfAnotherHostRunsAndDoesIfSomethingIsWron
 			t.Errorf("%s: %q, exit code %d", name, out, code)
 		}
 	}
-	if _, errs, code := said(t, env, "acquire", "nightly-report", "-f", "/dev/null"); code != 0 {
+	if _, errs, code := said(t, env, "acquire", "nightly-report"); code != 0 {
 		t.Fatal(errs)
 	}
 	if out, code := mail("echo ran; false"); out != "" || code != 0 {
@@ -172,7 +172,7 @@ func TestTableAHeldKeyIsToldFromWhatCMDExitsWith(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)
-	start(t, dir, env, "acquire", "k", "-f", "/dev/null").ends(0)
+	start(t, dir, env, "acquire", "k").ends(0)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
 	start(t, dir, env, "run", "-w", "0.1", "k", "--", "true").ends(75)
 	start(t, dir, env, "run", "-n", "-E", "9", "k", "--", "true").ends(9)

@@ -205,7 +205,7 @@ func TestTableAFileThatSomebodyKeepsLockedHoldsUpNoRun(t *testing.T) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	start(t, dir, env, "acquire", "k", "-f", "/dev/null").ends(0)
+	start(t, dir, env, "acquire", "k").ends(0)
 	p := start(t, dir, env, "run", "-n", "--metrics", "m.prom", "k", "--", "true")
 	p.ends(75)
 	if want := "the metrics could not be written to m.prom: "; !strings.Contains(p.stderr.String(), want) {
@@ -220,7 +220,7 @@ func TestTableTheCommandToTypeNamesTheKeyWithoutWhatATerminalObeys(t *testing.T)
 	}
 	dir, env := tableEnv(t)
 	for _, key := range []string{"a\nb", "red\x1b[31m", "\u202etxt", "it's\t\\1\x07" + "2", "\u0085é 本"} {
-		start(t, dir, env, "acquire", key, "-f", "/dev/null").ends(0)
+		start(t, dir, env, "acquire", key).ends(0)
 		p := start(t, dir, env, "break", key)
 		p.ends(2)
 		said := strings.TrimSuffix(p.stderr.String(), "\n")

@@ -42,6 +42,7 @@ func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "the disk is full: free some space there",
 		syscall.EDQUOT: "this user's disk quota is used up: free some space there",
+		syscall.EFBIG:  "the file is as large as it may be: raise the limit of ulimit -f",
 		syscall.EROFS:  "the file system is read-only: mount it for writing",
 	} {
 		bolt, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))

@@ -17,6 +17,7 @@ func DiskIn(text string) (Disk, bool) {
 	}{
 		{syscall.ENOSPC, Disk{"the disk is full", "free some space there"}},
 		{syscall.EDQUOT, Disk{"this user's disk quota is used up", "free some space there, or have the quota raised"}},
+		{syscall.EFBIG, Disk{"the file is as large as it may be", "raise the limit of ulimit -f, or name a file on another file system with --file"}},
 		{syscall.EROFS, Disk{"the file system is read-only", "mount it for writing, or name another file with --file"}},
 	} {
 		if strings.Contains(text, d.err.Error()) {

@@ -72,7 +72,7 @@ func (m *Messages) Note(format string, args ...any) {
 	}
 }
 
-// Always is note for a message that -q does not silence.
+// Always is Note for a message that -q does not silence.
 func (m *Messages) Always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *Messages) Always(format string, args ...any) {
 	m.sentence(text)
 }
 
-// Text is note for messages that --json replaces by an event.
+// Text is Note for messages that --json replaces by an event.
 func (m *Messages) Text(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *Messages) Rewrite(text string) {
 	m.line = true
 }
 
-// Clear removes the line that rewrite wrote.
+// Clear removes the line that Rewrite wrote.
 func (m *Messages) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *Messages) sentence(text string) {
 	m.print(head + text + "\n")
 }
 
-// print writes text over the line that rewrite wrote, if any. m.mu is held.
+// print writes text over the line that Rewrite wrote, if any. m.mu is held.
 func (m *Messages) print(text string) {
 	var before sequence
 	if m.line {

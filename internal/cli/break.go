@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -164,7 +165,7 @@ func (a *app) breakGrant(ctx context.Context, s *store.Store, locks *leasehold.C
 		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
 	}
 	r, err := holders.Find(ctx, locks, key, wanted)
-	if n, is := permitsIn(s.Layout, err); is {
+	if n, is := permits.In(s.Layout, err); is {
 		r, err = holderOfPermit(ctx, locks, key.Partition, n, wanted)
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
@@ -82,7 +83,7 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 // notDamaged says why the record must not be removed, if it reads as what it is. bad
 // is the error of reading it as a lock.
 func notDamaged(ctx context.Context, s *store.Store, key leasehold.Key, item protocol.Item, bad error) error {
-	if _, is := permitsIn(s.Layout, bad); is {
+	if _, is := permits.In(s.Layout, bad); is {
 		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is a semaphore, and nothing is damaged: once all of it is free leasehold forget %s removes it", wording.Key(key), wording.ShellKey(key)))
 	}
 	if proto, err := records.Of(s.Layout); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -89,7 +90,7 @@ that a live holder has it.`,
 
 func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
-	if n, is := permitsIn(s.Layout, err); is {
+	if n, is := permits.In(s.Layout, err); is {
 		if f.data {
 			return misuse.Errorf("%s is a semaphore: each permit has its own data: use leasehold get %s --data", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -18,7 +19,7 @@ import (
 func (a *app) getHeld(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
 	no := failure.Exit(failure.CodeNo, nil)
 	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
-	if _, is := permitsIn(s.Layout, err); is {
+	if _, is := permits.In(s.Layout, err); is {
 		return misuse.Errorf("%s is a semaphore: ask for one of its permits: leasehold get %s --held", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
 	}
 	switch {

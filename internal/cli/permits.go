@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/pace"
@@ -40,11 +41,11 @@ func wantedKeys(s *store.Store, locks *leasehold.Client, names []string, f *acqu
 		}
 		return keys, nil
 	}
-	permits, err := semaphore.New(locks, names[0], f.permits)
+	counted, err := semaphore.New(locks, names[0], f.permits)
 	if err != nil {
 		return nil, err
 	}
-	return permits.Keys(), nil
+	return counted.Keys(), nil
 }
 
 // acquireLockOrPermit acquires what the flags say: the lock of key, one of its
@@ -52,7 +53,7 @@ func wantedKeys(s *store.Store, locks *leasehold.Client, names []string, f *acqu
 func acquireLockOrPermit(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, f *acquireFlags, holders *permitHolders, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if f.acquire != nil || f.permits <= 1 {
 		lock, err := f.acquireLock(ctx, s, locks, key, opts)
-		n, is := permitsIn(s.Layout, err)
+		n, is := permits.In(s.Layout, err)
 		switch {
 		case !is:
 			return lock, err
@@ -60,22 +61,22 @@ func acquireLockOrPermit(ctx context.Context, s *store.Store, locks *leasehold.C
 			return nil, notALock(key, n, f)
 		} // it may have been resized to one
 	}
-	permits, err := semaphore.New(locks, key, f.permits)
+	counted, err := semaphore.New(locks, key, f.permits)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := permits.Acquire(ctx, opts...)
+	lock, err := counted.Acquire(ctx, opts...)
 	var differs *leasehold.PermitsError
 	switch {
 	case errors.As(err, &differs):
 		err = misuse.Errorf("%s has %s, but -p says %d: use -p %d, as its other users do, or change it for all: leasehold semaphore resize %s %[3]d",
-			wording.Name(key), permitCount(differs.Stored), differs.Asked, differs.Stored, wording.ShellWord(key))
+			wording.Name(key), permits.Count(differs.Stored), differs.Asked, differs.Stored, wording.ShellWord(key))
 	case errors.Is(err, leasehold.ErrHeld) && holders != nil:
 		err = &allHeldError{holders.all(), err}
 	}
-	if r, is := lockIn(s.Layout, err); is {
+	if r, is := permits.LockIn(s.Layout, err); is {
 		err = misuse.Errorf("%s is a lock that is %s, not a semaphore: use another key for -p, or once it is free start over with leasehold forget %s",
-			wording.Name(key), heldNow(r), wording.ShellKey(r.Key))
+			wording.Name(key), permits.HeldNow(r), wording.ShellKey(r.Key))
 	}
 	return lock, err
 }
@@ -94,7 +95,7 @@ func (f *acquireFlags) acquireLock(ctx context.Context, s *store.Store, locks *l
 
 // notALock says what the key of n permits is to those who take it for a lock.
 func notALock(key string, n int, f *acquireFlags) error {
-	what := fmt.Sprintf("%s is a semaphore with %s, not a lock: ", wording.Name(key), permitCount(n))
+	what := fmt.Sprintf("%s is a semaphore with %s, not a lock: ", wording.Name(key), permits.Count(n))
 	if f.detached {
 		return misuse.Errorf("%sleasehold run -p %d takes one of them", what, n)
 	}

@@ -16,13 +16,12 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
-	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
@@ -112,9 +111,9 @@ func (a *app) resizeSemaphore(ctx context.Context, s *store.Store, locks *leaseh
 	if a.flags.json {
 		return now.encode(a.Stdout, s.Table)
 	}
-	said := fmt.Sprintf("%s: %s, as before; ", wording.Name(key), permitCount(n))
+	said := fmt.Sprintf("%s: %s, as before; ", wording.Name(key), permits.Count(n))
 	if n != before {
-		said = fmt.Sprintf("%s: %s, before %d; ", wording.Name(key), permitCount(n), before)
+		said = fmt.Sprintf("%s: %s, before %d; ", wording.Name(key), permits.Count(n), before)
 	}
 	said += wording.Count(len(now.holders), "is taken", "are taken")
 	kept := now.without(counted.Keys())
@@ -135,68 +134,24 @@ func (sem semaphoreShown) without(keys []leasehold.Key) []row {
 
 // storedPermits returns how many permits are stored for a key.
 func storedPermits(ctx context.Context, s *store.Store, locks *leasehold.Client, key string) (int, error) {
-	rows := permitRows(s.Layout)
+	rows := permits.Rows(s.Layout)
 	if rows == nil {
 		return 0, misuse.Errorf("layout %s stores no number of permits: give every process the same -p", s.Layout.Name())
 	}
 	at := leasehold.Key(rows.Key(key))
 	r, err := locks.Get(ctx, at.Partition, withSortKey(at)...)
-	n, is := permitsIn(s.Layout, err)
+	n, is := permits.In(s.Layout, err)
 	switch {
 	case is:
 		return n, nil
 	case err == nil:
 		return 0, misuse.Errorf("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses, or once it is free start over with leasehold forget %s",
-			wording.Name(key), heldNow(r), wording.ShellKey(at))
+			wording.Name(key), permits.HeldNow(r), wording.ShellKey(at))
 	case errors.Is(err, leasehold.ErrNotFound):
 		return 0, &noSemaphoreError{key, s.Called()}
 	}
 	return 0, cause(ctx, err)
 }
-
-// permitRows knows the rows that store numbers of permits. nil: the layout has
-// none.
-func permitRows(l layout.Layout) protocol.PermitRows {
-	proto, err := records.Of(l)
-	if err != nil {
-		return nil
-	}
-	return protocol.PermitRowsOf(proto)
-}
-
-// permitsIn returns the number of permits if err says of a key that its record
-// is no lock, because it is a semaphore's.
-func permitsIn(l layout.Layout, err error) (n int, is bool) {
-	var bad *leasehold.RecordError
-	rows := permitRows(l)
-	if rows == nil || !errors.As(err, &bad) {
-		return 0, false
-	}
-	p, err := rows.Decode(bad.Item)
-	return p.N, err == nil
-}
-
-// lockIn returns the lock's record if err says of a key that its record is no
-// semaphore's, because it is a lock's.
-func lockIn(l layout.Layout, err error) (leasehold.Record, bool) {
-	var bad *leasehold.RecordError
-	proto, unknown := records.Of(l)
-	if unknown != nil || !errors.As(err, &bad) {
-		return leasehold.Record{}, false
-	}
-	r, err := proto.Decode(bad.Item)
-	return leasehold.Record{Key: bad.Key, Owner: r.Owner, Released: r.Released, Token: r.Token}, err == nil
-}
-
-// heldNow says whether a lock is held, and by whom.
-func heldNow(r leasehold.Record) string {
-	if r.Released {
-		return "free"
-	}
-	return "held by " + wording.Owner(r.Owner)
-}
-
-func permitCount(n int) string { return wording.Count(n, "permit", "permits") }
 
 // semaphoreShown is a semaphore as it is shown.
 type semaphoreShown struct {
@@ -303,7 +258,7 @@ func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n 
 			found = append(found, r.record)
 		}
 	}
-	what := fmt.Sprintf("%s is a semaphore with %s", wording.Name(key), permitCount(n))
+	what := fmt.Sprintf("%s is a semaphore with %s", wording.Name(key), permits.Count(n))
 	switch {
 	case len(found) == 1:
 		return found[0], nil

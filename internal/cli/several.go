@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -90,7 +91,7 @@ func acquireSeveral(ctx context.Context, s *store.Store, locks *leasehold.Client
 // notLocks says what one of several keys is, if it is a semaphore's.
 func notLocks(s *store.Store, err error, f *acquireFlags) error {
 	var bad *leasehold.RecordError
-	if n, is := permitsIn(s.Layout, err); is && errors.As(err, &bad) {
+	if n, is := permits.In(s.Layout, err); is && errors.As(err, &bad) {
 		return notALock(bad.Key.Partition, n, f)
 	}
 	return err

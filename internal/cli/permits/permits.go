@@ -1,0 +1,58 @@
+// Package permits tells semaphores from locks: under a key is either the record of a lock
+// or the number of permits of a semaphore, and who takes one for the other gets it with
+// the error.
+package permits
+
+import (
+	"errors"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Rows knows the rows that store numbers of permits. nil: the layout has none.
+func Rows(l layout.Layout) protocol.PermitRows {
+	proto, err := records.Of(l)
+	if err != nil {
+		return nil
+	}
+	return protocol.PermitRowsOf(proto)
+}
+
+// In returns the number of permits if err says of a key that its record is no lock,
+// because it is a semaphore's.
+func In(l layout.Layout, err error) (n int, is bool) {
+	var bad *leasehold.RecordError
+	rows := Rows(l)
+	if rows == nil || !errors.As(err, &bad) {
+		return 0, false
+	}
+	p, err := rows.Decode(bad.Item)
+	return p.N, err == nil
+}
+
+// LockIn returns the lock's record if err says of a key that its record is no
+// semaphore's, because it is a lock's.
+func LockIn(l layout.Layout, err error) (leasehold.Record, bool) {
+	var bad *leasehold.RecordError
+	proto, unknown := records.Of(l)
+	if unknown != nil || !errors.As(err, &bad) {
+		return leasehold.Record{}, false
+	}
+	r, err := proto.Decode(bad.Item)
+	return leasehold.Record{Key: bad.Key, Owner: r.Owner, Released: r.Released, Token: r.Token}, err == nil
+}
+
+// HeldNow says whether a lock is held, and by whom.
+func HeldNow(r leasehold.Record) string {
+	if r.Released {
+		return "free"
+	}
+	return "held by " + wording.Owner(r.Owner)
+}
+
+// Count is a number of permits in a sentence.
+func Count(n int) string { return wording.Count(n, "permit", "permits") }

@@ -158,70 +158,6 @@ func TestAReleaseThatIsAppliedTwiceIsOneReleaseThoughNoReasonShowsTheRecord(t *t
 	})
 }
 
-func TestKeysThatAreBrokenBeforeTheyAreReadBackAreAskedForAgain(t *testing.T) {
-	for name, interfere := range map[string]func(w *lab.World){
-		"deleted": func(w *lab.World) { w.Delete("a") },
-		"broken": func(w *lab.World) {
-			w.Update("b", map[string]types.AttributeValue{"isReleased": lab.Str("1"), "recordVersionNumber": lab.Str("another")})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "BatchGetItem" },
-					func(r *lab.Request) (*http.Response, error) {
-						interfere(w)
-						return r.Send()
-					}))
-				began := time.Now()
-				g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("took %v", took)
-				}
-				for _, l := range g.Locks() {
-					item := w.Item(l.Key().Partition)
-					if l.Record().Version != lab.Text(item, "recordVersionNumber") || item["isReleased"] != nil {
-						t.Errorf("%v: the holder does not hold what the record shows: %v", l.Key(), item)
-					}
-				}
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}
-
-func TestAKeyLostWhileTheOthersAreSoughtIsTakenAgain(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, wire := w.Client(lab.Config())
-		other := w.Acquire(a, "b")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "TransactWriteItems" && r.Grants() {
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return r.Send()
-		})
-		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.AcquireAll(b, leasehold.Keys("a", "b")) }()
-		lab.Elapse(time.Second)
-		w.Delete("a")
-		lab.Elapse(20 * time.Second) // noticed
-		w.Release(other)
-		g := <-granted
-		if err := g.Err(); err != nil {
-			t.Error(err)
-		}
-		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) != 2 {
-			t.Errorf("held %v", held)
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestNothingStaysBelievedWhenAWaitInOrderEndsInASilence(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -299,39 +235,5 @@ func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
 			cancel()
 		}
 		_ = holder.Close(t.Context())
-	})
-}
-
-func TestASessionLostWhileKeysAreTakenInOrderBeginsThemAnew(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		plain, _ := w.Client(lab.Config())
-		other := w.Acquire(plain, "y")
-		c, wire := w.Client(lab.SharedConfig())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "TransactWriteItems" && r.Grants() { // not allowed: in order
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return r.Send()
-		})
-		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.AcquireAll(c, leasehold.Keys("x", "y", "z")) }()
-		lab.Elapse(2 * time.Second)
-		first := lab.Text(w.Item("x"), "session")
-		w.Delete(w.Sessions()[0])
-		lab.Elapse(10 * time.Second)
-		w.Release(other)
-		g := <-granted
-		if err := g.Err(); err != nil {
-			t.Errorf("the group: %v", err)
-		}
-		for _, key := range []string{"x", "y", "z"} {
-			if id := lab.Text(w.Item(key), "session"); id == "" || id == first {
-				t.Errorf("%s is held under session %q, the first was %q", key, id, first)
-			}
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		_ = c.Close(t.Context())
 	})
 }

@@ -296,35 +296,6 @@ func TestATryForOneOfSeveralNamesTheKeyThatDidNotAnswerBeforeOneThatIsHeld(t *te
 	})
 }
 
-func TestADamagedKeyOfSeveralIsNotKeptFromItsLine(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		w.Put(lab.Key("damaged"))
-		holder, _ := w.Client(lab.Config())
-		other := w.Acquire(holder, "held")
-		c, _ := w.Client(lab.Config())
-		granted := make(chan *leasehold.Lock, 1)
-		go func() {
-			lock, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "held"))
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lock
-		}()
-		lab.Elapse(time.Minute)
-		w.Delete("damaged")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if lock, err := c.Acquire(ctx, "damaged"); err != nil {
-			t.Errorf("once its record is gone: %v", err)
-		} else {
-			w.Release(lock)
-		}
-		w.Release(other)
-		w.Release(<-granted)
-		_ = holder.Close(t.Context())
-	})
-}
-
 func TestAKeyThatIsThrottledKeepsNobodyFromTheOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -205,36 +205,3 @@ func TestAnIntentThatLandsAfterItsWriterKeepsItsClientOutNotAtAll(t *testing.T) 
 		w.Release(b.read(leasehold.NoWait()))
 	})
 }
-
-func TestAnIntentDeliveredTwiceIsItsWritersOwn(t *testing.T) {
-	for name, gives := range map[string]bool{"who is granted": false, "who gives up": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
-				r := a.read()
-				b.wire.SetFault(lab.Once(func(c lab.Call) bool { return updates(c) && !c.Grants() }, func(req *lab.Request) (*http.Response, error) {
-					_, _ = req.Send()
-					return req.Send() // rejected: it shows the first
-				}))
-				ctx, giveUp := context.WithCancel(t.Context())
-				defer giveUp()
-				writer := begin(ctx, b.l.AcquireWrite)
-				lab.Elapse(10 * time.Second)
-				if w.Item("set")["intent"] == nil {
-					t.Fatal("not what this test is about")
-				}
-				if gives {
-					giveUp()
-					lab.Elapse(time.Second)
-					if w.Item("set")["intent"] != nil {
-						t.Error("the intent of a writer that gave up is there still")
-					}
-					w.Release(r)
-					return
-				}
-				w.Release(r)
-				w.Release(writer.within(t, 2*time.Second))
-			})
-		})
-	}
-}

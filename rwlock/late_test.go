@@ -142,21 +142,6 @@ func TestALostReplyOfAReadWriteLockLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAReleaseOfAWriterWhoseReplyWasLostIsKnownThoughReadersCame(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, b := newReadWriter(w, "set"), newReadWriter(w, "set")
-		lock := a.write()
-		var r *leasehold.Lock
-		a.wire.SetFault(lab.Once(updates, func(req *lab.Request) (*http.Response, error) {
-			_, _ = req.Send()
-			r = b.read()
-			return nil, lab.ErrReset
-		}))
-		w.Release(lock)
-		w.Release(r)
-	})
-}
-
 func TestAnUnsettledAttemptForAReadWriteLockIsNoObstacleToItsOwnClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a := newReadWriter(w, "set")

@@ -337,31 +337,6 @@ func TestAWaiterReadsTheNumberOfPermitsOnceInTenPolls(t *testing.T) {
 	})
 }
 
-func TestAResizeThatWasRefusedIsKnownNotToHaveHappened(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		s := newSemaphore(w, c, "gpu", 3)
-		for name, lost := range map[string]int{"refused": 0, "lost, then refused": 1} {
-			writes := 0
-			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-				if r.Op != "UpdateItem" {
-					return r.Send()
-				}
-				if writes++; writes <= lost {
-					return lab.LoseReply(r)
-				}
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			})
-			err := s.Resize(t.Context(), 5+lost)
-			if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Op != "resize" || errors.Is(err, leasehold.ErrUnknownOutcome) != (lost > 0) {
-				t.Errorf("%s: %v", name, err)
-			}
-			wire.SetFault(nil)
-		}
-		closed(t, c)
-	})
-}
-
 func TestWhoGivesUpOnAResizeUnderWayIsToldWhatWasWrongWithTheAttemptsBefore(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

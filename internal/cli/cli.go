@@ -9,7 +9,7 @@
 //	failure       an error's exit code, kind and text
 //	wording       how values, names and sentences are put into words
 //	doctor.go     prints what doctor and table check find; checks: what they ask
-//	bench*.go     what bench measures
+//	bench         what bench measures
 //	completion.go completes keys and flags in a shell
 //	waiting.go    reports who holds the key while the command waits
 //	requestlog.go shows every request with -v

@@ -159,14 +159,9 @@ func namedBy(flag, value, variable string) string {
 // target is the table as it is checked.
 func targetOf(s *store.Store, access table.Access, lease time.Duration, key string) (*checks.Target, error) {
 	return checks.New(checks.Target{
-		Table: scratchOf(s), Place: s.Location, Local: s.File != "", Made: s.Created, Access: access, Lease: lease,
+		Table: scratch.Table{DB: s.DB, Name: s.Table, Layout: s.Layout}, Place: s.Location, Local: s.File != "", Made: s.Created, Access: access, Lease: lease,
 		OnThisMachine: store.IsLoopback(aws.ToString(s.DB.Options().BaseEndpoint)),
 	}, key)
-}
-
-// scratch is the table as it is tried out.
-func scratchOf(s *store.Store) scratch.Table {
-	return scratch.Table{DB: s.DB, Name: s.Table, Layout: s.Layout}
 }
 
 // report prints findings, and makes an exit code of them.

@@ -1,24 +1,20 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -84,8 +80,10 @@ skipped and listed (exit code 1): run it again once they are released. With
 
 // toRewrite is a record that the layout's library cannot read.
 type toRewrite struct {
-	record leasehold.Record
+	key    leasehold.Key
 	what   string // why not
+	result string
+	owner  string // who holds it
 	bad    error  // it is not a lock record; nil: it is
 }
 
@@ -95,6 +93,7 @@ const (
 	resultRewritten = "rewritten"
 	resultHeld      = "held"
 	resultBad       = "bad"
+	resultGone      = "" // it was deleted
 )
 
 func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Client, proto protocol.Rewriting, f rewriteFlags) error {
@@ -113,28 +112,25 @@ func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Clie
 	}
 	done, left, damaged := 0, 0, false
 	for _, r := range all {
-		result := resultDue
-		switch {
-		case r.bad != nil:
+		if r.bad != nil {
 			a.say.Fail(r.bad)
-			result, damaged = resultBad, true
-		case !r.record.Released:
-			result = resultHeld
-		case !f.dryRun:
-			if result, err = rewriteOne(ctx, locks, &r); err != nil {
+			damaged = true
+		}
+		if r.result == resultDue && !f.dryRun {
+			if err := r.rewrite(ctx, locks); err != nil {
 				a.say.Note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
 				return cause(ctx, err)
 			}
 		}
-		switch result {
+		switch r.result {
 		case resultRewritten:
 			done++
-		case "": // it was deleted
+		case resultGone:
 			continue
 		default:
 			left++
 		}
-		if err := a.sayRewrite(s, r, result); err != nil {
+		if err := a.sayRewrite(s, r); err != nil {
 			return err
 		}
 	}
@@ -154,90 +150,68 @@ func (a *app) rewrite(ctx context.Context, s *store.Store, locks *leasehold.Clie
 func (a *app) confirmRewrite(ctx context.Context, s *store.Store, all []toRewrite) error {
 	due := 0
 	for _, r := range all {
-		result := resultHeld
-		switch {
-		case r.bad != nil:
-			result = resultBad
-		case r.record.Released:
-			result = resultDue
+		if r.result == resultDue {
 			due++
 		}
-		if err := a.sayRewrite(s, r, result); err != nil {
+		if err := a.sayRewrite(s, r); err != nil {
 			return err
 		}
 	}
 	return a.confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), s.Layout.Name()), "nothing was rewritten")
 }
 
-// rewriteOne acquires and releases a key. That writes the whole record anew,
-// except the caller's data and attributes.
-func rewriteOne(ctx context.Context, locks *leasehold.Client, r *toRewrite) (result string, err error) {
+// rewrite acquires and releases the key. That writes the whole record anew, except the
+// caller's data and attributes.
+func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
 	opts := []leasehold.AcquireOption{leasehold.IfExists(), leasehold.WithoutRenewal()}
-	if r.record.Key.Sort != "" {
-		opts = append(opts, leasehold.WithSortKey(r.record.Key.Sort))
+	if r.key.Sort != "" {
+		opts = append(opts, leasehold.WithSortKey(r.key.Sort))
 	}
-	lock, err := locks.TryAcquire(ctx, r.record.Key.Partition, opts...)
+	lock, err := locks.TryAcquire(ctx, r.key.Partition, opts...)
 	var held *leasehold.HeldError
 	switch {
 	case errors.As(err, &held):
-		r.record = held.Holder
-		return resultHeld, nil
+		r.result, r.owner = resultHeld, held.Holder.Owner
+		return nil
 	case errors.Is(err, leasehold.ErrNotFound):
-		return "", nil
+		r.result = resultGone
+		return nil
 	case err != nil:
-		return "", err
+		return err
 	}
+	r.result = resultRewritten
 	// A signal must not prevent the release.
-	return resultRewritten, lock.Release(context.WithoutCancel(ctx), leasehold.KeepOnRelease())
+	return lock.Release(context.WithoutCancel(ctx), leasehold.KeepOnRelease())
 }
 
 // recordsToRewrite reads the records that need rewriting, in order of key.
 func recordsToRewrite(ctx context.Context, s *store.Store, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
-	in := &dynamodb.ScanInput{TableName: aws.String(s.Table), ConsistentRead: aws.Bool(true)}
-	if prefix != "" {
-		in.FilterExpression = aws.String("begins_with(#k, :p)")
-		in.ExpressionAttributeNames = map[string]string{"#k": proto.Schema().Partition}
-		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: prefix}}
-	}
+	reader := holders.NewReader(s.DB, s.Table, proto)
 	var all []toRewrite
-	var at attempts.Walk
-	for pages := dynamodb.NewScanPaginator(s.DB, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err == nil {
-			err = at.Pass(page.ResultMetadata, page.Items, page.LastEvaluatedKey)
-		}
+	for item, err := range reader.Items(ctx, holders.Scope{Prefix: prefix}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range page.Items {
-			what := proto.Foreign(item)
-			if what == "" {
-				continue
-			}
-			found := toRewrite{what: what}
-			r, err := proto.Decode(item)
-			found.record = leasehold.Record{Key: leasehold.Key(proto.Schema().KeyOf(item)), Owner: r.Owner, Released: r.Released}
-			var problem *protocol.DecodeError
-			if errors.As(err, &problem) {
-				found.bad = &leasehold.RecordError{
-					Key: found.record.Key, Attribute: problem.Attribute, Problem: problem.Problem, Item: item,
-				}
-			}
-			all = append(all, found)
+		what := proto.Foreign(item)
+		if what == "" {
+			continue
 		}
+		key := proto.Schema().KeyOf(item)
+		found := toRewrite{key: leasehold.Key(key), what: what, result: resultDue}
+		switch r, err := proto.Decode(item); {
+		case err != nil:
+			found.result, found.bad = resultBad, reader.AsRecordError(key, item, err)
+		case !r.Released:
+			found.result, found.owner = resultHeld, r.Owner
+		}
+		all = append(all, found)
 	}
-	slices.SortFunc(all, func(x, y toRewrite) int {
-		return cmp.Or(cmp.Compare(x.record.Key.Partition, y.record.Key.Partition), cmp.Compare(x.record.Key.Sort, y.record.Key.Sort))
-	})
+	slices.SortFunc(all, func(x, y toRewrite) int { return compareKeys(x.key, y.key) })
 	return all, nil
 }
 
 // sayRewrite writes one line with the result for a record.
-func (a *app) sayRewrite(s *store.Store, r toRewrite, result string) error {
-	by := ""
-	if result == resultHeld {
-		by = r.record.Owner
-	}
+func (a *app) sayRewrite(s *store.Store, r toRewrite) error {
 	if a.flags.json {
 		return json.NewEncoder(a.Stdout).Encode(struct {
 			Table   string `json:"table"`
@@ -246,11 +220,11 @@ func (a *app) sayRewrite(s *store.Store, r toRewrite, result string) error {
 			Result  string `json:"result"`
 			What    string `json:"what"`
 			Owner   string `json:"owner,omitempty"`
-		}{s.Table, r.record.Key.Partition, r.record.Key.Sort, result, r.what, by})
+		}{s.Table, r.key.Partition, r.key.Sort, r.result, r.what, r.owner})
 	}
-	cells := []string{result, visible.Name(r.record.Key.String()), visible.Name(r.what)}
-	if by != "" {
-		cells = append(cells, "by "+wording.Owner(by))
+	cells := []string{r.result, visible.Name(r.key.String()), visible.Name(r.what)}
+	if r.owner != "" {
+		cells = append(cells, "by "+wording.Owner(r.owner))
 	}
 	return a.Stdout.Show(say.Tabbed(cells...), "\n")
 }

@@ -3,6 +3,7 @@ package holders
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -116,34 +117,50 @@ func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 		wanted[k] = true
 	}
 	found := make(map[protocol.Key]protocol.Item, len(keys))
-	var at attempts.Walk
-	for {
-		items, err := r.page(ctx, &at)
+	for item, err := range r.Items(ctx, r.listing) {
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range items {
-			if k := r.proto.Schema().KeyOf(item); wanted[k] {
-				found[k] = item
-			}
+		if k := r.proto.Schema().KeyOf(item); wanted[k] {
+			found[k] = item
 		}
-		if len(at.Start) == 0 {
-			return found, nil
+	}
+	return found, nil
+}
+
+// Items lists items, page by page. An error ends the listing.
+func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, error] {
+	return func(yield func(protocol.Item, error) bool) {
+		var at attempts.Walk
+		for {
+			items, err := r.page(ctx, of, &at)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if len(at.Start) == 0 {
+				return
+			}
 		}
 	}
 }
 
-// page reads the next page of the listing, and goes on past it.
-func (r *Reader) page(ctx context.Context, at *attempts.Walk) ([]protocol.Item, error) {
+// page reads the next page of a listing, and goes on past it.
+func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	names := map[string]string{"#k": r.proto.Schema().Partition}
 	value := func(s string) protocol.Item { return protocol.Item{":k": &types.AttributeValueMemberS{Value: s}} }
-	if r.listing.Partition != "" {
+	if of.Partition != "" {
 		out, err := r.db.Query(ctx, &dynamodb.QueryInput{
 			TableName: aws.String(r.table), ExclusiveStartKey: at.Start, ConsistentRead: aws.Bool(true),
 			KeyConditionExpression:   aws.String("#k = :k"),
-			ExpressionAttributeNames: names, ExpressionAttributeValues: value(r.listing.Partition),
+			ExpressionAttributeNames: names, ExpressionAttributeValues: value(of.Partition),
 		})
 		if err != nil {
 			return nil, err
@@ -151,9 +168,9 @@ func (r *Reader) page(ctx context.Context, at *attempts.Walk) ([]protocol.Item, 
 		return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
 	}
 	in := &dynamodb.ScanInput{TableName: aws.String(r.table), ExclusiveStartKey: at.Start, ConsistentRead: aws.Bool(true)}
-	if r.listing.Prefix != "" {
+	if of.Prefix != "" {
 		in.FilterExpression = aws.String("begins_with(#k, :k)")
-		in.ExpressionAttributeNames, in.ExpressionAttributeValues = names, value(r.listing.Prefix)
+		in.ExpressionAttributeNames, in.ExpressionAttributeValues = names, value(of.Prefix)
 	}
 	out, err := r.db.Scan(ctx, in)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -16,7 +15,7 @@ func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (pro
 	key := r.sharing.SessionKey(id)
 	row, err := liveness.SessionRow(r.sharing, items[key], protocol.DefaultLease)
 	if err != nil {
-		return row, r.asRecordError(key, items[key], err)
+		return row, r.AsRecordError(key, items[key], err)
 	}
 	return row, nil
 }
@@ -72,35 +71,27 @@ func (r *Reader) Sessions(ctx context.Context, prefix string) (found []leasehold
 	if !strings.HasPrefix(all, prefix) && !strings.HasPrefix(prefix, all) {
 		return nil, nil, nil
 	}
-	of := *r
-	of.listing = Scope{Prefix: max(all, prefix)} // the longer one
-	var at attempts.Walk
-	for {
-		items, err := of.page(ctx, &at)
+	for item, err := range r.Items(ctx, Scope{Prefix: max(all, prefix)}) { // the longer one
 		if err != nil {
 			return nil, damaged, err
 		}
-		for _, item := range items {
-			key := r.proto.Schema().KeyOf(item)
-			if !r.sharing.IsSessionKey(key) {
-				continue
-			}
-			row, err := r.sharing.Session().Decode(item)
-			switch {
-			case err != nil:
-				damaged = append(damaged, r.asRecordError(key, item, err))
-			case !row.Released:
-				found = append(found, updated(leasehold.Record{Key: leasehold.Key(key)}, row))
-			}
+		key := r.proto.Schema().KeyOf(item)
+		if !r.sharing.IsSessionKey(key) {
+			continue
 		}
-		if len(at.Start) == 0 {
-			return found, damaged, nil
+		row, err := r.sharing.Session().Decode(item)
+		switch {
+		case err != nil:
+			damaged = append(damaged, r.AsRecordError(key, item, err))
+		case !row.Released:
+			found = append(found, updated(leasehold.Record{Key: leasehold.Key(key)}, row))
 		}
 	}
+	return found, damaged, nil
 }
 
-// asRecordError is err as that of the record of key, if that is what could not be read.
-func (r *Reader) asRecordError(key protocol.Key, item protocol.Item, err error) error {
+// AsRecordError is err as that of the record of key, if that is what could not be read.
+func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
 		return &leasehold.RecordError{Key: leasehold.Key(key), Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}
 	}

@@ -166,7 +166,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 	}
 	r, err := w.decode(item, s.found.Record)
 	if err != nil {
-		s.found.Err = w.Reader.asRecordError(key, item, err)
+		s.found.Err = w.Reader.AsRecordError(key, item, err)
 		return s.found, true
 	}
 	s.found.Record = updated(s.first, r)

@@ -211,7 +211,7 @@ func (a *app) breakGrant(ctx context.Context, s *store.Store, locks *leasehold.C
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	words := f.store
 	if r.Token != 0 {
-		words += " --token " + tokenText(r)
+		words += " --token " + wording.Token(r.Token)
 	} else {
 		words += " --if-version " + wording.ShellWord(r.Version)
 	}
@@ -230,14 +230,14 @@ func (f *breakFlags) options() []leasehold.BreakOption {
 
 // confirmBreak shows the record, observes it for its lease and asks.
 func (a *app) confirmBreak(ctx context.Context, s *store.Store, locks *leasehold.Client, r leasehold.Record) (holders.Observation, error) {
-	if err := a.showRecord(a.Stderr, s, row{record: r}); err != nil {
+	if err := a.Stderr.Record(say.Record{Table: s.Table, Record: r}, a.flags.json, a.Now()); err != nil {
 		return holders.Observation{}, err
 	}
-	by, err := newObserver(s, locks)
+	by, err := s.Observer(locks)
 	if err != nil {
 		return holders.Observation{}, err
 	}
-	o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
+	o := a.say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
 	switch {
 	case o.Err != nil:
 		return o, o.Err
@@ -250,7 +250,7 @@ func (a *app) confirmBreak(ctx context.Context, s *store.Store, locks *leasehold
 	case o.State == holders.Live:
 		err = a.Stderr.Prose("The holder is alive: it has just renewed. After a break it may work on for some seconds.")
 	case s.Layout.Capabilities().Expiry == layout.WallClock:
-		err = a.Stderr.Prose("The record has expired (%s): its holder is dead or stuck.", leaseText(o.Record, a.Now()))
+		err = a.Stderr.Prose("The record has expired (%s): its holder is dead or stuck.", say.Lease(o.Record, a.Now()))
 	default:
 		err = a.Stderr.Prose("The holder has not renewed for one lease (%s): it is dead or stuck.", wording.Duration(o.Beat.Lease))
 	}

@@ -33,7 +33,7 @@ func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Cl
 	if err != nil {
 		return cause(ctx, err)
 	}
-	by, err := newObserver(s, locks)
+	by, err := s.Observer(locks)
 	if err != nil {
 		return err
 	}
@@ -128,12 +128,12 @@ func askOf(s *store.Store, found []holders.Observation) string {
 // stderr.
 func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer, records []leasehold.Record, show bool) (found []holders.Observation, damaged bool, err error) {
 	out := a.newListing(s, by.Locks)
-	out.json, out.terminal, out.checked = false, true, true
-	out.columns = a.Stderr.Columns()
-	to := out.stream(a.Stderr, rowsOf(records), a.Now())
+	out.JSON, out.Terminal, out.Checked = false, true, true
+	out.Columns = a.Stderr.Columns()
+	to := out.Rows(a.Stderr, rowsOf(records), a.Now())
 	unclear := 0
 	var ended error
-	err = a.watchWithProgress(ctx, by, records, wording.Count(len(records), "holder", "holders"), func(_ int, o holders.Observation) error {
+	err = a.say.Watch(ctx, by, records, wording.Count(len(records), "holder", "holders"), func(_ int, o holders.Observation) error {
 		switch {
 		case errors.Is(o.Err, leasehold.ErrRecord):
 			a.say.Fail(o.Err)
@@ -145,7 +145,7 @@ func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer,
 		case o.State == holders.Dead:
 			found = append(found, o)
 			if show {
-				return to.write(row{record: o.Record, liveness: holders.Dead}, a.Now())
+				return to.Write(say.Record{Record: o.Record, Holder: holders.Dead}, a.Now())
 			}
 		}
 		return nil

@@ -82,7 +82,7 @@ func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	by, err := newObserver(&store.Store{DB: db, Table: "locks", Layout: layout.Native{}}, locks)
+	by, err := (&store.Store{DB: db, Table: "locks", Layout: layout.Native{}}).Observer(locks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
@@ -26,7 +28,7 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 	if err != nil {
 		return err
 	}
-	raw, err := rawJSON(item)
+	raw, err := say.Item(item)
 	if err != nil {
 		return err
 	}
@@ -39,9 +41,9 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 		switch {
 		case err != nil:
 			return misuse.Errorf("--if-raw %s: %v", f.ifRaw, failure.WithoutPath(err))
-		case ordered(looked) == nil:
+		case !json.Valid(looked):
 			return misuse.Errorf("--if-raw %s: the file does not hold what leasehold get --raw writes", f.ifRaw)
-		case !sameRaw(looked, raw):
+		case !say.SameItem(looked, raw):
 			return changedRaw(key)
 		}
 	}
@@ -50,7 +52,7 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 		return err
 	}
 	if !f.yes {
-		fmt.Fprintln(a.Stderr, string(indented(raw)))
+		fmt.Fprintln(a.Stderr, string(say.Indented(raw)))
 		if record := (*leasehold.RecordError)(nil); errors.As(bad, &record) {
 			_ = a.Stderr.Prose("It does not read as a lock: %s %s.", visible.Name(record.Attribute), record.Problem)
 			if _, held := records.HeldBut(proto, item, record.Attribute); held {

@@ -2,13 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
-	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 type getFlags struct {
@@ -103,7 +97,7 @@ func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		return a.Stdout.Data(r.Data)
 	}
 	one := []leasehold.Record{r}
-	by, err := newObserver(s, locks)
+	by, err := s.Observer(locks)
 	if err != nil {
 		return err
 	}
@@ -111,140 +105,21 @@ func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		return cause(ctx, err)
 	}
 	r = one[0]
-	shown := row{record: r}
+	shown := say.Record{Table: s.Table, Record: r}
 	if f.check && !r.Released {
 		by.Limit = f.checkFor
-		o := a.observeWithProgress(ctx, by, []leasehold.Record{r}, "the holder")[0]
+		o := a.say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
 		case o.Err != nil && o.State != holders.Unknown:
 			return o.Err
 		case o.Err != nil: // it ended early: with what is known
-			return errors.Join(a.showRecord(a.Stdout, s, row{record: o.Record, liveness: o.State}), o.Err)
+			return errors.Join(a.Stdout.Record(say.Record{Table: s.Table, Record: o.Record, Holder: o.State}, a.flags.json, a.Now()), o.Err)
 		case o.Gone:
 			return notFound(s, key)
 		}
-		shown = row{record: o.Record, liveness: o.State}
+		shown.Record, shown.Holder = o.Record, o.State
 	}
-	return a.showRecord(a.Stdout, s, shown)
-}
-
-// showRecord writes one record, one line per field.
-func (a *app) showRecord(w *say.Output, s *store.Store, r row) error {
-	if a.flags.json {
-		return json.NewEncoder(w).Encode(say.Record{Table: s.Table, Record: r.record, Holder: r.liveness})
-	}
-	fields := slices.DeleteFunc(a.fields(r, w.Terminal), func(f [2]string) bool { return f[1] == "" })
-	widest := 0
-	for _, f := range fields {
-		widest = max(widest, len(f[0]))
-	}
-	for _, f := range fields {
-		line := []any{say.Tabbed(f[0], f[1])}
-		if w.Terminal {
-			var c say.Colour
-			if f[0] == "holder" {
-				c = colourOf(r.liveness)
-			}
-			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.Of(visible.Line(f[1]))...)
-		}
-		if err := w.Show(append(line, "\n")...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fields returns the names and values that a record shows. The names are those
-// of its JSON; a field with an empty value is not shown.
-func (a *app) fields(r row, terminal bool) [][2]string {
-	rec := r.record
-	owner, held, moment := wording.Cell(rec.Owner), "", timeText
-	if terminal {
-		owner, held, moment = wording.Owner(rec.Owner), heldFor(rec, a.Now()), localTime
-	}
-	var renewed, released time.Time
-	switch {
-	case rec.Released:
-		released = rec.WrittenAt()
-	case rec.Version != rec.Grant:
-		renewed = rec.WrittenAt()
-	}
-	fields := [][2]string{
-		{"key", visible.Name(rec.Key.Partition)},
-		{"sortKey", wording.Cell(rec.Key.Sort)},
-		{"state", state(rec)},
-		{"holder", string(r.liveness)},
-		{"owner", owner},
-		{"token", tokenText(rec)},
-		{"version", wording.Cell(rec.Version)},
-		{"lease", leaseFixed(rec)},
-		{"session", rec.Session},
-		{"grantedAt", moment(rec.GrantedAt)},
-		{"held", held},
-		{"renewedAt", moment(renewed)},
-		{"releasedAt", moment(released)},
-		{"expiresAt", moment(rec.ExpiresAt)},
-		{"former", formerText(rec.Former(), moment)},
-		{"broken", brokenText(rec.Broken, moment)},
-		{"data", dataText(rec.Data)},
-	}
-	if len(rec.Attributes) > 0 {
-		if raw, err := rawJSON(rec.Attributes); err == nil {
-			fields = append(fields, [2]string{"attributes", string(raw)})
-		}
-	}
-	return fields
-}
-
-// formerText says who had the key before, and how that ended. Empty: it is not known.
-func formerText(f *leasehold.Former, moment func(time.Time) string) string {
-	if f == nil {
-		return ""
-	}
-	var parts []string
-	if f.Owner != "" {
-		parts = append(parts, wording.Owner(f.Owner))
-	}
-	if f.Token != 0 {
-		parts = append(parts, fmt.Sprintf("token %d", f.Token))
-	}
-	if until := moment(f.Until); until != "" {
-		parts = append(parts, "until "+until)
-	}
-	return strings.Join(append(parts, string(f.Ended)), ", ")
-}
-
-// brokenText says who broke a grant, which, when and why. Empty: nobody did.
-func brokenText(b *leasehold.Broken, moment func(time.Time) string) string {
-	if b == nil {
-		return ""
-	}
-	text := breakText(b, moment)
-	if b.Token != 0 {
-		text = fmt.Sprintf("token %d %s", b.Token, text)
-	}
-	return text
-}
-
-// breakText says who broke a grant, when and why.
-func breakText(b *leasehold.Broken, moment func(time.Time) string) string {
-	text := "by " + wording.Owner(b.By) + " at " + moment(b.At)
-	if b.Reason != "" {
-		text += ": " + visible.Name(b.Reason)
-	}
-	return text
-}
-
-// dataText shows data: short text as it is, anything else as a number of bytes.
-func dataText(b []byte) string {
-	const longest = 200
-	switch {
-	case len(b) == 0:
-		return ""
-	case len(b) > longest || !utf8.Valid(b):
-		return fmt.Sprintf("%d bytes (see --data)", len(b))
-	}
-	return visible.Name(string(b))
+	return a.Stdout.Record(shown, a.flags.json, a.Now())
 }
 
 func withSortKey(k leasehold.Key) []leasehold.GetOption {

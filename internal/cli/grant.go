@@ -31,7 +31,7 @@ func (a *app) readGrant(cmd *cobra.Command, path string) (*grants.File, error) {
 
 // requireStdout refuses to write a grant to a standard output that is closed.
 func (a *app) requireStdout(path string) error {
-	if path == grants.Standard && isClosed(a.Env.Stdout) {
+	if path == grants.Standard && say.IsClosed(a.Env.Stdout) {
 		return misuse.Errorf("standard output is closed, and nobody would have the grant: name a file with --grant")
 	}
 	return nil

@@ -32,7 +32,7 @@ func (a *app) getHeld(ctx context.Context, s *store.Store, locks *leasehold.Clie
 	case !f.check:
 		return nil
 	}
-	by, err := newObserver(s, locks)
+	by, err := s.Observer(locks)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *app) anyLive(ctx context.Context, by holders.Observer, records []leaseh
 	observe := by.Observe
 	if a.say.Rewrites() {
 		observe = func(ctx context.Context, records []leasehold.Record) []holders.Observation {
-			return a.observeWithProgress(ctx, by, records, "the holder")
+			return a.say.Observe(ctx, by, records, "the holder")
 		}
 	}
 	var sum holders.State

@@ -73,7 +73,7 @@ func (a *app) leaderLine(l election.Leader) (string, error) {
 		b, err := json.Marshal(out)
 		return string(b), err
 	case !a.Stdout.Terminal:
-		return say.Tabbed(wording.Time(now), wording.Cell(l.Owner), wording.Cell(l.Value), tokenText(leasehold.Record{Token: l.Token})), nil
+		return say.Tabbed(wording.Time(now), wording.Cell(l.Owner), wording.Cell(l.Value), wording.Token(l.Token)), nil
 	case nobody:
 		return now.Local().Format(time.TimeOnly) + "  nobody leads", nil
 	}

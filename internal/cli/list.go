@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -111,13 +112,13 @@ with the state: held, released or deleted.`,
 
 func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *requests.Meter, f listFlags) error {
 	out := a.newListing(s, locks)
-	out.states, out.checked = f.all, f.check
-	f.bare = !out.json && !f.check
+	out.States, out.Checked = f.all, f.check
+	f.bare = !out.JSON && !f.check
 	records, damaged, err := a.records(ctx, locks, f)
 	if err != nil {
 		return failure.Answer(cause(ctx, err))
 	}
-	o, err := newObserver(s, locks)
+	o, err := s.Observer(locks)
 	if err != nil {
 		return err
 	}
@@ -132,13 +133,13 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 	rows := rowsOf(records)
 	permits := permitsAmong(ctx, s, records)
 	for i := range rows {
-		rows[i].permit = permits[rows[i].record.Key]
+		rows[i].Permit = permits[rows[i].Record.Key]
 	}
 	if f.check {
-		to := out.stream(a.Stdout, rows, a.Now())
-		err = a.checkRows(ctx, o, f.all, records, func(r row) error {
-			r.permit = permits[r.record.Key]
-			return to.write(r, a.Now())
+		to := out.Rows(a.Stdout, rows, a.Now())
+		err = a.checkRows(ctx, o, f.all, records, func(r say.Record) error {
+			r.Permit = permits[r.Record.Key]
+			return to.Write(r, a.Now())
 		})
 		switch {
 		case errors.Is(err, leasehold.ErrRecord): // it was reported
@@ -146,25 +147,25 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 		case err != nil:
 			return failure.Answer(err)
 		}
-	} else if err := out.write(a.Stdout, rows, a.Now()); err != nil {
+	} else if err := out.Write(a.Stdout, rows, a.Now()); err != nil {
 		return err
 	}
 	if damaged {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && out.terminal {
+	if len(records) == 0 && out.Terminal {
 		a.say.Text("no locks are held in %s", s.Name())
 	}
 	return nil
 }
 
 // newListing says how to write records to standard output.
-func (a *app) newListing(s *store.Store, locks *leasehold.Client) listing {
+func (a *app) newListing(s *store.Store, locks *leasehold.Client) say.Listing {
 	terminal, caps := a.Stdout.Terminal && !a.flags.json, locks.Capabilities()
-	return listing{
-		table: s.Table, json: a.flags.json, terminal: terminal,
-		columns:  a.Stdout.Columns(),
-		sortKeys: caps.SortKey, expiry: caps.Expiry,
+	return say.Listing{
+		Table: s.Table, JSON: a.flags.json, Terminal: terminal,
+		Columns:  a.Stdout.Columns(),
+		SortKeys: caps.SortKey, Expiry: caps.Expiry,
 	}
 }
 
@@ -208,10 +209,10 @@ func compareKeys(x, y leasehold.Key) int {
 	return cmp.Or(cmp.Compare(x.Partition, y.Partition), cmp.Compare(x.Sort, y.Sort))
 }
 
-func rowsOf(records []leasehold.Record) []row {
-	rows := make([]row, len(records))
+func rowsOf(records []leasehold.Record) []say.Record {
+	rows := make([]say.Record, len(records))
 	for i, r := range records {
-		rows[i].record = r
+		rows[i].Record = r
 	}
 	return rows
 }
@@ -220,7 +221,7 @@ func rowsOf(records []leasehold.Record) []row {
 // known, or once it is clear that it will not be. Records that are no longer held are
 // left out, unless all are wanted. A record that has been damaged meanwhile is
 // reported on stderr, and its error returned in the end.
-func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(row) error) error {
+func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(say.Record) error) error {
 	held := 0
 	for _, r := range records {
 		if !r.Released {
@@ -228,7 +229,7 @@ func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, reco
 		}
 	}
 	var bad, ended error
-	err := a.watchWithProgress(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
+	err := a.say.Watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
 		switch {
 		case errors.Is(found.Err, leasehold.ErrRecord):
 			a.say.Fail(found.Err)
@@ -239,7 +240,7 @@ func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, reco
 		case found.Err != nil:
 			ended = found.Err // the others have it too
 		}
-		return settled(row{record: found.Record, liveness: found.State})
+		return settled(say.Record{Record: found.Record, Holder: found.State})
 	})
 	return cmp.Or(err, ended, bad)
 }

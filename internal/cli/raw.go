@@ -1,17 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -48,73 +46,13 @@ func (a *app) getRaw(ctx context.Context, s *store.Store, key leasehold.Key) err
 	if err != nil {
 		return err
 	}
-	raw, err := rawJSON(item)
+	raw, err := say.Item(item)
 	if err != nil {
 		return err
 	}
 	if a.Stdout.Terminal && !a.flags.json {
-		raw = indented(raw)
+		raw = say.Indented(raw)
 	}
 	_, err = fmt.Fprintln(a.Stdout, string(raw))
 	return err
-}
-
-// rawJSON is an item as DynamoDB JSON: on one line, its attributes in order.
-func rawJSON(item protocol.Item) ([]byte, error) {
-	record, err := json.Marshal(leasehold.Record{Attributes: item})
-	if err != nil {
-		return nil, err
-	}
-	var raw struct {
-		Attributes json.RawMessage `json:"attributes"`
-	}
-	err = json.Unmarshal(record, &raw)
-	return raw.Attributes, err
-}
-
-func indented(raw []byte) []byte {
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return raw
-	}
-	return b.Bytes()
-}
-
-// sameRaw reports whether two pieces of DynamoDB JSON show the same item. The
-// members of a set have no order.
-func sameRaw(a, b []byte) bool {
-	x, y := ordered(a), ordered(b)
-	return x != nil && bytes.Equal(x, y)
-}
-
-// ordered writes JSON in one form. nil: it is none.
-func ordered(raw []byte) []byte {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // a float64 would make two long numbers one
-	if !json.Valid(raw) || d.Decode(&v) != nil {
-		return nil
-	}
-	orderSets(v)
-	out, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return out
-}
-
-func orderSets(v any) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			orderSets(e)
-		}
-	case map[string]any:
-		for name, e := range v {
-			orderSets(e)
-			if members, ok := e.([]any); ok && slices.Contains([]string{"SS", "NS", "BS"}, name) {
-				slices.SortFunc(members, func(a, b any) int { return bytes.Compare(fmt.Append(nil, a), fmt.Append(nil, b)) })
-			}
-		}
-	}
 }

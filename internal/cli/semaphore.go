@@ -123,13 +123,13 @@ func (a *app) resizeSemaphore(ctx context.Context, s *store.Store, locks *leaseh
 	if _, err := fmt.Fprintln(a.Stdout, said); err != nil {
 		return err
 	}
-	return a.newListing(s, locks).write(a.Stdout, kept, a.Now())
+	return a.newListing(s, locks).Write(a.Stdout, kept, a.Now())
 }
 
 // without returns the holders of permits that are not among keys: those that a
 // resize has removed.
-func (sem semaphoreShown) without(keys []leasehold.Key) []row {
-	return slices.DeleteFunc(slices.Clone(sem.holders), func(r row) bool { return slices.Contains(keys, r.record.Key) })
+func (sem semaphoreShown) without(keys []leasehold.Key) []say.Record {
+	return slices.DeleteFunc(slices.Clone(sem.holders), func(r say.Record) bool { return slices.Contains(keys, r.Record.Key) })
 }
 
 // storedPermits returns how many permits are stored for a key.
@@ -158,7 +158,7 @@ type semaphoreShown struct {
 	key     string
 	permits int
 	before  int // 0: not changed
-	holders []row
+	holders []say.Record
 }
 
 // readSemaphore reads who holds permits, dead holders included.
@@ -170,7 +170,7 @@ func readSemaphore(ctx context.Context, locks *leasehold.Client, key string, n i
 	held, err := counted.Holders(ctx)
 	sem := semaphoreShown{key: key, permits: n}
 	for _, r := range held {
-		sem.holders = append(sem.holders, row{record: r})
+		sem.holders = append(sem.holders, say.Record{Record: r})
 	}
 	return sem, err
 }
@@ -186,7 +186,7 @@ func (sem semaphoreShown) encode(w io.Writer, table string) error {
 		Holders []say.Record `json:"holders"`
 	}{table, sem.key, protocol.KindSemaphore, sem.permits, sem.before, len(sem.holders), []say.Record{}}
 	for _, r := range sem.holders {
-		out.Holders = append(out.Holders, say.Record{Table: table, Record: r.record, Holder: r.liveness})
+		out.Holders = append(out.Holders, say.Record{Table: table, Record: r.Record, Holder: r.Holder})
 	}
 	return json.NewEncoder(w).Encode(out)
 }
@@ -207,42 +207,42 @@ func (a *app) showSemaphore(ctx context.Context, s *store.Store, locks *leasehol
 		return sem.encode(a.Stdout, s.Table)
 	}
 	out := a.newListing(s, locks)
-	out.checked = check
+	out.Checked = check
 	gap := "\t"
-	if out.terminal {
+	if out.Terminal {
 		gap = "  "
 	}
 	for _, field := range [][2]string{
 		{"key    ", visible.Name(key)}, {"kind   ", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken  ", strconv.Itoa(len(sem.holders))},
 	} {
 		name := field[0]
-		if !out.terminal {
+		if !out.Terminal {
 			name = strings.TrimRight(name, " ")
 		}
 		if _, err := fmt.Fprintln(a.Stdout, name+gap+field[1]); err != nil {
 			return err
 		}
 	}
-	return out.write(a.Stdout, sem.holders, a.Now())
+	return out.Write(a.Stdout, sem.holders, a.Now())
 }
 
 // checkHolders observes holders, and leaves out who has ended meanwhile.
-func (a *app) checkHolders(ctx context.Context, s *store.Store, locks *leasehold.Client, holders []row, checkFor time.Duration) ([]row, error) {
-	by, err := newObserver(s, locks)
+func (a *app) checkHolders(ctx context.Context, s *store.Store, locks *leasehold.Client, holders []say.Record, checkFor time.Duration) ([]say.Record, error) {
+	by, err := s.Observer(locks)
 	if err != nil {
 		return nil, err
 	}
 	records := make([]leasehold.Record, len(holders))
 	for i, r := range holders {
-		records[i] = r.record
+		records[i] = r.Record
 	}
 	by.Limit = checkFor
-	var found []row
-	err = a.checkRows(ctx, by, false, records, func(r row) error {
+	var found []say.Record
+	err = a.checkRows(ctx, by, false, records, func(r say.Record) error {
 		found = append(found, r)
 		return nil
 	})
-	slices.SortFunc(found, func(x, y row) int { return compareKeys(x.record.Key, y.record.Key) })
+	slices.SortFunc(found, func(x, y say.Record) int { return compareKeys(x.Record.Key, y.Record.Key) })
 	return found, err
 }
 
@@ -254,8 +254,8 @@ func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n 
 	}
 	var found []leasehold.Record
 	for _, r := range sem.holders {
-		if wanted(r.record) {
-			found = append(found, r.record)
+		if wanted(r.Record) {
+			found = append(found, r.Record)
 		}
 	}
 	what := fmt.Sprintf("%s is a semaphore with %s", wording.Name(key), permits.Count(n))
@@ -274,9 +274,9 @@ func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n 
 func (sem semaphoreShown) named() string {
 	var names []string
 	for _, r := range sem.holders {
-		name := wording.Key(r.record.Key) + " (" + wording.Owner(r.record.Owner)
-		if r.record.Token != 0 {
-			name += fmt.Sprintf(", token %d", r.record.Token)
+		name := wording.Key(r.Record.Key) + " (" + wording.Owner(r.Record.Owner)
+		if r.Record.Token != 0 {
+			name += fmt.Sprintf(", token %d", r.Record.Token)
 		}
 		names = append(names, name+")")
 	}

@@ -32,12 +32,17 @@ func writers(t *testing.T, name string, source any) (found []string) {
 				}
 			}
 		case *ast.CallExpr: // asks what the stream is
-			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "readerGone" || f.Name == "terminalSession" || f.Name == "isClosed") {
+			f, _ := n.Fun.(*ast.Ident)
+			if in, ok := n.Fun.(*ast.SelectorExpr); ok {
+				f = in.Sel
+			}
+			switch {
+			case f == nil:
+			case f.Name == "readerGone", f.Name == "terminalSession", f.Name == "IsClosed":
 				for _, arg := range n.Args {
 					forCMD[arg] = true
 				}
-			}
-			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
+			case n.Fun == f && (f.Name == "print" || f.Name == "println"):
 				at(f.Name)
 			}
 		case *ast.SelectorExpr:

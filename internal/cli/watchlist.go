@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ func (h holdings) changesTo(now holdings) []change {
 	for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
 		for _, r := range now[key] {
 			if !h.has(r) {
-				all = append(all, change{r, state(r)})
+				all = append(all, change{r, say.State(r)})
 			}
 		}
 		shared := len(h[key]) > 1 || len(now[key]) > 1
@@ -80,7 +79,7 @@ type listWatch struct {
 	store  *store.Store
 	reads  *requests.Meter
 	flags  listFlags
-	out    listing
+	out    say.Listing
 	screen *say.Screen // nil: no terminal
 	before holdings
 	said   map[string]bool // of damaged records, in a pipe
@@ -97,8 +96,8 @@ func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Met
 	signals := process.CatchSignals()
 	defer signals.Release()
 	w := &listWatch{app: a, store: s, reads: reads, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
-	if w.out.terminal {
-		w.out.states = f.all
+	if w.out.Terminal {
+		w.out.States = f.all
 		w.screen = &say.Screen{On: a.Stdout}
 		if err := w.screen.Enter(); err != nil {
 			return err
@@ -106,7 +105,7 @@ func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Met
 		defer w.screen.Leave()
 		signals.BeforeStop, signals.AfterStop = w.screen.Leave, func() { _ = w.screen.Enter() }
 	} else {
-		w.out.states, w.flags.all = true, true // a release is a change too
+		w.out.States, w.flags.all = true, true // a release is a change too
 	}
 	ctx, cancel := signals.Bind(ctx)
 	defer cancel()
@@ -123,12 +122,12 @@ func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 			return context.Cause(ctx)
 		case err != nil && decide.Classify(err).Cause.After(true) == decide.Refused:
 			return err
-		case err != nil && w.out.terminal: // it may pass
+		case err != nil && w.out.Terminal: // it may pass
 			err = w.paint([]string{failure.Text(err, w.store.Where())}, nil, nil)
 		case err != nil:
 			w.say.Note("%s", failure.Plain(failure.Text(err, w.store.Where())))
 			err = nil
-		case w.out.terminal:
+		case w.out.Terminal:
 			head := []string{w.sampling(after - before)}
 			if len(records) == 0 {
 				head = append(head, "no locks are held") // a line of its own: the one above may be clipped
@@ -152,7 +151,7 @@ func (w *listWatch) sampling(units float64) string {
 	if w.store.File == "" {
 		text += fmt.Sprintf(", %.1f read units a second", units/w.flags.every.Seconds())
 	}
-	if w.out.terminal {
+	if w.out.Terminal {
 		text += ", " + w.Now().Local().Format(time.TimeOnly)
 	}
 	return text
@@ -176,7 +175,7 @@ func (w *listWatch) write(records []leasehold.Record, damaged []error, units flo
 		if first && c.record.Released {
 			continue
 		}
-		if err := w.out.writeChange(w.Stdout, c, at); err != nil {
+		if err := w.out.WriteChange(w.Stdout, c.record, c.state, at); err != nil {
 			return err
 		}
 	}
@@ -184,22 +183,11 @@ func (w *listWatch) write(records []leasehold.Record, damaged []error, units flo
 	return nil
 }
 
-// writeChange writes the time, the record and its state.
-func (l listing) writeChange(w io.Writer, c change, at time.Time) error {
-	if l.json {
-		return encodeChange(w, l.table, c, at)
-	}
-	cells := l.cells(row{record: c.record}, at)
-	cells[len(cells)-1] = c.state
-	_, err := fmt.Fprintln(w, strings.Join(append([]string{wording.Time(at)}, cells...), "\t"))
-	return err
-}
-
 // paint writes the screen: head, the records, and the damaged ones.
 func (w *listWatch) paint(head []string, records []leasehold.Record, damaged []error) error {
 	var text strings.Builder
-	w.out.columns = w.Stdout.Columns()
-	if err := w.out.write(&text, rowsOf(records), w.Now()); err != nil {
+	w.out.Columns = w.Stdout.Columns()
+	if err := w.out.Write(&text, rowsOf(records), w.Now()); err != nil {
 		return err
 	}
 	lines := head

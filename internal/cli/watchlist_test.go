@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -41,17 +40,5 @@ func TestAWatchTellsOfReleasesDeletionsAndNewGrants(t *testing.T) {
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
-	}
-}
-
-func TestAChangeAsJSONHasItsTimeAndState(t *testing.T) {
-	var b bytes.Buffer
-	r := leasehold.Record{Key: leasehold.Key{Partition: `"state":"held"`}, Owner: "me", Version: "v", Lease: time.Second}
-	if err := encodeChange(&b, "locks", change{r, deleted}, time.UnixMilli(1500)); err != nil {
-		t.Fatal(err)
-	}
-	want := `{"time":"1970-01-01T00:00:01.500Z","table":"locks","key":"\"state\":\"held\"","state":"deleted","owner":"me","version":"v","leaseMs":1000}` + "\n"
-	if b.String() != want {
-		t.Errorf("%s", &b)
 	}
 }

@@ -5,7 +5,10 @@
 //	output.go      the standard streams, with colours and sequences of our own
 //	messages.go    messages on stderr: notes, errors, one line that is rewritten
 //	screen.go      the alternate screen of ls --watch
-//	record.go      a record as JSON
+//	record.go      a record as JSON; item.go: an item as DynamoDB JSON
+//	fields.go      one record for people
+//	listing.go     many records, and what becomes of them
+//	progress.go    how long the holders of records are observed, and at which cost
 //	schema.go      what --json prints, as JSON Schema and for people
 //	event.go       the events of --json; eventstream.go: those of --events
 package say

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -209,4 +210,11 @@ func CloseLocks(locks *leasehold.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_ = locks.Close(ctx) // locks have been released, or reported as lost
+}
+
+// Observer observes the holders of its locks.
+func (s *Store) Observer(locks *leasehold.Client) (holders.Observer, error) {
+	by, err := holders.New(s.DB, s.Table, s.Layout, locks)
+	by.Unpaid = s.File != ""
+	return by, err
 }

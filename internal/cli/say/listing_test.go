@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
@@ -25,8 +24,8 @@ func TestAListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
 		for _, colour := range []bool{false, true} {
 			for _, columns := range []int{80, 100, 200} {
 				var out bytes.Buffer
-				l := listing{terminal: true, columns: columns, checked: checked}
-				if err := l.write(&say.Output{To: &out, Terminal: true, Coloured: colour}, []row{{record: long, liveness: holders.Dead}, {record: short, liveness: holders.Live}}, now); err != nil {
+				l := Listing{Terminal: true, Columns: columns, Checked: checked}
+				if err := l.Write(&Output{To: &out, Terminal: true, Coloured: colour}, []Record{{Record: long, Holder: holders.Dead}, {Record: short, Holder: holders.Live}}, now); err != nil {
 					t.Fatal(err)
 				}
 				text := strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(out.String())
@@ -56,7 +55,32 @@ func TestAListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
 		}
 	}
 	var pipe bytes.Buffer
-	if err := (listing{}).write(&pipe, []row{{record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
+	if err := (Listing{}).Write(&pipe, []Record{{Record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
 		t.Errorf("a pipe has %q, %v", &pipe, err)
+	}
+}
+
+func TestAListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
+	now := time.Now()
+	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
+		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
+		if lease := (Listing{Terminal: true}).cells(r, now)[3].text; lease != want {
+			t.Errorf("session %q: %q", session, lease)
+		}
+		if lease := (Listing{}).cells(r, now)[3].text; lease != "20s" {
+			t.Errorf("session %q in a pipe: %q", session, lease)
+		}
+	}
+}
+
+func TestAChangeAsJSONHasItsTimeAndState(t *testing.T) {
+	var b bytes.Buffer
+	r := leasehold.Record{Key: leasehold.Key{Partition: `"state":"held"`}, Owner: "me", Version: "v", Lease: time.Second}
+	if err := (Listing{Table: "locks", JSON: true}).WriteChange(&b, r, "deleted", time.UnixMilli(1500)); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"time":"1970-01-01T00:00:01.500Z","table":"locks","key":"\"state\":\"held\"","state":"deleted","owner":"me","version":"v","leaseMs":1000}` + "\n"
+	if b.String() != want {
+		t.Errorf("%s", &b)
 	}
 }

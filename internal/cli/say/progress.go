@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"context"
@@ -6,33 +6,23 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
-// newObserver returns an observer of the holders in a table.
-func newObserver(s *store.Store, locks *leasehold.Client) (holders.Observer, error) {
-	by, err := holders.New(s.DB, s.Table, s.Layout, locks)
-	by.Unpaid = s.File != ""
-	return by, err
-}
-
-// observeWithProgress is Observer.Observe with messages of how long it may take, and
-// at which cost.
-func (a *app) observeWithProgress(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
+// Observe is Observer.Observe with messages of how long it may take, and at which cost.
+func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
-	_ = a.watchWithProgress(ctx, o, records, what, func(i int, found holders.Observation) error {
+	_ = m.Watch(ctx, o, records, what, func(i int, found holders.Observation) error {
 		out[i] = found
 		return nil
 	})
 	return out
 }
 
-// watchWithProgress is Observer.Watch with messages. It calls settled from this
-// goroutine, for every record, or until settled fails.
-func (a *app) watchWithProgress(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
+// Watch is Observer.Watch with messages. It calls settled from this goroutine, for
+// every record, or until settled fails.
+func (m *Messages) Watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	plans := make(chan holders.Plan, 1)
@@ -53,7 +43,7 @@ func (a *app) watchWithProgress(ctx context.Context, o holders.Observer, records
 		select {
 		case r, more := <-results:
 			if !more {
-				a.say.Clear()
+				m.Clear()
 				return failed
 			}
 			if p != nil && r.found.State != "" {
@@ -62,15 +52,15 @@ func (a *app) watchWithProgress(ctx context.Context, o holders.Observer, records
 			if failed != nil {
 				continue
 			}
-			a.say.Clear()
+			m.Clear()
 			if failed = settled(r.i, r.found); failed != nil {
 				cancel()
 			}
 		case planned := <-plans:
-			p = a.beginProgress(planned, what)
+			p = m.beginProgress(planned, what)
 		case <-tick.C:
 			if p != nil && failed == nil {
-				p.show(a.say)
+				p.show(m)
 			}
 		}
 	}
@@ -85,13 +75,13 @@ type progress struct {
 }
 
 // beginProgress says what the observation will cost.
-func (a *app) beginProgress(p holders.Plan, what string) *progress {
+func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
 	// One holder costs nothing worth a line, where another line counts down.
-	if !a.say.Rewrites() || p.Holders > 1 {
-		a.say.Text("observing %s for up to %s%s", what, wording.Age(p.Longest+time.Second-1), costOf(p))
+	if !m.Rewrites() || p.Holders > 1 {
+		m.Text("observing %s for up to %s%s", what, wording.Age(p.Longest+time.Second-1), costOf(p))
 	}
-	now.show(a.say)
+	now.show(m)
 	return now
 }
 
@@ -108,13 +98,13 @@ func costOf(p holders.Plan) string {
 }
 
 // show rewrites the line on a terminal.
-func (p *progress) show(say *say.Messages) {
-	if !say.Rewrites() {
+func (p *progress) show(m *Messages) {
+	if !m.Rewrites() {
 		return
 	}
 	text := "observing " + p.what
 	if p.plan.Holders > 1 {
 		text += fmt.Sprintf(", %d to go", p.plan.Holders-p.known)
 	}
-	say.Rewrite(text + ", at most " + wording.Age(p.plan.Longest-time.Since(p.began)+time.Second-1) + " left")
+	m.Rewrite(text + ", at most " + wording.Age(p.plan.Longest-time.Since(p.began)+time.Second-1) + " left")
 }

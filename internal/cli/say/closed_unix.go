@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package say
 
 import (
 	"io"
@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isClosed reports whether a standard stream was closed when this process began. The
+// IsClosed reports whether a standard stream was closed when this process began. The
 // Go runtime has then opened the null device in its place, for reading and writing,
 // and what is written there is lost without an error. A shell opens it for writing
 // alone.
-func isClosed(stream io.Writer) bool {
+func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false

@@ -1,4 +1,4 @@
-package cli
+package say
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestALeaseIsShownAsItsLengthOrAsItsEnd(t *testing.T) {
 		"3m2s ago": {ExpiresAt: now.Add(-182 * time.Second)},
 		"":         {ExpiresAt: now.Add(time.Hour), Released: true},
 	} {
-		if got := leaseText(r, now); got != want {
+		if got := Lease(r, now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,0 +1,185 @@
+package say
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+// Record writes one record: as JSON, or one line per field.
+func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
+	if asJSON {
+		return json.NewEncoder(o).Encode(r)
+	}
+	fields := slices.DeleteFunc(r.fields(o.Terminal, now), func(f [2]string) bool { return f[1] == "" })
+	widest := 0
+	for _, f := range fields {
+		widest = max(widest, len(f[0]))
+	}
+	for _, f := range fields {
+		line := []any{Tabbed(f[0], f[1])}
+		if o.Terminal {
+			var c Colour
+			if f[0] == "holder" {
+				c = r.colour()
+			}
+			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.Of(visible.Line(f[1]))...)
+		}
+		if err := o.Show(append(line, "\n")...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fields returns the names and values that a record shows. The names are those
+// of its JSON; a field with an empty value is not shown.
+func (r Record) fields(terminal bool, now time.Time) [][2]string {
+	rec := r.Record
+	owner, held, at := wording.Cell(rec.Owner), "", moment
+	if terminal {
+		owner, held, at = wording.Owner(rec.Owner), heldFor(rec, now), localMoment
+	}
+	var renewed, released time.Time
+	switch {
+	case rec.Released:
+		released = rec.WrittenAt()
+	case rec.Version != rec.Grant:
+		renewed = rec.WrittenAt()
+	}
+	attributes := ""
+	if len(rec.Attributes) > 0 {
+		raw, _ := Item(rec.Attributes) // of what has no JSON there is nothing to show
+		attributes = string(raw)
+	}
+	return [][2]string{
+		{"key", visible.Name(rec.Key.Partition)},
+		{"sortKey", wording.Cell(rec.Key.Sort)},
+		{"state", State(rec)},
+		{"holder", string(r.Holder)},
+		{"owner", owner},
+		{"token", wording.Token(rec.Token)},
+		{"version", wording.Cell(rec.Version)},
+		{"lease", leaseFixed(rec)},
+		{"session", rec.Session},
+		{"grantedAt", at(rec.GrantedAt)},
+		{"held", held},
+		{"renewedAt", at(renewed)},
+		{"releasedAt", at(released)},
+		{"expiresAt", at(rec.ExpiresAt)},
+		{"former", formerText(rec.Former(), at)},
+		{"broken", brokenText(rec.Broken, at)},
+		{"data", dataText(rec.Data)},
+		{"attributes", attributes},
+	}
+}
+
+// State is a record's state as in its JSON.
+func State(r leasehold.Record) string {
+	if r.Released {
+		return "released"
+	}
+	return "held"
+}
+
+// heldFor says how long a record has been held. Empty: unknown.
+func heldFor(r leasehold.Record, now time.Time) string {
+	if r.GrantedAt.IsZero() || r.Released {
+		return ""
+	}
+	return wording.Age(now.Sub(r.GrantedAt))
+}
+
+// leaseFixed formats the lease in a record. Empty: it has none.
+func leaseFixed(r leasehold.Record) string {
+	if r.Lease == 0 {
+		return ""
+	}
+	return wording.Duration(r.Lease)
+}
+
+// Lease formats the lease in a record for people or, if it has none, the time until or
+// since its expiry.
+func Lease(r leasehold.Record, now time.Time) string {
+	left := r.ExpiresAt.Sub(now)
+	switch {
+	case r.Lease != 0 || r.ExpiresAt.IsZero() || r.Released:
+		return leaseFixed(r)
+	case left < 0:
+		return wording.Age(-left) + " ago"
+	}
+	return "in " + wording.Age(left)
+}
+
+// localMoment formats a time for people. Empty: unknown.
+func localMoment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// moment formats a time for a pipe: RFC 3339. Empty: unknown.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return wording.Time(t)
+}
+
+// formerText says who had the key before, and how that ended. Empty: it is not known.
+func formerText(f *leasehold.Former, at func(time.Time) string) string {
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	if f.Owner != "" {
+		parts = append(parts, wording.Owner(f.Owner))
+	}
+	if f.Token != 0 {
+		parts = append(parts, fmt.Sprintf("token %d", f.Token))
+	}
+	if until := at(f.Until); until != "" {
+		parts = append(parts, "until "+until)
+	}
+	return strings.Join(append(parts, string(f.Ended)), ", ")
+}
+
+// brokenText says who broke a grant, which, when and why. Empty: nobody did.
+func brokenText(b *leasehold.Broken, at func(time.Time) string) string {
+	switch {
+	case b == nil:
+		return ""
+	case b.Token == 0:
+		return breakText(b, at)
+	}
+	return fmt.Sprintf("token %d %s", b.Token, breakText(b, at))
+}
+
+// breakText says who broke a grant, when and why.
+func breakText(b *leasehold.Broken, at func(time.Time) string) string {
+	text := "by " + wording.Owner(b.By) + " at " + at(b.At)
+	if b.Reason != "" {
+		text += ": " + visible.Name(b.Reason)
+	}
+	return text
+}
+
+// dataText shows data: short text as it is, anything else as a number of bytes.
+func dataText(b []byte) string {
+	const longest = 200
+	switch {
+	case len(b) == 0:
+		return ""
+	case len(b) > longest || !utf8.Valid(b):
+		return fmt.Sprintf("%d bytes (see --data)", len(b))
+	}
+	return visible.Name(string(b))
+}

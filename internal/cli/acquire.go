@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
+	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
-	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 func (a *app) newAcquire() *cobra.Command {
-	f := acquireFlags{lease: defaultLease, detached: true}
+	f := wantedFlags{Wanted: holding.Wanted{Lease: defaultLease, Detached: true}}
 	var path string
 	cmd := &cobra.Command{
 		Use:   "acquire KEY [flags]",
@@ -36,7 +36,7 @@ again.`,
 		ValidArgsFunction: a.completeKeys(anyRecord),
 		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.completeAcquire(cmd, &f); err != nil {
+			if err := a.completeWanted(cmd, &f); err != nil {
 				return err
 			}
 			wanted, err := a.flags.Place("")
@@ -47,10 +47,10 @@ again.`,
 			if err != nil {
 				return err
 			}
-			if err := refuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
+			if err := refuseShortLease(cmd, f.Lease, l, proto.Skew()); err != nil {
 				return err
 			}
-			lockKey := store.CompleteKey(l, leasehold.Key{Partition: args[0], Sort: f.sortKey})
+			lockKey := store.CompleteKey(l, leasehold.Key{Partition: args[0], Sort: f.SortKey})
 			if err := a.requireStdout(path); err != nil {
 				return err
 			}
@@ -66,41 +66,31 @@ again.`,
 			if err := to.MayBeReplacedIn(a.Now(), grants.PlaceOf(cmd.Context(), s)); err != nil {
 				return err
 			}
-			if err := a.refuseNested(cmd.Context(), s, args[0], f.sortKey, f.nonblock); err != nil {
-				return failure.Answer(err)
-			}
-			return failure.Answer(a.acquire(cmd.Context(), s, args[0], &f, to))
+			f.Keys = args
+			return failure.Answer(a.acquire(cmd.Context(), s, &f, to))
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.nonblock, "nonblock", "n", false, nonblockUsage)
-	fl.VarP(durationFlag{d: &f.wait}, "wait", "w", waitUsage)
-	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
-	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, nonblockUsage)
+	fl.VarP(durationFlag{d: &f.Wait}, "wait", "w", waitUsage)
+	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
+	fl.StringVar(&f.SortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	fl.StringVar(&f.data.text, "data", "", dataUsage)
 	grantFlag(fl, &path, "write the grant to `FILE`, mode 0600")
 	return cmd
 }
 
-func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquireFlags, to *grants.File) error {
-	var err error
-	if f.record, err = f.data.option(a.Stdin); err != nil { // while a signal still ends the wait for it
-		return err
-	}
-	signals := process.CatchSignals()
-	defer signals.Release()
-	wait := a.wait
-	sayWait := func(e leasehold.Event) {
-		if e.Kind == leasehold.EventWaiting {
-			a.say.ClientEvent(e, a.Now(), wait.holdersSeen())
-		}
-	}
-	g, err := a.acquireFor(ctx, s, []string{key}, f, signals, sayWait, leasehold.WithoutRenewal())
+func (a *app) acquire(ctx context.Context, s *store.Store, f *wantedFlags, to *grants.File) error {
+	seeker, err := a.seek(s, f)
 	if err != nil {
 		return err
 	}
-	defer store.CloseLocks(g.client.Client)
-	grant, err := g.hold.first().Detach()
+	defer seeker.Close()
+	h, err := seeker.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	grant, err := h.Detach()
 	if err != nil {
 		return err
 	}
@@ -108,15 +98,10 @@ func (a *app) acquire(ctx context.Context, s *store.Store, key string, f *acquir
 	if err == nil {
 		return nil
 	}
-	// Nobody has the grant, so nobody else could release it.
 	k := wording.Key(grant.Key)
-	lock, released := g.client.Resume(ctx, grant)
-	if released == nil {
-		released = lock.Release(ctx)
-	}
-	if released != nil {
+	if kept := h.TakeBack(ctx, grant); kept != nil {
 		return misuse.Errorf("cannot write the grant to %s: %v; %s could not be released either, and becomes free when its lease expires: %s",
-			to.Name(), failure.WithoutPath(err), k, failure.Text(released, s.Where()))
+			to.Name(), failure.WithoutPath(err), k, failure.Text(kept, s.Where()))
 	}
 	return misuse.Errorf("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), k)
 }

@@ -4,19 +4,17 @@
 //	root.go       global flags, and the order of commands in the help
 //	connect.go    opens the table or local store
 //	store         chooses it, by flag, LEASEHOLD_*, AWS settings, default
-//	held.go       the keys held by outer runs
 //	say           what is said: the standard streams, messages, events, records
 //	failure       an error's exit code, kind and text
 //	wording       how values, names and sentences are put into words
 //	doctor.go     prints what doctor and table check find; checks: what they ask
 //	bench         what bench measures
 //	completion.go completes keys and flags in a shell
-//	waiting.go    reports who holds the key while the command waits
 //	requestlog.go shows every request with -v
 //	requests      sees every request: since when none is answered, what they use
 //	grants        what is held from one command to the next, and its files
 //	runmetrics.go the metrics of run --metrics
-//	underlock.go  runs CMD under the lock, and releases that
+//	holding       waits for keys, holds them, runs CMD under them, and releases them
 //	process       starts CMD, passes signals on, and stops it before trust ends
 package cli
 
@@ -37,6 +35,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -84,8 +83,6 @@ type app struct {
 	metrics    *runMetrics // of run --metrics; nil: none
 	completing bool        // of an argument: create nothing
 	placeShown bool        // the command itself shows which store it uses
-
-	wait *waitReporter // of the store that is open
 }
 
 func newApp(env Env) *app {
@@ -94,7 +91,7 @@ func newApp(env Env) *app {
 	a.say = say.NewMessages(a.Stderr)
 	a.flags.Settings = store.Settings{
 		LookupEnv: env.LookupEnv, MachineDir: env.MachineDir, OnEC2: env.OnEC2, OnTrial: env.OnTrial,
-		SetByRun: func(table, file string) bool { return setByRun(env, table, file) },
+		SetByRun: func(table, file string) bool { return holding.SetByRun(env.LookupEnv, table, file) },
 	}
 	return a
 }

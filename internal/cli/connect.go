@@ -9,6 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -42,10 +44,18 @@ func (a *app) open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	}
 	o.Known = func(s *store.Store) {
 		a.say.SetTable(s.Table, s.Where())
-		a.wait = a.startWaitReporter(s)
-		s.OnClose(func() { a.wait.end() }) // of the last wait
+		s.Trouble = s.Health.Tell(s.Server, a.sayTrouble)
+		s.OnClose(s.Trouble.End)
 	}
 	return store.Open(cmd.Context(), a.settings(cmd), o)
+}
+
+// sayTrouble says that requests fail, or that they no longer do: they are tried again for
+// a long time, and otherwise the command would be silent meanwhile.
+func (a *app) sayTrouble(n requests.News) {
+	e := say.NewEvent(n.Kind, a.Now())
+	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
+	a.say.Tell(e, "%s", n.Line)
 }
 
 // makeNamed makes the file of a named store unless it exists, and says so.

@@ -50,12 +50,11 @@ func TestAMessageShortensALongKeyAndACommandToTypeDoesNot(t *testing.T) {
 	long := leasehold.Key{Partition: "tenant/" + strings.Repeat("0123456789", 204) + "/last"}
 	record := leasehold.Record{Key: long, Owner: "me", Token: 7, Version: "v"}
 	for name, err := range map[string]error{
-		"held":          &leasehold.HeldError{Key: long, Table: "locks", Holder: record},
-		"lost":          &leasehold.LostError{Key: long, Table: "locks", Reason: leasehold.LostExpired},
-		"changed":       &leasehold.ChangedError{Table: "locks", Now: record},
-		"damaged":       &leasehold.RecordError{Key: long, Table: "locks", Attribute: "ownerName", Problem: "is missing"},
-		"failed":        &leasehold.OpError{Op: "break", Key: long, Table: "locks", Err: context.DeadlineExceeded},
-		"the command's": notALock(long.Partition, 3, &acquireFlags{}),
+		"held":    &leasehold.HeldError{Key: long, Table: "locks", Holder: record},
+		"lost":    &leasehold.LostError{Key: long, Table: "locks", Reason: leasehold.LostExpired},
+		"changed": &leasehold.ChangedError{Table: "locks", Now: record},
+		"damaged": &leasehold.RecordError{Key: long, Table: "locks", Attribute: "ownerName", Problem: "is missing"},
+		"failed":  &leasehold.OpError{Op: "break", Key: long, Table: "locks", Err: context.DeadlineExceeded},
 	} {
 		prose, command, _ := strings.Cut(failure.Text(err, "here"), "leasehold ")
 		if n := utf8.RuneCountInString(prose); n > 400 || !strings.Contains(prose, "tenant/") || !strings.Contains(prose, "/last") {

@@ -1,26 +1,24 @@
 package cli
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 type electFlags struct {
 	runFlags
-	value string
 	watch bool
 }
 
 func (a *app) newElect() *cobra.Command {
-	f := electFlags{runFlags: runFlags{acquireFlags: acquireFlags{lease: defaultLease}, grace: defaultGrace}}
+	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Lease: defaultLease, Leads: true}}, grace: defaultGrace}}
 	cmd := &cobra.Command{
 		Use:   "elect KEY [flags] -- CMD [ARG...]",
 		Short: "Run CMD whenever this process leads",
@@ -47,13 +45,13 @@ With --watch, runs nothing and prints every change of leader.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.value, "value", "", "show `TEXT` to observers, such as an address")
+	fl.StringVar(&f.Value, "value", "", "show `TEXT` to observers, such as an address")
 	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change of leader")
-	fl.VarP(durationFlag{d: &f.lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
+	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
 	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
 	fl.StringVar(&f.background, "background", process.BackgroundWait, backgroundUsage)
-	fl.StringVar(&f.owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
+	fl.StringVar(&f.Owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
 	fl.StringVar(&f.events, "events", "", eventsUsage)
 	return cmd
 }
@@ -86,29 +84,18 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 		return err
 	}
 	defer s.Close()
-	if err := a.refuseNested(cmd.Context(), s, key, "", false); err != nil {
+	f.Keys = []string{key}
+	seeker, err := a.seek(s, &f.wantedFlags)
+	if err != nil {
 		return err
 	}
-	f.acquire = func(ctx context.Context, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-		e, err := election.New(locks, key)
-		if err != nil {
-			return nil, err
-		}
-		return e.Campaign(ctx, f.value, opts...)
-	}
-	signals := process.CatchSignals()
-	defer signals.Release()
+	defer seeker.Close()
 	for {
-		renewals := a.newRenewals(s)
-		g, err := a.acquireFor(cmd.Context(), s, []string{key}, &f.acquireFlags, signals, renewals.event)
+		h, err := seeker.Acquire(cmd.Context())
 		if err != nil {
 			return failure.Answer(err)
 		}
-		if f.client == nil { // it stays for the next terms
-			f.client = g.client
-			defer store.CloseLocks(g.client.Client)
-		}
-		ended, err := a.runUnder(s, g.hold, signals, renewals, j)
+		ended, err := h.Run(j)
 		switch {
 		case !errors.Is(err, leasehold.ErrLost):
 			return err
@@ -116,6 +103,5 @@ func (a *app) elect(cmd *cobra.Command, f *electFlags, key string, command []str
 			return failure.Exit(failure.CodeSignal+int(ended.Signal), nil)
 		}
 		a.say.Text("%s; campaigning again", failure.Text(err, s.Where()))
-		a.wait = a.startWaitReporter(s)
 	}
 }

@@ -57,7 +57,7 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 	var path string
 	if len(command) > 0 {
 		var err error
-		if path, err = findCommand(command[0]); err != nil {
+		if path, err = process.Find(command[0]); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 func (a *app) runLocal(cmd *exec.Cmd, signals *process.Signals) error {
 	c, err := process.Start(cmd)
 	if err != nil {
-		return startError(cmd.Args[0], err)
+		return process.StartError(cmd.Args[0], err)
 	}
 	for {
 		select {

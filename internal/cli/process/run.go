@@ -62,13 +62,14 @@ type supervision struct {
 	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
 }
 
-// Run runs CMD until it has ended, and what it has left running. An error says that CMD
-// did not run.
+// Run runs CMD until it has ended, and what it has left running. An error says why CMD did
+// not run, with the exit code for that.
 func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, report Reporter) (Ended, error) {
 	s := &supervision{
 		Job: j, lock: lock, signals: signals, renewed: renewed, report: report,
 		descent: watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
 	}
+	name := j.Cmd.Args[0] // before the gate has arguments of its own
 	s.background = newBackground(j.Background)
 	defer s.background.end()
 	self, err := j.Executable()
@@ -85,7 +86,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, report Rep
 	c, err := s.start(self)
 	if err != nil {
 		s.watchdog.end()
-		return Ended{}, err
+		return Ended{}, StartError(name, err)
 	}
 	s.supervise(c)
 	if s.watchdog.end() {
@@ -97,7 +98,10 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, report Rep
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	code := c.Reap()
-	return Ended{code, s.stopping, s.endSignal}, s.gate.execError(code)
+	if err := s.gate.execError(code); err != nil {
+		return Ended{}, StartError(name, err)
+	}
+	return Ended{code, s.stopping, s.endSignal}, nil
 }
 
 // start starts CMD. CMD does not run before the watchdog has been told of its

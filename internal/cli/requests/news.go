@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -19,18 +20,15 @@ type News struct {
 	Line           string // all of it, for people
 }
 
-// Teller tells of trouble once it has lasted for some seconds, at most once a minute,
+// teller tells of trouble once it has lasted for some seconds, at most once a minute,
 // and of its end if it was told.
-type Teller struct {
+type teller struct {
 	told Trouble   // lasts no time: none, or it is over
 	at   time.Time // trouble was told last; zero: not yet
 }
 
-// Since makes t as rare together with an earlier teller as one of them is alone.
-func (t *Teller) Since(earlier Teller) { t.at = earlier.at }
-
-// Tell returns what is to be told now, if anything is.
-func (t *Teller) Tell(seen Trouble, now time.Time) (n News, due bool) {
+// news returns what is to be told now, if anything is.
+func (t *teller) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
 		n = News{Kind: Answered, Lasts: t.told.lasts + now.Sub(t.at)}
@@ -42,4 +40,58 @@ func (t *Teller) Tell(seen Trouble, now time.Time) (n News, due bool) {
 	}
 	t.told, t.at = seen, now
 	return News{Kind: seen.kind(), Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line()}, true
+}
+
+// Telling tells of trouble until it ends, except while it is paused.
+type Telling struct {
+	mu     sync.Mutex // held while it is told
+	paused bool
+	teller teller
+
+	stop chan struct{}
+	done chan struct{}
+}
+
+// Tell begins to tell of trouble with a server.
+func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
+	t := &Telling{stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				t.ask(h.Trouble(server()), tell)
+			case <-t.stop:
+				return
+			}
+		}
+	}()
+	return t
+}
+
+func (t *Telling) ask(seen Trouble, tell func(News)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.paused {
+		return
+	}
+	if n, due := t.teller.news(seen, time.Now()); due {
+		tell(n)
+	}
+}
+
+// Pause begins or ends a pause. In one nothing is told, and trouble from before it is
+// forgotten, but for when it was told.
+func (t *Telling) Pause(begin bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused, t.teller = begin, teller{at: t.teller.at}
+}
+
+// End returns when nothing is told any more.
+func (t *Telling) End() {
+	close(t.stop)
+	<-t.done
 }

@@ -38,11 +38,11 @@ func TestTroubleSaysWhatToDo(t *testing.T) {
 
 func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, told := &Health{}, &Teller{}
+		h, told := &Health{}, &teller{}
 		var said []string
 		second := func() {
 			time.Sleep(time.Second)
-			if n, due := told.Tell(h.Trouble(region), time.Now()); due {
+			if n, due := told.news(h.Trouble(region), time.Now()); due {
 				said = append(said, n.Line)
 			}
 		}

@@ -29,7 +29,8 @@ type Store struct {
 	AWS      aws.Config // of DynamoDB
 	Created  bool       // the local store's table was created when it was opened
 
-	Health requests.Health // of the requests to it
+	Health  requests.Health   // of the requests to it
+	Trouble *requests.Telling // tells the user that they fail
 
 	misfit  error // the local store's table has another layout
 	closing []func()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package holding
 
 // takeTurn: there is no lock that a process could wait for beside its own polls, and
 // that nobody has to clean up.

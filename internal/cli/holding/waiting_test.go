@@ -1,22 +1,26 @@
-package cli
+package holding
 
 import (
 	"bytes"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
+
+// userAt is a user who reads w, and whose clock reads now.
+func userAt(w io.Writer, now func() time.Time) User {
+	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
+}
 
 func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	w := newWaitReporter(say.NewMessages(&say.Output{To: &stderr}), &store.Store{}, func() time.Time { return now })
+	w := newWait(userAt(&stderr, func() time.Time { return now }), nil)
 	events := 0
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
@@ -37,20 +41,21 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	a := newApp(Env{Stderr: &stderr, LookupEnv: os.LookupEnv, Now: func() time.Time { return now }})
-	s := &store.Store{}
+	user := userAt(&stderr, func() time.Time { return now })
+	var w *wait
 	events := 0
 	const minutes = 3
 	for i := range minutes * 30 { // a term every two seconds
-		a.wait = a.startWaitReporter(s)
+		w = newWait(user, w)
+		w.start()
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if a.wait.noteHolder(r, nil) {
+		if w.noteHolder(r, nil) {
 			events++
 		}
-		if seen := a.wait.holdersSeen(); seen != 1 {
+		if seen := w.holdersSeen(); seen != 1 {
 			t.Errorf("term %d: %d holders were waited for", i, seen)
 		}
-		a.wait.end()
+		w.end()
 		now = now.Add(2 * time.Second)
 	}
 	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || events != minutes {
@@ -61,11 +66,10 @@ func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
-	permits := newPermitHolders("k", keys)
-	w := newWaitReporter(say.NewMessages(&say.Output{To: &stderr}), &store.Store{}, time.Now)
+	permits := (&Wanted{Keys: []string{"k"}, Permits: 2}).allHeld(keys)
+	w := newWait(userAt(&stderr, time.Now), nil)
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
-		permits.add(r)
 		if due := w.noteHolder(r, permits); due != (i == 1) || (w.holdersSeen() > 0) != due {
 			t.Errorf("permit %d: an event is due: %v, %d holders were waited for", i+1, due, w.holdersSeen())
 		}

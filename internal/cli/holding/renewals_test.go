@@ -1,4 +1,4 @@
-package cli
+package holding
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 func TestWhatHadNoAnswerHidesNoAnswerBeforeIt(t *testing.T) {
@@ -24,7 +23,7 @@ func TestWhatHadNoAnswerHidesNoAnswerBeforeIt(t *testing.T) {
 		"throttled, renewed, then no answer": {[]error{throttled, nil, late}, []string{"no answer in time"}},
 		"throttled, then renewed":            {[]error{throttled, nil}, nil},
 	} {
-		r := &renewals{store: &store.Store{}, failed: map[leasehold.Key]failing{}}
+		r := newRenewals(nil, "here", false)
 		for _, err := range test.failed {
 			if err != nil {
 				err = &leasehold.OpError{Op: "renew", Table: "locks", Key: leasehold.Key{Partition: "k"}, Err: err}

@@ -1,20 +1,20 @@
-package cli
+package holding
 
 import (
 	"sync"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // renewals follows the renewals of the locks that CMD runs under. Of each it
 // reports once that they fail, and once that they succeed again.
 type renewals struct {
-	app     *app
-	store   *store.Store
-	wait    *waitReporter // of the wait for this lock
+	say     *say.Messages
+	where   string        // the store, in messages
+	shared  bool          // one lease is renewed for all of them
 	renewed chan struct{} // sent to after each successful renewal
 
 	mu     sync.Mutex
@@ -39,18 +39,16 @@ func (f failing) then(err error) failing {
 	return f
 }
 
-func (a *app) newRenewals(s *store.Store) *renewals {
-	return &renewals{app: a, store: s, wait: a.wait, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
+func newRenewals(say *say.Messages, where string, shared bool) *renewals {
+	return &renewals{say: say, where: where, shared: shared, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
 }
 
-// event must be called for every event of the lock.
+// event must be called for every event of the locks.
 func (r *renewals) event(e leasehold.Event) {
-	say := r.app.say
-	say.ClientEvent(e, r.app.Now(), r.wait.holdersSeen())
 	switch e.Kind {
 	case leasehold.EventRenewed:
 		if r.fails(e.Key, nil) {
-			say.Text("renewed %s", r.name(e.Key))
+			r.say.Text("renewed %s", r.name(e.Key))
 		}
 		select {
 		case r.renewed <- struct{}{}:
@@ -58,8 +56,8 @@ func (r *renewals) event(e leasehold.Event) {
 		}
 	case leasehold.EventRenewError:
 		if !r.fails(e.Key, e.Err) {
-			say.Text("%s could not be renewed, trust ends in %s: still trying: %s",
-				r.name(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.store.Where()))
+			r.say.Text("%s could not be renewed, trust ends in %s: still trying: %s",
+				r.name(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.where))
 		}
 	}
 }
@@ -84,7 +82,7 @@ func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, f := range r.failed {
-		why := failure.Text(f.last, r.store.Where())
+		why := failure.Text(f.last, r.where)
 		if f.answer != nil {
 			why += "; before that: " + failure.Reason(f.answer)
 		}
@@ -95,7 +93,7 @@ func (r *renewals) why() string {
 
 // name names what is renewed: a key, or what --shared renews instead of each.
 func (r *renewals) name(key leasehold.Key) string {
-	if isSession(r.store, key) {
+	if r.shared {
 		return "the shared lease"
 	}
 	return wording.Key(key)

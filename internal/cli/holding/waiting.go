@@ -1,14 +1,11 @@
-package cli
+package holding
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
@@ -18,44 +15,46 @@ const (
 	tryingAfter = time.Second // as with -n, the wait for a holder that looks dead is reported
 )
 
-// waitReporter reports who holds a key while the command waits for it. On a
-// terminal it rewrites one line every second. Elsewhere it writes one line when
-// the wait begins and then one a minute, however often the holder changes; events
-// are as rare.
+// wait says who holds a key while the command waits for it. On a terminal it rewrites
+// one line every second. Elsewhere it writes one line when the wait begins and then one a
+// minute, however often the holder changes; events are as rare.
 //
-// That holds for a process, however often it waits: see follow.
-//
-// It also reports that DynamoDB does not answer or throttles, at most once a
-// minute, and when that is over: requests are retried for a long time, and
-// otherwise the command would be silent meanwhile.
-type waitReporter struct {
-	say   *say.Messages
-	store *store.Store
-	now   func() time.Time
+// That holds for a process, however often it waits: terms of an election may come and go
+// by the second.
+type wait struct {
+	say *say.Messages
+	now func() time.Time
 
 	mu        sync.Mutex
 	key       leasehold.Key
 	holder    *leasehold.Record
-	permits   *permitHolders // holder is one of them; nil: it holds the key
+	all       *allHeld // holder is one of them; nil: it holds the key
 	grants    map[leasehold.Key]string
 	holders   int       // seen so far
 	trying    bool      // as with -n: who holds the key is waited for only if it looks dead
 	seenAt    time.Time // when a holder was seen first; zero: none yet
 	lastLine  time.Time // when holder was last reported; zero: not yet
 	lastEvent time.Time // when the last event was written; zero: none yet
-	trouble   requests.Teller
 
-	once sync.Once
 	stop chan struct{}
 	done chan struct{}
 }
 
-// startWaitReporter starts to report the wait, until end is called.
-func (a *app) startWaitReporter(s *store.Store) *waitReporter {
-	w := newWaitReporter(a.say, s, a.Now)
-	if a.wait != nil {
-		w.follow(a.wait)
+// newWait is a wait after an earlier one of this process, which has ended; nil: it is the
+// first.
+func newWait(user User, earlier *wait) *wait {
+	w := &wait{
+		say: user.Say, now: user.Now, grants: map[leasehold.Key]string{},
+		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	if earlier != nil {
+		w.lastLine, w.lastEvent = earlier.lastLine, earlier.lastEvent
+	}
+	return w
+}
+
+// start begins to say who is waited for, until end is called.
+func (w *wait) start() {
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(time.Second)
@@ -71,25 +70,10 @@ func (a *app) startWaitReporter(s *store.Store) *waitReporter {
 			}
 		}
 	}()
-	return w
-}
-
-func newWaitReporter(say *say.Messages, s *store.Store, now func() time.Time) *waitReporter {
-	return &waitReporter{
-		say: say, store: s, now: now, grants: map[leasehold.Key]string{},
-		stop: make(chan struct{}), done: make(chan struct{}),
-	}
-}
-
-// follow makes w as rare together with the reporter of an earlier wait, which has
-// ended, as one of them is alone: terms of an election may come and go by the second.
-func (w *waitReporter) follow(earlier *waitReporter) {
-	w.lastLine, w.lastEvent = earlier.lastLine, earlier.lastEvent
-	w.trouble.Since(earlier.trouble)
 }
 
 // tries says whether the key is asked for as with -n, from now on.
-func (w *waitReporter) tries(nonblock bool) {
+func (w *wait) tries(nonblock bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trying = nonblock
@@ -98,28 +82,26 @@ func (w *waitReporter) tries(nonblock bool) {
 	}
 }
 
-func (w *waitReporter) end() {
-	w.once.Do(func() {
-		close(w.stop)
-		<-w.done
-		w.say.Clear()
-	})
+func (w *wait) end() {
+	close(w.stop)
+	<-w.done
+	w.say.Clear()
 }
 
 // noteHolder records who holds the key, or one of its permits. A holder of a
 // permit is not reported before all permits were seen held, as another may be
 // free. It returns whether it is time to write an event.
-func (w *waitReporter) noteHolder(r leasehold.Record, permits *permitHolders) (due bool) {
+func (w *wait) noteHolder(r leasehold.Record, all *allHeld) (due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if grant := holders.GrantOf(r); w.grants[r.Key] != grant {
 		w.grants[r.Key] = grant
 		w.holders++
 	}
-	if permits != nil && !permits.complete() {
+	if all != nil && !all.add(r) {
 		return false
 	}
-	w.key, w.holder, w.permits = r.Key, &r, permits
+	w.key, w.holder, w.all = r.Key, &r, all
 	now := w.now()
 	if w.trying { // most tries are over at once
 		if w.seenAt.IsZero() {
@@ -137,7 +119,7 @@ func (w *waitReporter) noteHolder(r leasehold.Record, permits *permitHolders) (d
 
 // holdersSeen returns how many grants of the key or its permits were seen during
 // the wait. 0: there was no wait.
-func (w *waitReporter) holdersSeen() int {
+func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holder == nil {
@@ -147,9 +129,8 @@ func (w *waitReporter) holdersSeen() int {
 }
 
 // report writes the lines that are due. w.mu is held.
-func (w *waitReporter) report() {
+func (w *wait) report() {
 	now := w.now()
-	w.reportTrouble(now)
 	if w.holder == nil || w.trying && now.Sub(w.seenAt) < tryingAfter {
 		return
 	}
@@ -161,27 +142,16 @@ func (w *waitReporter) report() {
 	}
 }
 
-func (w *waitReporter) line(now time.Time) string {
-	if w.permits != nil {
-		return "waiting: " + w.permits.all()
+func (w *wait) line(now time.Time) string {
+	if w.all != nil {
+		return "waiting: " + w.all.String()
 	}
 	line := "waiting for " + wording.Key(w.key) + ", held by " + wording.Owner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
 	}
 	if w.trying {
-		line = fmt.Sprintf("%s, who looks dead", line)
+		line += ", who looks dead"
 	}
 	return line
-}
-
-// reportTrouble says that requests fail, or that they no longer do. w.mu is held.
-func (w *waitReporter) reportTrouble(now time.Time) {
-	n, due := w.trouble.Tell(w.store.Health.Trouble(w.store.Server()), now)
-	if !due {
-		return
-	}
-	e := say.NewEvent(n.Kind, now)
-	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
-	w.say.Tell(e, "%s", n.Line)
 }

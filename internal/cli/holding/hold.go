@@ -1,26 +1,28 @@
-package cli
+package holding
 
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// hold is what CMD runs under: a lock, a permit, or the locks of several keys.
-type hold struct {
+// Hold is what is held: a lock, a permit, or the locks of several keys.
+type Hold struct {
+	seeker   *Seeker
+	renewals *renewals
+
 	name  string            // the key that the user has named: of a permit too
 	locks []*leasehold.Lock // at least one, in the order of their keys
 	group *leasehold.Group  // of several; else nil
 }
 
-func (h hold) first() *leasehold.Lock { return h.locks[0] }
+func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
 
 // Context ends when the first of the locks is lost.
-func (h hold) Context() context.Context {
+func (h *Hold) Context() context.Context {
 	if h.group != nil {
 		return h.group.Context()
 	}
@@ -28,7 +30,7 @@ func (h hold) Context() context.Context {
 }
 
 // Err is the error of the first that was lost; nil: none.
-func (h hold) Err() error {
+func (h *Hold) Err() error {
 	if h.group != nil {
 		return h.group.Err()
 	}
@@ -36,19 +38,12 @@ func (h hold) Err() error {
 }
 
 // TrustedUntil is when trust in the first of them ends.
-func (h hold) TrustedUntil() time.Time {
+func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
 
-func (h hold) release(ctx context.Context) error {
-	if h.group != nil {
-		return h.group.Release(ctx)
-	}
-	return h.first().Release(ctx)
-}
-
 // String names the keys.
-func (h hold) String() string {
+func (h *Hold) String() string {
 	var keys []leasehold.Key
 	for _, l := range h.locks {
 		keys = append(keys, l.Key())
@@ -56,11 +51,14 @@ func (h hold) String() string {
 	return wording.Keys(keys)
 }
 
-// lines returns something of each lock, one a line.
-func (h hold) lines(of func(*leasehold.Lock) string) string {
-	var all []string
-	for _, l := range h.locks {
-		all = append(all, of(l))
+// Detach makes it a grant, which outlives the command.
+func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
+
+// TakeBack releases a grant that Detach has made: nobody has it, so nobody else could.
+func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
+	lock, err := h.seeker.locks.Resume(ctx, g)
+	if err != nil {
+		return err
 	}
-	return strings.Join(all, "\n")
+	return lock.Release(ctx)
 }

@@ -1,4 +1,4 @@
-package cli
+package holding
 
 import (
 	"errors"
@@ -15,26 +15,25 @@ import (
 // wasTooShort reports whether the wait has ended with err because of a holder that was not
 // watched for its lease. A lock under a shared lease does not show how long that is, and
 // one of several keys does not show the others'.
-func (f *acquireFlags) wasTooShort(err error) bool {
+func (w Wanted) wasTooShort(err error) bool {
 	var held *leasehold.HeldError
 	var waited *failure.WaitedError
 	if !errors.As(err, &held) || !errors.As(err, &waited) || failure.Interrupted(err) != nil {
 		return false
 	}
-	return f.permits > 1 || len(f.several.keys) > 0 || held.Holder.Session != "" || held.Holder.Lease > f.wait
+	return w.Permits > 1 || len(w.Keys) > 1 || held.Holder.Session != "" || held.Holder.Lease > w.Wait
 }
 
-// withoutWait is f for asking as with -n.
-func (f *acquireFlags) withoutWait() *acquireFlags {
-	again := *f
-	again.nonblock, again.wait = true, 0
-	return &again
+// withoutWait is w for asking as with -n.
+func (w Wanted) withoutWait() Wanted {
+	w.NoWait, w.Wait = true, 0
+	return w
 }
 
 // afterWait says in err, the answer to what was asked after a wait, how long it all took.
-func (f *acquireFlags) afterWait(err error, took time.Duration) error {
+func (w Wanted) afterWait(err error, took time.Duration) error {
 	if held := (*leasehold.HeldError)(nil); errors.As(err, &held) && held.Err == nil {
-		held.Err = &failure.WaitedError{Wait: max(f.wait, took.Truncate(time.Second))}
+		held.Err = &failure.WaitedError{Wait: max(w.Wait, took.Truncate(time.Second))}
 	}
 	return err
 }

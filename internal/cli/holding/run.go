@@ -1,4 +1,4 @@
-package cli
+package holding
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/watchdog"
 )
@@ -23,87 +22,80 @@ const (
 	lostReleaseLimit = time.Second
 )
 
-// underLock is CMD under a lock, as its user hears of it.
-type underLock struct {
-	app      *app
-	store    *store.Store
-	hold     hold
-	renewals *renewals
-}
-
-// runUnder runs CMD under a lock and releases that. The error it returns carries the exit
+// Run runs CMD under what is held, and releases that. The error it returns carries the exit
 // code.
-func (a *app) runUnder(s *store.Store, h hold, signals *process.Signals, renewals *renewals, j process.Job) (process.Ended, error) {
-	u := &underLock{a, s, h, renewals}
+func (h *Hold) Run(j process.Job) (process.Ended, error) {
+	outer := h.outerValue()
 	cmd := *j.Cmd // elect runs it again
-	cmd.Env = a.commandEnv(s, h)
+	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
 	if h.first().Token() != 0 { // otherwise it would be that of other runs too
-		if begins := heldBegins(cmd.Env); begins != "" {
-			j.Held = heldVariable + "=" + begins
-		}
+		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
-	name := cmd.Args[0]
-	ended, err := process.Run(j, h, renewals.renewed, signals, u)
+	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, told{h})
 	if err != nil {
-		_ = u.release(releaseLimit) // if it fails, the key becomes free when the lease expires
-		return ended, startError(name, err)
+		_ = h.release(releaseLimit) // if it fails, the key becomes free when the lease expires
+		return ended, err
 	}
-	return ended, u.finish(ended)
+	return ended, h.finish(ended)
 }
 
+// told is what a user is told of CMD.
+type told struct{ *Hold }
+
 // Note says what is no error.
-func (u *underLock) Note(format string, args ...any) { u.app.say.Note(format, args...) }
+func (t told) Note(format string, args ...any) { t.say().Note(format, args...) }
 
 // Stopping says that CMD is stopped, and why.
-func (u *underLock) Stopping() {
-	u.app.say.Event(u.event(say.Stopping))
-	if u.hold.Err() != nil {
-		u.app.say.Text("%s is lost: stopping CMD", u.hold)
+func (t told) Stopping() {
+	t.say().Event(t.event(say.Stopping))
+	if t.Err() != nil {
+		t.say().Text("%s is lost: stopping CMD", t.Hold)
 	} else {
-		u.app.say.Text("trust in %s is about to end: stopping CMD", u.hold)
+		t.say().Text("trust in %s is about to end: stopping CMD", t.Hold)
 	}
 }
 
 // Outlived says which processes outlive CMD.
-func (u *underLock) Outlived(by []watchdog.Process, text string) {
-	e := u.event(say.Background)
+func (t told) Outlived(by []watchdog.Process, text string) {
+	e := t.event(say.Background)
 	for _, p := range by {
 		e.Processes = append(e.Processes, say.Process{PID: p.PID, Name: p.Name})
 	}
-	u.app.say.Tell(e, "%s", text)
+	t.say().Tell(e, "%s", text)
 }
+
+func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
 
 // event returns an event of the first lock.
-func (u *underLock) event(kind string) say.Event {
-	first := u.hold.first()
-	return say.NewEvent(kind, u.app.Now()).Of(first.Key(), first.Token())
+func (h *Hold) event(kind string) say.Event {
+	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
 }
 
-// finish releases the lock and returns the error with the exit code.
-func (u *underLock) finish(ended process.Ended) error {
-	e := u.event(say.Exited)
+// finish releases what is held and returns the error with the exit code.
+func (h *Hold) finish(ended process.Ended) error {
+	e := h.event(say.Exited)
 	e.ExitCode = &ended.Code
-	u.app.say.Event(e)
-	lost, why := u.hold.Err(), u.renewals.why()
+	h.say().Event(e)
+	lost, why := h.Err(), h.renewals.why()
 	limit := releaseLimit
 	if lost != nil {
 		limit = lostReleaseLimit
 	}
 	if ended.Stopped && lost == nil { // what could not renew it may not release it either
-		u.app.say.Text("CMD has ended: trying to release %s, for up to %s", u.hold, wording.Duration(limit))
+		h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit))
 	}
-	released := u.release(limit)
+	released := h.release(limit)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
 	case lost == nil && released != nil:
-		u.app.say.Text("%s could not be released, and becomes free when its lease expires: %s",
-			u.hold, failure.Text(released, u.store.Where()))
+		h.say().Text("%s could not be released, and becomes free when its lease expires: %s",
+			h, failure.Text(released, h.seeker.store.Where()))
 	}
 	switch {
 	case ended.Stopped && lost == nil:
-		return failure.Exit(failure.CodeLost, &lateError{u.hold.String(), why})
+		return failure.Exit(failure.CodeLost, &lateError{h.String(), why})
 	case lost != nil:
 		return failure.Exit(failure.CodeLost, &stoppedError{lost, ended.Stopped})
 	case ended.Code != 0:
@@ -112,12 +104,15 @@ func (u *underLock) finish(ended process.Ended) error {
 	return nil
 }
 
-// release releases the lock. A signal does not interrupt it: it takes at most
+// release releases what is held. A signal does not interrupt it: it takes at most
 // limit, and without it others would have to wait for the lease to expire.
-func (u *underLock) release(limit time.Duration) error {
+func (h *Hold) release(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return u.hold.release(ctx)
+	if h.group != nil {
+		return h.group.Release(ctx)
+	}
+	return h.first().Release(ctx)
 }
 
 // stoppedError says that the lock was lost, and whether CMD was stopped.

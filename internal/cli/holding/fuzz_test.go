@@ -1,0 +1,48 @@
+package holding
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzHeld reads LEASEHOLD_HELD, as a run passes it on to its CMD: whatever stands in
+// it, the keys of a run inside are added to it, and are found.
+func FuzzHeld(f *testing.F) {
+	for _, seed := range []string{
+		`[{"key":"job","table":"locks","store":"/f","token":42}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","token":9007199254740991}]`,
+		`[]`, ``, `null`, `{}`, `[null]`, `[{"token":"x"}]`, "\xff",
+	} {
+		f.Add(seed, "key", "table")
+	}
+	f.Fuzz(func(t *testing.T, value, key, table string) {
+		if !utf8.ValidString(key) || !utf8.ValidString(table) || strings.ContainsRune(value, 0) {
+			return // no key or environment has these
+		}
+		env := envWith(value)
+		held := outerKeys(env)
+		added := outerKey{Key: key, Table: table, Store: "/f", Token: 1}
+		b, err := json.Marshal(append(slices.Clone(held), added))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := envWith(string(b))
+		if got := outerKeys(inside); !slices.Equal(got, append(slices.Clone(held), added)) {
+			t.Errorf("%q and %+v was passed on as %s, which reads as %+v", value, added, b, got)
+		}
+		if table != "" && !SetByRun(inside, table, "/f") {
+			t.Errorf("%s does not say that this run has set the table", b)
+		}
+		deeper, err := json.Marshal(append(slices.Clone(held), added, added))
+		if begins := outerBegins(string(b)); err != nil || begins == "" || !strings.HasPrefix(string(deeper), begins) {
+			t.Errorf("%s does not begin as %s: %q", deeper, b, begins)
+		}
+	})
+}
+
+// envWith is an environment in which LEASEHOLD_HELD has this value.
+func envWith(held string) func(string) (string, bool) {
+	return func(name string) (string, bool) { return held, name == heldVariable }
+}

@@ -1,0 +1,68 @@
+package holding
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/semaphore"
+)
+
+// Wanted is what is to be held: the lock of a key, unless it says otherwise.
+type Wanted struct {
+	Keys    []string // at least one, each once
+	SortKey string   // of each of them; empty: the table has none
+	Any     bool     // one of them is enough
+	Shared  bool     // one lease for all of them
+
+	Permits int  // how many owners may hold the key at a time; 0 or 1: it is a lock
+	Counted bool // the number was named: with 1, the key may be a semaphore all the same
+
+	Leads bool   // leadership under the key
+	Value string // of the leader, for observers
+
+	NoWait   bool          // for a holder that lives; one that looks dead is watched for its lease
+	Wait     time.Duration // 0: forever
+	Lease    time.Duration
+	Owner    string                 // empty: the library's default
+	Data     leasehold.RecordOption // nil: none
+	Detached bool                   // the grant outlives the command
+}
+
+// keys are those that are to be acquired, or those of all permits, of which one is.
+func (w *Wanted) keys(s *store.Store, locks *leasehold.Client) ([]leasehold.Key, error) {
+	if w.Permits <= 1 {
+		var keys []leasehold.Key
+		for _, name := range w.Keys {
+			keys = append(keys, w.key(s, name))
+		}
+		return keys, nil
+	}
+	counted, err := semaphore.New(locks, w.Keys[0], w.Permits)
+	if err != nil {
+		return nil, err
+	}
+	return counted.Keys(), nil
+}
+
+func (w *Wanted) key(s *store.Store, name string) leasehold.Key {
+	return store.CompleteKey(s.Layout, leasehold.Key{Partition: name, Sort: w.SortKey})
+}
+
+// options are what is asked of each key.
+func (w *Wanted) options() []leasehold.AcquireOption {
+	var opts []leasehold.AcquireOption
+	if w.Detached {
+		opts = append(opts, leasehold.WithoutRenewal())
+	}
+	if w.NoWait {
+		opts = append(opts, leasehold.NoWaitUnlessDead())
+	}
+	if w.SortKey != "" {
+		opts = append(opts, leasehold.WithSortKey(w.SortKey))
+	}
+	if w.Data != nil {
+		opts = append(opts, w.Data)
+	}
+	return opts
+}

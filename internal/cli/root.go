@@ -91,14 +91,23 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	return root
 }
 
-// storeFlags returns the given flags that choose the store and its layout, as words
-// of a shell: a command that a message tells to type needs them too.
-func storeFlags(cmd *cobra.Command) string {
-	var words strings.Builder
+// storeArgs returns the given flags that choose the store and its layout.
+func storeArgs(cmd *cobra.Command) []string {
+	var args []string
 	for _, name := range []string{"table", "file", "layout", "attr", "region", "profile", "endpoint-url"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			words.WriteString(" --" + name + " " + wording.ShellWord(f.Value.String()))
+			args = append(args, "--"+name, f.Value.String())
 		}
+	}
+	return args
+}
+
+// storeFlags is storeArgs as words of a shell: a command that a message tells to type
+// needs them too.
+func storeFlags(cmd *cobra.Command) string {
+	var words strings.Builder
+	for _, arg := range storeArgs(cmd) {
+		words.WriteString(" " + wording.ShellWord(arg))
 	}
 	return words.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/bench"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/demo"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
@@ -41,7 +42,7 @@ func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"event": say.Event{}, "key": say.Key{}, "process": say.Process{}, "leader": leaderJSON{}, "finding": checks.Finding{}, "error": say.Error{},
-		"step": demoEvent{}, "grant": grants.Place{}, "measured": bench.Result{}, "build": build{}, "forgotten": forgottenJSON{},
+		"step": demo.Event{}, "grant": grants.Place{}, "measured": bench.Result{}, "build": build{}, "forgotten": forgottenJSON{},
 	} {
 		for _, field := range fieldsOf(v) {
 			if top.Defs[name].Properties[field] == nil {

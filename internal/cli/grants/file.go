@@ -145,12 +145,11 @@ func (g *File) CheckWritable() error {
 	if g.path == Standard {
 		return nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(g.file), temporary(g.file))
+	tmp, err := plainfile.Temporary(g.file, nil, 0o600)
 	if err != nil {
 		return unusable(g.path, err)
 	}
-	_ = tmp.Close()
-	return os.Remove(tmp.Name())
+	return os.Remove(tmp)
 }
 
 // Write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all;
@@ -172,20 +171,13 @@ func (g *File) Write(stdout io.Writer, grant Grant) error {
 }
 
 func (g *File) replace(b []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(g.file), temporary(g.file)) // mode 0600
+	tmp, err := plainfile.Temporary(g.file, b, 0o600)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // fails after a rename, as it should
-	_, err = tmp.Write(b)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
+	defer os.Remove(tmp) // fails after a rename, as it should
 	if g.absent {
-		err = plainfile.Place(tmp.Name(), g.file)
+		err = plainfile.Place(tmp, g.file)
 		switch {
 		case errors.Is(err, fs.ErrExist):
 			return errFileChanged
@@ -207,7 +199,7 @@ func (g *File) replace(b []byte) error {
 		if now, err := readLimited(g.file); err != nil || !bytes.Equal(now, g.before) {
 			return errFileChanged
 		}
-		return os.Rename(tmp.Name(), g.file)
+		return os.Rename(tmp, g.file)
 	})
 	if err != nil {
 		return err
@@ -246,8 +238,6 @@ func (g *File) Name() string {
 	}
 	return g.path
 }
-
-func temporary(file string) string { return "." + filepath.Base(file) + "-*" }
 
 // syncDir makes a new file name survive a power failure, if the file system can.
 func syncDir(dir string) {

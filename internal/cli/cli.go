@@ -13,7 +13,7 @@
 //	requestlog.go shows every request with -v
 //	requests      sees every request: since when none is answered, what they use
 //	grants        what is held from one command to the next, and its files
-//	runmetrics.go the metrics of run --metrics
+//	textfile      the metrics of run --metrics
 //	holding       waits for keys, holds them, runs CMD under them, and releases them
 //	process       starts CMD, passes signals on, and stops it before trust ends
 package cli
@@ -39,6 +39,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/textfile"
 )
 
 // Env is the environment of one run of the command. Tests replace its parts.
@@ -80,9 +81,9 @@ type app struct {
 	flags globalFlags
 	say   *say.Messages
 
-	metrics    *runMetrics // of run --metrics; nil: none
-	completing bool        // of an argument: create nothing
-	placeShown bool        // the command itself shows which store it uses
+	metrics    *textfile.Run // of run --metrics; nil: none
+	completing bool          // of an argument: create nothing
+	placeShown bool          // the command itself shows which store it uses
 }
 
 func newApp(env Env) *app {
@@ -117,7 +118,9 @@ func Main(env Env) int {
 	}
 	a.say.Clear()
 	code := a.exitCode(cmd, err)
-	a.endMetrics(code, err)
+	if failed := a.metrics.Write(a.Now(), code, err); failed != nil {
+		a.say.Note("%v", failed)
+	}
 	a.say.EndEvents(a.Now(), code, err)
 	return code
 }

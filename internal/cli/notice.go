@@ -59,7 +59,7 @@ func (a *app) hasSaid(store string) bool {
 	said := append(before.Said, now)
 	b, err := json.Marshal(noticesJSON{said[max(len(said)-maxNotices, 0):]})
 	if err == nil && os.MkdirAll(dir, 0o700) == nil {
-		_ = writeFile(path, append(b, '\n'), 0o600) // if it fails, it is said once more
+		_ = plainfile.Replace(path, append(b, '\n'), 0o600) // if it fails, it is said once more
 	}
 	return false
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/textfile"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -134,8 +135,14 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error {
 	f.name(args)
-	if err := a.startMetrics(f.metrics, f.Keys, f.SortKey); err != nil {
-		return err
+	if f.metrics != "" {
+		p, err := a.flags.Place("")
+		if err != nil {
+			return err
+		}
+		if a.metrics, err = textfile.Open(f.metrics, a.Now(), p, f.Keys, f.SortKey); err != nil {
+			return err
+		}
 	}
 	if err := a.checkSeveral(cmd, &f.wantedFlags); err != nil {
 		return err
@@ -170,9 +177,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args, command []string) error
 	case err != nil:
 		return failure.Answer(err)
 	}
-	a.metrics.noteGranted(a.Now())
+	a.metrics.Granted(a.Now())
 	_, err = h.Run(j)
-	a.metrics.noteEnded(a.Now())
+	a.metrics.Ended(a.Now())
 	return err
 }
 

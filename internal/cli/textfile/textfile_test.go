@@ -1,4 +1,4 @@
-package cli
+package textfile
 
 import (
 	"os"
@@ -8,12 +8,12 @@ import (
 )
 
 func TestThePageOfTheMetricsHasThoseOfRun(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, of := range runMetricNames {
+	for _, of := range metrics {
 		names = append(names, of.name)
 		if !regexp.MustCompile("\\| `" + of.name + "` \\|").Match(page) {
 			t.Errorf("%s is in no table", of.name)

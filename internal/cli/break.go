@@ -103,7 +103,7 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 			key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
 			return failure.Answer(withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
 				if f.damaged {
-					return a.breakDamaged(ctx, s, locks, key, f)
+					return a.breakDamaged(ctx, s, key, f)
 				}
 				return a.breakGrant(ctx, s, locks, key, f)
 			}))

@@ -11,19 +11,18 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
-	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // breakDamaged removes a record that does not read as a lock, if it is still exactly
 // what was shown or what was read from a file.
-func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f breakFlags) error {
+func (a *app) breakDamaged(ctx context.Context, s *store.Store, key leasehold.Key, f breakFlags) error {
 	item, err := rawItem(ctx, s, key)
 	if err != nil {
 		return err
@@ -32,9 +31,13 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 	if err != nil {
 		return err
 	}
-	_, bad := locks.Get(ctx, key.Partition, withSortKey(key)...)
-	if err := notDamaged(ctx, s, key, item, bad); err != nil {
+	proto, err := records.Of(s.Layout)
+	if err != nil {
 		return err
+	}
+	found := holders.Read(proto, item)
+	if err := notDamaged(key, found.Kind); err != nil {
+		return failure.Exit(failure.CodeNo, err)
 	}
 	if f.ifRaw != "" {
 		looked, err := plainfile.ReadNamed(f.ifRaw)
@@ -47,17 +50,11 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 			return changedRaw(key)
 		}
 	}
-	proto, err := records.Of(s.Layout)
-	if err != nil {
-		return err
-	}
 	if !f.yes {
 		fmt.Fprintln(a.Stderr, string(say.Indented(raw)))
-		if record := (*leasehold.RecordError)(nil); errors.As(bad, &record) {
-			_ = a.Stderr.Prose("It does not read as a lock: %s %s.", visible.Name(record.Attribute), record.Problem)
-			if _, held := records.HeldBut(proto, item, record.Attribute); held {
-				_ = a.Stderr.Prose("Without that attribute it is a lock that somebody holds: rename the attribute instead.")
-			}
+		_ = a.Stderr.Prose("It does not read as a lock: %s %s.", visible.Name(found.Damage.Attribute), found.Damage.Problem)
+		if _, held := records.HeldBut(proto, item, found.Damage.Attribute); held {
+			_ = a.Stderr.Prose("Without that attribute it is a lock that somebody holds: rename the attribute instead.")
 		}
 		_ = a.Stderr.Prose("Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
 		if err := a.confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", wording.Key(key)), "nothing was removed"); err != nil {
@@ -82,29 +79,17 @@ func (a *app) breakDamaged(ctx context.Context, s *store.Store, locks *leasehold
 	return err
 }
 
-// notDamaged says why the record must not be removed, if it reads as what it is. bad
-// is the error of reading it as a lock.
-func notDamaged(ctx context.Context, s *store.Store, key leasehold.Key, item protocol.Item, bad error) error {
-	if _, is := permits.In(s.Layout, bad); is {
-		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is a semaphore, and nothing is damaged: once all of it is free leasehold forget %s removes it", wording.Key(key), wording.ShellKey(key)))
-	}
-	if proto, err := records.Of(s.Layout); err == nil {
-		sharing, ok := proto.(protocol.Sharing)
-		if ok && sharing.IsSessionKey(protocol.Key(key)) {
-			if _, err := sharing.Session().Decode(item); err == nil {
-				return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and nothing is damaged", wording.Key(key)))
-			}
-			return nil
-		}
-	}
-	switch {
-	case errors.Is(bad, leasehold.ErrRecord):
+// notDamaged says why a record of this kind must not be removed: it reads as what it is.
+func notDamaged(key leasehold.Key, kind holders.Kind) error {
+	switch kind {
+	case holders.KindDamaged:
 		return nil
-	case bad != nil:
-		return cause(ctx, bad)
+	case holders.KindSemaphore:
+		return fmt.Errorf("%s is a semaphore, and nothing is damaged: once all of it is free leasehold forget %s removes it", wording.Key(key), wording.ShellKey(key))
+	case holders.KindSession:
+		return fmt.Errorf("%s is the row of a shared lease, and nothing is damaged", wording.Key(key))
 	}
-	return failure.Exit(failure.CodeNo, fmt.Errorf("the record of %s reads as a lock, and nothing is damaged: to free it use leasehold break %s",
-		wording.Key(key), wording.ShellKey(key)))
+	return fmt.Errorf("the record of %s reads as a lock, and nothing is damaged: to free it use leasehold break %s", wording.Key(key), wording.ShellKey(key))
 }
 
 func changedRaw(key leasehold.Key) error {

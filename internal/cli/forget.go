@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -15,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/semaphore"
@@ -79,7 +79,7 @@ func (a *app) forget(ctx context.Context, f *forgetting, yes bool) error {
 	}
 	if !yes {
 		_ = a.Stderr.Prose("%s is a %s, and free: %s. Tokens start again from the clock: above all earlier ones, unless clocks differ by more than the time since the last grant.",
-			name, kindNames[f.kind()], wording.Count(f.stored(), "record", "records"))
+			name, kindNames[f.found.Kind], wording.Count(f.stored(), "record", "records"))
 		if err := a.confirm(ctx, fmt.Sprintf("Forget %s, if nothing has changed? [y/N] ", name), "nothing was removed"); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (a *app) forget(ctx context.Context, f *forgetting, yes bool) error {
 		return err
 	}
 	if a.flags.json {
-		return json.NewEncoder(a.Stdout).Encode(forgottenJSON{f.s.Table, f.key.Partition, f.key.Sort, f.kind(), n})
+		return json.NewEncoder(a.Stdout).Encode(forgottenJSON{f.s.Table, f.key.Partition, f.key.Sort, string(f.found.Kind), n})
 	}
 	_, err := fmt.Fprintf(a.Stdout, "forgot %s: %s removed\n", name, wording.Count(n, "record was", "records were"))
 	return err
@@ -103,11 +103,8 @@ type forgottenJSON struct {
 	Removed int    `json:"removed"`
 }
 
-// kindLock is the kind of a lock in JSON. Its record has none.
-const kindLock = "lock"
-
-var kindNames = map[string]string{
-	kindLock: "lock", protocol.KindReadWrite: "read/write lock", protocol.KindSemaphore: "semaphore",
+var kindNames = map[holders.Kind]string{
+	holders.KindLock: "lock", holders.KindReadWrite: "read/write lock", holders.KindSemaphore: "semaphore",
 }
 
 // forgetting removes what is stored for a key that is free.
@@ -117,26 +114,16 @@ type forgetting struct {
 	proto protocol.Protocol
 	key   leasehold.Key
 
-	row     protocol.Item     // as it was read
-	permits *protocol.Permits // of a semaphore; nil: it is none
-	free    []freePermit      // as many as there ever were
-	carries bool              // data or attributes of the caller's
+	row     protocol.Item // as it was read
+	found   holders.Found // in row
+	free    []freePermit  // of a semaphore, as many as there ever were
+	carries bool          // data or attributes of the caller's
 }
 
 // freePermit is a permit that nobody holds. item is nil if it has no record.
 type freePermit struct {
 	key  leasehold.Key
 	item protocol.Item
-}
-
-func (f *forgetting) kind() string {
-	switch {
-	case f.permits != nil:
-		return protocol.KindSemaphore
-	case protocol.IsReadWrite(f.row):
-		return protocol.KindReadWrite
-	}
-	return kindLock
 }
 
 // stored is how many records there are to remove.
@@ -152,49 +139,45 @@ func (f *forgetting) stored() int {
 
 // read reads the key, and of a semaphore then its permits. It refuses what is not free.
 func (f *forgetting) read(ctx context.Context) error {
-	f.permits, f.free, f.carries = nil, nil, false
-	if sharing, ok := f.proto.(protocol.Sharing); ok && sharing.IsSessionKey(protocol.Key(f.key)) {
+	f.free, f.carries = nil, false
+	if isSession(f.s, f.key) {
 		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and no key: nothing was removed", wording.Key(f.key)))
 	}
 	row, err := rawItem(ctx, f.s, f.key)
 	if err != nil {
 		return err
 	}
-	f.row = row
-	counting, rows := f.proto, protocol.PermitRowsOf(f.proto)
-	if rows != nil && rows.Key(f.key.Partition) == protocol.Key(f.key) {
-		if p, err := rows.Decode(row); err == nil {
-			f.permits = &p
-			return f.readPermits(ctx, counting.(protocol.Counting))
-		}
+	f.row, f.found = row, holders.Read(f.proto, row)
+	if f.found.Kind != holders.KindSemaphore {
+		return f.isFree(ctx, f.key, f.found)
 	}
-	return f.isFree(ctx, f.key, row)
-}
-
-func (f *forgetting) readPermits(ctx context.Context, counting protocol.Counting) error {
-	for i := range f.permits.Most {
+	counting := f.proto.(protocol.Counting) // else there is no such kind
+	for i := range f.found.Permits.Most {
 		key := leasehold.Key(counting.PermitKey(f.key.Partition, i))
 		item, err := rawItem(ctx, f.s, key)
-		switch {
-		case errors.Is(err, leasehold.ErrNotFound): // never granted, or collected
-		case err != nil:
+		if err == nil {
+			err = f.isFree(ctx, key, holders.Read(f.proto, item))
+		} else if errors.Is(err, leasehold.ErrNotFound) { // never granted, or collected
+			err = nil
+		}
+		if err != nil {
 			return err
-		default:
-			if err := f.isFree(ctx, key, item); err != nil {
-				return err
-			}
 		}
 		f.free = append(f.free, freePermit{key, item})
 	}
 	return nil
 }
 
-// isFree refuses an item that is held or does not read.
-func (f *forgetting) isFree(ctx context.Context, key leasehold.Key, item protocol.Item) error {
-	all, err := protocol.Records(f.proto, item)
-	if err == nil && all[0].Released { // a held read/write lock has its holders alone
-		f.carries = f.carries || len(all[0].Data) > 0 || len(all[0].Attributes) > 0
-		return f.isUnwanted(key, item)
+// isFree refuses an item that is held or does not read, and a read/write lock that a
+// writer waits for.
+func (f *forgetting) isFree(ctx context.Context, key leasehold.Key, found holders.Found) error {
+	switch free := found.Free; {
+	case free.Released && found.Intent != nil:
+		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is free, but %s waits to write: nothing was removed: forget it once that is granted, or has given up",
+			wording.Key(key), wording.Owner(found.Intent.Owner)))
+	case free.Released:
+		f.carries = f.carries || len(free.Data) > 0 || len(free.Attributes) > 0
+		return nil
 	}
 	r, err := f.locks.Get(ctx, key.Partition, withSortKey(key)...)
 	switch {
@@ -207,20 +190,6 @@ func (f *forgetting) isFree(ctx context.Context, key leasehold.Key, item protoco
 	}
 	return failure.Exit(failure.CodeNo, fmt.Errorf("%w: nothing was removed: forget %s once it is free",
 		&leasehold.HeldError{Table: f.s.Table, Key: key, Holder: r}, wording.Key(f.key)))
-}
-
-// isUnwanted refuses a read/write lock that a writer waits for, which nobody holds.
-func (f *forgetting) isUnwanted(key leasehold.Key, item protocol.Item) error {
-	rw, ok := f.proto.(protocol.ReadWriting)
-	if !ok || !protocol.IsReadWrite(item) {
-		return nil
-	}
-	by, err := rw.ReadWrite(protocol.ModeWrite, true).Blockers(item, time.Time{})
-	if err == nil && len(by.By) > 0 {
-		err = failure.Exit(failure.CodeNo, fmt.Errorf("%s is free, but %s waits to write: nothing was removed: forget it once that is granted, or has given up",
-			wording.Key(key), wording.Owner(by.By[0].Owner)))
-	}
-	return err
 }
 
 func (f *forgetting) changed(key leasehold.Key) error {
@@ -246,7 +215,7 @@ const maxTransaction = 100
 // reach: once a smaller number is stored, whoever is granted that permit gives it back.
 // If it was free after that, it stays so for as long as the row is as it was read.
 func (f *forgetting) remove(ctx context.Context) error {
-	if f.permits != nil && f.permits.N == maxTransaction {
+	if f.found.Permits.N == maxTransaction {
 		if err := f.shrink(ctx, maxTransaction-1); err != nil {
 			return fmt.Errorf("%w; it may have %s now: to undo that, leasehold semaphore resize %s %d",
 				err, wording.Count(maxTransaction-1, "permit", "permits"), wording.ShellWord(f.key.Partition), maxTransaction)
@@ -287,7 +256,7 @@ func (f *forgetting) shrink(ctx context.Context, n int) error {
 	if err := f.read(ctx); err != nil {
 		return err
 	}
-	if f.permits == nil || f.permits.N > n {
+	if f.found.Kind != holders.KindSemaphore || f.found.Permits.N > n {
 		return f.changed(f.key)
 	}
 	return nil

@@ -6,6 +6,7 @@
 //	plan.go       what an observation will cost
 //	reader.go     reads items again, in the way that uses fewer read units
 //	sessions.go   the rows that are renewed in the place of many records
+//	found.go      what an item of the table is, in any layout
 //	find.go       the record of one of several holders of a key
 //
 // When a holder is dead is not decided here: see package liveness, whose rule waiters

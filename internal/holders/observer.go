@@ -120,6 +120,11 @@ func (o Observer) StillDead(ctx context.Context, found Observation) error {
 	return err
 }
 
+// RecordOf is a record as users of the library have it.
+func RecordOf(r protocol.Record) leasehold.Record {
+	return updated(leasehold.Record{Key: leasehold.Key(r.Key)}, r)
+}
+
 // updated returns the record of a grant as it is now.
 func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
 	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -56,7 +57,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 
 // see enters what a look at an item has shown.
 func (b *board) see(item protocol.Item, look liveness.Look) {
-	found := read(b.proto, item, look.Answered)
+	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]
 	var before *Lock
 	if e == nil {
@@ -75,11 +76,11 @@ func (b *board) see(item protocol.Item, look liveness.Look) {
 	}
 	now, events := observe(before, found, look, b.rule, !b.whole, b.wasBroken(found.Key))
 	b.enter(e, now, events)
-	if found.Kind == KindSession {
+	if found.Kind == holders.KindSession {
 		b.judge(sessionOf(found.Key), look)
 	}
 	for _, h := range now.Holders {
-		if id := h.Record.Session; id != "" && found.Kind == KindLock {
+		if id := h.Record.Session; id != "" && found.Kind == holders.KindLock {
 			b.judge(id, look)
 		}
 	}
@@ -99,7 +100,7 @@ func (b *board) seeNone(key protocol.Key, look liveness.Look) {
 		delete(b.entries, b.gone[0].lock.Key)
 		b.gone, b.forgotten = b.gone[1:], look.Answered
 	}
-	if now.Kind == KindSession {
+	if now.Kind == holders.KindSession {
 		b.judge(sessionOf(key), look)
 	}
 }
@@ -109,7 +110,7 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	e.history.add(now, events)
 	b.changed[e] = true
 	for _, h := range now.Holders {
-		if id := h.Record.Session; id != "" && now.Kind == KindLock {
+		if id := h.Record.Session; id != "" && now.Kind == holders.KindLock {
 			if b.under[id] == nil {
 				b.under[id] = map[*entry]bool{}
 			}
@@ -132,7 +133,7 @@ func (b *board) touch(id string) {
 // over reports whether a session is dead and has no locks: there is nothing that
 // anybody would do about it, or wait for.
 func (b *board) over(e *entry) bool {
-	return e.lock.Kind == KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
+	return e.lock.Kind == holders.KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
 		!slices.ContainsFunc(e.lock.Holders, func(h Holder) bool { return !h.Beat.Dead })
 }
 
@@ -171,7 +172,7 @@ func (b *board) judge(id string, look liveness.Look) {
 		return
 	}
 	var session liveness.Beat
-	if e := b.entries[sharing.SessionKey(id)]; e != nil && !e.lock.Gone && e.lock.Kind == KindSession {
+	if e := b.entries[sharing.SessionKey(id)]; e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
 		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // it has ended, for good
 		if len(e.lock.Holders) > 0 {
 			session = e.lock.Holders[0].Beat
@@ -211,7 +212,7 @@ func (b *board) judge(id string, look liveness.Look) {
 func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	for key, e := range b.entries {
 		for _, h := range e.lock.Holders {
-			own := h.Record.Session == "" || e.lock.Kind == KindSession
+			own := h.Record.Session == "" || e.lock.Kind == holders.KindSession
 			if own && !h.Beat.Dead && !now.Before(h.Beat.Until) && e.lock.Look.Asked.Before(h.Beat.Until) {
 				return key, true
 			}

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -51,16 +51,11 @@ func (b breakRequest) check() string {
 	return ""
 }
 
-// grantIn is liveness.GrantOf of a record as the public API returns it.
-func grantIn(r leasehold.Record) string {
-	return liveness.GrantOf(protocol.Record{Grant: r.Grant, Owner: r.Owner, Version: r.Version, Lease: r.Lease})
-}
-
 // current returns the record of the grant that was shown. changed: it is not there any
 // more, and now is what is.
 func current(all []leasehold.Record, shown shownGrant) (r leasehold.Record, changed bool) {
 	for _, r := range all {
-		if !r.Released && grantIn(r) == shown.Grant {
+		if !r.Released && holders.GrantOf(r) == shown.Grant {
 			return r, shown.Dead && r.Version != shown.Version
 		}
 	}

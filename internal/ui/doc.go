@@ -1,6 +1,5 @@
 // Package ui serves a page in the browser over the state of a lock table.
 //
-//	found.go     what an item of the table is, in any layout
 //	observe.go   what a change of a record means: grant, renewal, takeover...
 //	state.go     how a key stands
 //	history.go   what is remembered of a key: its grants and what happened

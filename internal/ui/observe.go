@@ -3,6 +3,7 @@ package ui
 import (
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -17,7 +18,7 @@ type Holder struct {
 
 // Lock is a key as seen at the last look.
 type Lock struct {
-	Found
+	holders.Found
 	Holders []Holder // in the place of the records found
 	Look    liveness.Look
 	Gone    bool // there is no record
@@ -62,7 +63,7 @@ type Event struct {
 // before is nil at the first look. first: the table has not been read whole yet, so
 // that nothing is known to be new. broken says why a grant was broken through this
 // page; of other breaks most layouts' records tell.
-func observe(before *Lock, found Found, look liveness.Look, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
+func observe(before *Lock, found holders.Found, look liveness.Look, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	now.Found.Holders = nil
 	old := map[string]Holder{}
@@ -82,7 +83,7 @@ func observe(before *Lock, found Found, look liveness.Look, by liveness.Rule, fi
 			h.Seen = look.Answered
 		}
 		h.Beat = by.Next(h.Beat, r, look)
-		if found.Kind == KindLock && r.Session != "" {
+		if found.Kind == holders.KindLock && r.Session != "" {
 			h.Beat.Dead = wasDead // its session says so, not its record
 		}
 		delete(old, grant)
@@ -109,9 +110,17 @@ func observe(before *Lock, found Found, look liveness.Look, by liveness.Rule, fi
 	return now, c.events
 }
 
+// problemOf says why a damaged item does not read; "" of any other.
+func problemOf(l Lock) string {
+	if l.Damage == nil {
+		return ""
+	}
+	return "attribute " + l.Damage.Error()
+}
+
 // vanished is what it means that there is no record any more.
 func vanished(before Lock, look liveness.Look, broken func(string) (string, bool)) (Lock, []Event) {
-	now := Lock{Found: Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
+	now := Lock{Found: holders.Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
 	for _, h := range before.Holders {
 		if !c.byBreak(h) {
@@ -153,7 +162,7 @@ func (c *change) byBreak(h Holder) bool {
 }
 
 // brokenIn returns the last break that a record tells of, nil if there is none.
-func brokenIn(found Found) *protocol.Broken {
+func brokenIn(found holders.Found) *protocol.Broken {
 	for _, r := range found.Holders {
 		if r.Broken != nil {
 			return r.Broken
@@ -173,13 +182,13 @@ func (c *change) successions(before *Lock, now Lock, ended, began []Holder, firs
 		case c.byBreak(h):
 		case len(began) > 0 && c.lapsed(h, before.Look, began[0]):
 			takenFrom = &h // said with the grant
-		case len(began) == 1 && now.Kind == KindLock && h.Record.Owner != "" && h.Record.Owner == began[0].Record.Owner:
+		case len(began) == 1 && now.Kind == holders.KindLock && h.Record.Owner != "" && h.Record.Owner == began[0].Record.Owner:
 			handedBy = &h
-		case h.Beat.Dead && len(began) == 0 && now.Kind != KindDamaged:
+		case h.Beat.Dead && len(began) == 0 && now.Kind != holders.KindDamaged:
 			c.add(EventFreed, h)
 		case len(began) > 0 && c.at.Sub(before.Look.Asked) >= healthyFor(h):
 			c.add(EventGone, h)
-		case now.Kind != KindDamaged:
+		case now.Kind != holders.KindDamaged:
 			c.add(EventRelease, h)
 		}
 	}
@@ -225,11 +234,11 @@ func (c *change) lapsed(h Holder, seen liveness.Look, next Holder) bool {
 
 // conditions says what has become of the record apart from its holders.
 func (c *change) conditions(before *Lock, now Lock) {
-	was := before != nil && before.Kind == KindDamaged
+	was := before != nil && before.Kind == holders.KindDamaged
 	switch {
-	case now.Kind == KindDamaged && !was:
-		c.events = append(c.events, Event{At: c.at, Kind: EventDamage, Reason: now.Problem})
-	case was && now.Kind != KindDamaged:
+	case now.Kind == holders.KindDamaged && !was:
+		c.events = append(c.events, Event{At: c.at, Kind: EventDamage, Reason: problemOf(now)})
+	case was && now.Kind != holders.KindDamaged:
 		c.events = append(c.events, Event{At: c.at, Kind: EventRepair})
 	}
 	if now.Intent != nil && (before == nil || before.Intent == nil || before.Intent.Grant != now.Intent.Grant) {

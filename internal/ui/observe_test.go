@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -25,18 +26,18 @@ func grant(id, owner, version string, token int64) protocol.Record {
 	return protocol.Record{Grant: id, Owner: owner, Version: version, Token: token, Lease: lease}
 }
 
-func held(r ...protocol.Record) Found {
-	return Found{Key: protocol.Key{Partition: "k"}, Kind: KindLock, Holders: r}
+func held(r ...protocol.Record) holders.Found {
+	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Holders: r}
 }
 
-func readWrite(r ...protocol.Record) Found {
+func readWrite(r ...protocol.Record) holders.Found {
 	f := held(r...)
-	f.Kind = KindReadWrite
+	f.Kind = holders.KindReadWrite
 	return f
 }
 
-func free() Found {
-	return Found{Key: protocol.Key{Partition: "k"}, Kind: KindLock, Free: protocol.Record{Released: true}}
+func free() holders.Found {
+	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Free: protocol.Record{Released: true}}
 }
 
 // versionAt is a version that was written at t.
@@ -69,7 +70,7 @@ func kinds(events []Event) string {
 func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	type sight struct {
 		after time.Duration
-		found Found
+		found holders.Found
 		want  string
 	}
 	a, a2, b := grant("a", "host/1", "v1", 1), grant("a", "host/1", "v2", 1), grant("b", "host/2", "v3", 2)
@@ -89,7 +90,7 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	}
 	waits := readWrite(reader("r1", "v1"))
 	waits.Intent = &protocol.Record{Grant: "w", Owner: "writer", Mode: protocol.ModeIntent}
-	bad := Found{Key: protocol.Key{Partition: "k"}, Kind: KindDamaged, Problem: "attribute lease is missing"}
+	bad := holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindDamaged, Damage: &protocol.DecodeError{Attribute: "lease", Problem: "is missing"}}
 	for name, looks := range map[string][]sight{
 		"held when first seen":                      {{0, held(a), "seen a"}},
 		"renewed":                                   {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
@@ -153,8 +154,8 @@ func TestABreakThroughThePageIsSaidWithItsReason(t *testing.T) {
 }
 
 func TestHowALockStands(t *testing.T) {
-	l := func(kind Kind, beats ...liveness.Beat) Lock {
-		lock := Lock{Found: Found{Kind: kind}}
+	l := func(kind holders.Kind, beats ...liveness.Beat) Lock {
+		lock := Lock{Found: holders.Found{Kind: kind}}
 		for _, b := range beats {
 			lock.Holders = append(lock.Holders, Holder{Beat: b})
 		}
@@ -168,14 +169,14 @@ func TestHowALockStands(t *testing.T) {
 		lock Lock
 		want State
 	}{
-		"just renewed":                           {l(KindLock, full), Held},
-		"less than a third left":                 {l(KindLock, low), Expiring},
-		"due, and nobody has looked since":       {l(KindLock, due), Expiring},
-		"seen dead":                              {l(KindLock, gone), Dead},
-		"one reader lives":                       {l(KindReadWrite, gone, full), Held},
-		"the last reader that lives is expiring": {l(KindReadWrite, gone, low), Expiring},
-		"free":                                   {l(KindLock), Released},
-		"damaged":                                {l(KindDamaged), Damaged},
+		"just renewed":                           {l(holders.KindLock, full), Held},
+		"less than a third left":                 {l(holders.KindLock, low), Expiring},
+		"due, and nobody has looked since":       {l(holders.KindLock, due), Expiring},
+		"seen dead":                              {l(holders.KindLock, gone), Dead},
+		"one reader lives":                       {l(holders.KindReadWrite, gone, full), Held},
+		"the last reader that lives is expiring": {l(holders.KindReadWrite, gone, low), Expiring},
+		"free":                                   {l(holders.KindLock), Released},
+		"damaged":                                {l(holders.KindDamaged), Damaged},
 	} {
 		if got := stateAt(c.lock, start); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -189,8 +190,8 @@ func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := proto.(protocol.Sharing).SessionKey("id")
-	lock := &entry{lock: held(protocol.Record{Session: "id"}).seen(liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
-	row := &entry{lock: Found{Key: key, Kind: KindSession, Holders: []protocol.Record{{}}}.seen(liveness.Beat{Since: start, Until: start.Add(lease), Lease: lease})}
+	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
+	row := &entry{lock: seen(holders.Found{Key: key, Kind: holders.KindSession, Holders: []protocol.Record{{}}}, liveness.Beat{Since: start, Until: start.Add(lease), Lease: lease})}
 	b := newBoard(proto, liveness.Rule{})
 	b.whole = true
 	b.entries[key], b.under["id"] = row, map[*entry]bool{lock: true}
@@ -222,14 +223,14 @@ func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 }
 
 // seen is a lock whose one holder was seen to live like that.
-func (f Found) seen(beat liveness.Beat) Lock {
+func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holders: []Holder{{Record: f.Holders[0], Beat: beat}}, Look: at(0)}
 }
 
 func TestAHistoryHasASpanForEachGrant(t *testing.T) {
 	var h History
 	var before *Lock
-	look := func(when time.Duration, f Found) {
+	look := func(when time.Duration, f holders.Found) {
 		now, events := observe(before, f, at(when), liveness.Rule{}, true, nobodyBroke)
 		h.add(now, events)
 		before = &now

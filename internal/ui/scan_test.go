@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -157,10 +158,10 @@ func TestReadWriteLocksSemaphoresAndSessionsAreShownAsWhatTheyAre(t *testing.T) 
 		under := w.Acquire(shared, "customer/7")
 		lab.Elapse(2 * time.Second)
 
-		if r := b.row("index"); r.Kind != KindReadWrite || r.Holders != 2 || r.Mode != protocol.ModeRead || r.Intent == "" {
+		if r := b.row("index"); r.Kind != holders.KindReadWrite || r.Holders != 2 || r.Mode != protocol.ModeRead || r.Intent == "" {
 			t.Errorf("read/write lock: %+v", r)
 		}
-		if r := b.row("gpu"); r.Kind != KindSemaphore || r.Permits != 3 {
+		if r := b.row("gpu"); r.Kind != holders.KindSemaphore || r.Permits != 3 {
 			t.Errorf("semaphore: %+v", r)
 		}
 		if r := b.row(permit.Key().Partition); r.Semaphore != "gpu" || r.State != Held {
@@ -168,7 +169,7 @@ func TestReadWriteLocksSemaphoresAndSessionsAreShownAsWhatTheyAre(t *testing.T) 
 		}
 		r := b.row("customer/7")
 		row := b.row("leasehold/session/" + r.Session)
-		if r.Session == "" || r.State != Held || row.Kind != KindSession || row.Until <= b.status.Now || r.Until != 0 {
+		if r.Session == "" || r.State != Held || row.Kind != holders.KindSession || row.Until <= b.status.Now || r.Until != 0 {
 			t.Errorf("lock %+v under session %+v", r, row)
 		}
 		for _, lock := range readers {

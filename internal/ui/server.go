@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
@@ -195,7 +196,7 @@ func (s *Server) shownNow(key protocol.Key, all []leasehold.Record) []shownRecor
 	}
 	shown := make([]shownRecord, len(all))
 	for i, r := range all {
-		grant := grantIn(r)
+		grant := holders.GrantOf(r)
 		shown[i] = shownRecord{Record: r, Released: r.Released, shownGrant: shownGrant{
 			Key: r.Key.Partition, Sort: r.Key.Sort, Grant: grant, Version: r.Version, Dead: dead[grant+" "+r.Version],
 		}}

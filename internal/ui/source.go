@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -91,11 +91,7 @@ func (t *Table) Item(ctx context.Context, key protocol.Key) (protocol.Item, floa
 
 // Records implements Source.
 func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error) {
-	var opts []leasehold.GetOption
-	if key.Sort != "" {
-		opts = append(opts, leasehold.WithSortKey(key.Sort))
-	}
-	r, err := t.locks.Get(ctx, key.Partition, opts...)
+	r, err := holders.Find(ctx, t.locks, leasehold.Key(key), func(leasehold.Record) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +99,8 @@ func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Reco
 	if _, ok := t.proto.(protocol.ReadWriting); !ok || r.Released {
 		return all, nil
 	}
-	// A read/write lock has a record for each holder.
-	for other, err := range t.locks.List(ctx, leasehold.ListPartition(key.Partition)) {
-		switch {
-		case errors.Is(err, leasehold.ErrRecord):
-		case err != nil:
-			return nil, err
-		case other.Key == r.Key && !other.Released && other.Grant != r.Grant:
-			all = append(all, other)
-		}
-	}
-	return all, nil
+	others, err := holders.Others(ctx, t.locks, r)
+	return append(all, others...), err
 }
 
 // Break implements Source.

@@ -3,6 +3,7 @@ package ui
 import (
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
@@ -35,9 +36,9 @@ const (
 // stateAt is how a lock stands. A read/write lock stands as its best holder does.
 func stateAt(l Lock, now time.Time) State {
 	switch {
-	case l.Kind == KindDamaged:
+	case l.Kind == holders.KindDamaged:
 		return Damaged
-	case l.Kind == KindSemaphore:
+	case l.Kind == holders.KindSemaphore:
 		return Held
 	case len(l.Holders) == 0:
 		return Released

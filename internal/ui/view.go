@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -17,7 +17,7 @@ type rowView struct {
 	ID        int           `json:"i"`
 	Key       string        `json:"key"`
 	Sort      string        `json:"sort,omitempty"`
-	Kind      Kind          `json:"kind"`
+	Kind      holders.Kind  `json:"kind"`
 	State     State         `json:"state"`
 	Owner     string        `json:"owner,omitempty"`
 	Token     int64         `json:"token,omitempty"`
@@ -59,12 +59,12 @@ func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
 		ID: e.id, Key: l.Key.Partition, Sort: l.Key.Sort, Kind: l.Kind, State: stateAt(l, l.Look.Asked),
-		Holders: len(l.Holders), Problem: l.Problem, Permits: l.Permits.N, Most: l.Permits.Most,
+		Holders: len(l.Holders), Problem: problemOf(l), Permits: l.Permits.N, Most: l.Permits.Most,
 	}
 	if l.Intent != nil {
 		v.Intent = l.Intent.Owner
 	}
-	if sem, n, ok := protocol.PermitOf(b.proto, l.Key); ok && l.Kind == KindLock {
+	if sem, n, ok := protocol.PermitOf(b.proto, l.Key); ok && l.Kind == holders.KindLock {
 		v.Semaphore, v.Permit = sem.Partition, n
 	}
 	if len(l.Holders) == 0 {
@@ -78,8 +78,8 @@ func (b *board) row(e *entry, c clock) rowView {
 	h := last(l.Holders)
 	r := h.Record
 	v.Owner, v.Token, v.Granted, v.Mode = r.Owner, r.Token, wallMS(r.GrantedAt), r.Mode
-	v.Seen, v.Session, v.Other = c.ms(h.Seen), r.Session, r.Grant == "" && l.Kind == KindLock
-	if l.Kind == KindSession {
+	v.Seen, v.Session, v.Other = c.ms(h.Seen), r.Session, r.Grant == "" && l.Kind == holders.KindLock
+	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
 		return v // its session's beat is its own
@@ -265,11 +265,7 @@ func holderOf(h Holder, c clock) holderView {
 
 // recordJSON is a record as leasehold get prints it.
 func recordJSON(r protocol.Record) json.RawMessage {
-	b, err := json.Marshal(leasehold.Record{
-		Key: leasehold.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
-		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*leasehold.Broken)(r.Broken), TakenOver: (*leasehold.TakenOver)(r.TakenOver),
-	})
+	b, err := json.Marshal(holders.RecordOf(r))
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"problem": err.Error()})
 	}

@@ -109,30 +109,6 @@ func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
 	})
 }
 
-func TestAKeyWhoseGrantHadNoAnswerIsStayedWithThroughThrottling(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		var n atomic.Int64
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			switch n.Add(1) {
-			case 1:
-				return lab.LoseReply(r)
-			case 2:
-				return lab.Refusal(400, "ThrottlingException"), nil
-			}
-			return r.Send()
-		})
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lock.Key().Partition != "a" {
-			t.Errorf("granted %v, though a was taken", lock.Key())
-		}
-		w.Release(lock)
-	})
-}
-
 func TestASessionThatMayNotBeReadEndsTheWaitForOneOfSeveral(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())

@@ -255,23 +255,6 @@ func TestACommitThatReleasesALostLockWritesNothing(t *testing.T) {
 	}
 }
 
-func TestACommitThatReleasesIsRepeatedWhileTheLockWouldBeTrusted(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
-		began := time.Now()
-		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")))
-		if took := time.Since(began); took < 17*time.Second || took > 20*time.Second {
-			t.Errorf("gave up after %v", took)
-		}
-		if !errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("commit: %v", err)
-		}
-		w.WantLog()
-	})
-}
-
 func TestACommitThatReleasesWaitsForOtherCommits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

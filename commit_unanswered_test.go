@@ -187,25 +187,6 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 	})
 }
 
-func TestConflictsAreRepeatedNoLongerThanTheLockIsTrusted(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-		wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
-		began := time.Now()
-		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
-		if took := time.Since(began); took < 18*time.Second || took > 20*time.Second {
-			t.Errorf("gave up after %v", took)
-		}
-		var lost *leasehold.LostError
-		if !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("commit: %v", err)
-		}
-		wire.SetFault(nil)
-		_ = lock.Release(t.Context())
-	})
-}
-
 // As above, but the first request arrives before its token is taken from it.
 func TestAWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{

@@ -383,6 +383,31 @@ func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
 	})
 }
 
+func TestAKeyWhoseGrantHadNoAnswerIsStayedWithUntilItHasOne(t *testing.T) {
+	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := w.client("me")
+				c.wire.fate = func(n int, _ string, deliver func()) error {
+					if n == 2 && then != nil {
+						return then
+					}
+					deliver()
+					if n == 1 {
+						return errReset
+					}
+					return nil
+				}
+				found, err := c.First(t.Context(), c.wants("a", "b"))
+				if err != nil || found.Held[0].(*holding).want.Key.Partition != "a" || w.owner("b") != "" {
+					t.Errorf("%+v, %v; b is held by %q", found, err, w.owner("b"))
+				}
+				c.left()
+			})
+		})
+	}
+}
+
 // underSession makes a grant of a key under a session whose lease is an hour, and returns
 // the key of its row.
 func (w *world) underSession(key string) (row string) {

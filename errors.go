@@ -325,49 +325,22 @@ func advise(err error) string {
 	var foreign *attempts.ForeignError
 	switch {
 	case errors.As(err, &foreign):
-		return "the answer is not DynamoDB's: check proxies and the endpoint"
+		return decide.NotDynamoDB
 	case errors.As(err, &without):
 		return "" // which says it itself
 	case decide.NoCredentials(err):
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):
 		return "nothing was sent: credentials could not be had, or not be used: see to those who give them"
-	case decide.Throttled(err):
-		return "throttled: raise the table's capacity, or make it pay per request"
-	case decide.InConflict(err):
-		return "in conflict with other writes: try again"
 	}
 	var api smithy.APIError
-	if !errors.As(err, &api) {
+	switch {
+	case !errors.As(err, &api):
 		return adviseSilence(err)
-	}
-	if strings.HasPrefix(api.ErrorMessage(), "KMS ") {
-		return "the KMS key that encrypts the table cannot be used: enable it, and allow its use in the key's policy"
-	}
-	switch api.ErrorCode() {
-	case "ResourceNotFoundException":
+	case api.ErrorCode() == "ResourceNotFoundException":
 		return "create it with leasehold table create, or check region and endpoint"
-	case "AccessDeniedException", "AccessDenied":
-		return "access denied: allow this operation on the table in the caller's IAM policy"
-	case "ExpiredTokenException", "ExpiredToken":
-		return "credentials have expired: renew them"
-	case "UnrecognizedClientException", "InvalidSignatureException", "IncompleteSignatureException", "MissingAuthenticationTokenException":
-		return "credentials were refused: check them, the region and this machine's clock"
-	case "ValidationException":
-		if strings.Contains(api.ErrorMessage(), "schema") {
-			return "the table's key is not the layout's: compare them with leasehold table check"
-		}
-	case "ItemCollectionSizeLimitExceededException":
-		return "the table has a local secondary index, which is full: use a lock table without one"
-	case "LimitExceededException":
-		return "a limit of the AWS account is reached: try again later, or ask AWS for more"
-	case "UnknownError":
-		return "the answer is not DynamoDB's: check proxies and the endpoint"
 	}
-	if decide.Classify(err).Outage {
-		return "DynamoDB has failed: try again later"
-	}
-	return ""
+	return decide.Advice(err)
 }
 
 // adviseSilence says what to do about an error that is no answer. One that came because
@@ -377,7 +350,7 @@ func adviseSilence(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
 	case errors.As(err, &sent) && decide.Classify(err).Cause == decide.Unreachable:
-		return "no answer from DynamoDB: check the network, the region and the endpoint"
+		return "no answer from DynamoDB: " + decide.CheckConnection
 	case errors.Is(err, ErrUnknownOutcome):
 		return "no answer has settled it: look at what is there"
 	}

@@ -64,10 +64,10 @@ func Classify(err error) Reply {
 		return Reply{Effect: NotApplied, Cause: ConditionFailed, Old: failed.Item}
 	}
 	if api, ok := as[smithy.APIError](err); ok {
-		switch {
-		case busy[api.ErrorCode()]:
-			return Reply{Effect: NotApplied, Cause: Busy, Outage: !conflict[api.ErrorCode()]}
-		case api.ErrorCode() == "UnknownError": // the SDK's code for an answer that is not DynamoDB's, such as a proxy's
+		switch cause := codes[api.ErrorCode()].cause; {
+		case cause == Busy, cause == Conflict:
+			return Reply{Effect: NotApplied, Cause: Busy, Outage: cause == Busy}
+		case cause == Unreachable:
 			return Reply{Effect: Unknown, Cause: Unreachable}
 		case status(err) >= 400 && status(err) < 500, status(err) == 0 && api.ErrorFault() == smithy.FaultClient:
 			if signedAtAWrongTime(err) {
@@ -83,30 +83,10 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// busy are the error codes that mean "retry later" (DynamoDB API reference, "Error
-// handling with DynamoDB").
-var busy = map[string]bool{
-	"ProvisionedThroughputExceededException": true,
-	"RequestLimitExceeded":                   true,
-	"ThrottlingException":                    true,
-	"Throttling":                             true,
-	"TransactionConflictException":           true,
-	"ReplicatedWriteConflictException":       true,
-}
-
-// conflict are those of them that mean "another write is in flight".
-var conflict = map[string]bool{
-	"TransactionConflictException":     true,
-	"ReplicatedWriteConflictException": true,
-}
-
-// IsThrottling reports whether an error code means that there were too many requests.
-func IsThrottling(code string) bool { return busy[code] && !conflict[code] }
-
 // Denied reports whether IAM denied a request.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
-	return ok && (api.ErrorCode() == "AccessDeniedException" || api.ErrorCode() == "AccessDenied")
+	return ok && codes[api.ErrorCode()] == denied
 }
 
 // Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
@@ -118,7 +98,7 @@ func Throttled(err error) bool {
 		})
 	}
 	api, ok := as[smithy.APIError](err)
-	return ok && IsThrottling(api.ErrorCode())
+	return ok && codes[api.ErrorCode()] == throttled
 }
 
 // InConflict reports whether DynamoDB refused a request, or cancelled a transaction,
@@ -130,7 +110,7 @@ func InConflict(err error) bool {
 		})
 	}
 	api, ok := as[smithy.APIError](err)
-	return ok && conflict[api.ErrorCode()]
+	return ok && codes[api.ErrorCode()] == inConflict
 }
 
 // signedAtAWrongTime reports of a refusal whether it is of a signature because this

@@ -119,7 +119,7 @@ var (
 
 const (
 	throttledAdvice = "raise the table's capacity"
-	refusedAdvice   = "credentials were refused: check them, the region and this machine's clock"
+	refusedAdvice   = "the credentials were refused: check them, the region and this machine's clock"
 	conflictAdvice  = "in conflict with other writes: try again"
 	silentAdvice    = "no answer from DynamoDB: check the network"
 	serverAdvice    = "DynamoDB has failed"
@@ -156,7 +156,7 @@ var troubles = []trouble{
 	{name: "the source of credentials fails", passes: true, vault: errSealed, is: []error{errSealed},
 		advice: "nothing was sent: credentials are missing, which had been there before"},
 
-	{name: "the credentials have expired", advice: "credentials have expired: renew them",
+	{name: "the credentials have expired", advice: "the credentials have expired: renew them",
 		answer: says(400, service+"ExpiredTokenException", "The security token included in the request is expired")},
 	{name: "the credentials are unknown, or not of this Region", advice: refusedAdvice,
 		answer: says(400, service+"UnrecognizedClientException", "The security token included in the request is invalid.")},
@@ -168,7 +168,7 @@ var troubles = []trouble{
 		answer: says(400, service+"IncompleteSignatureException", "The request signature does not conform to AWS standards.")},
 	{name: "the request has no signature", advice: refusedAdvice,
 		answer: says(400, service+"MissingAuthenticationTokenException", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")},
-	{name: "access is denied", advice: "access denied: allow this operation on the table in the caller's IAM policy",
+	{name: "access is denied", advice: "access denied: allow it in the caller's IAM policy",
 		answer: func(r *lab.Request) (*http.Response, error) {
 			return reply(400, service+"AccessDeniedException", "User: arn:aws:iam::123456789012:user/x is not authorized to perform: dynamodb:"+r.Op+
 				" on resource: "+arn+" because no identity-based policy allows the dynamodb:"+r.Op+" action"), nil
@@ -181,7 +181,7 @@ var troubles = []trouble{
 	{name: "the table's KMS key may not be used", advice: kmsAdvice,
 		answer: says(400, service+"AccessDeniedException", "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: The ciphertext refers to a customer master key that does not exist, "+
 			"does not exist in this region, or you are not allowed to access. (Service: AWSKMS; Status Code: 400; Error Code: AccessDeniedException; Request ID: 0e35c348-57ef-4b0a-81e7-87e3fd0e4344; Proxy: null)")},
-	{name: "the table has other keys", cancels: true, advice: "the table's key is not the layout's: compare them with leasehold table check",
+	{name: "the table has other keys", cancels: true, advice: "the table's key does not fit the layout: run leasehold table check",
 		answer: cancels("ValidationError", says(400, validate+"ValidationException", "The provided key element does not match the schema"))},
 	{name: "the item collection is too large", writes: true, cancels: true, advice: "the table has a local secondary index, which is full",
 		answer: onWrites(cancels("ItemCollectionSizeLimitExceeded", says(400, dynamo+"ItemCollectionSizeLimitExceededException", "Collection size exceeded.")))},

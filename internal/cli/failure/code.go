@@ -69,12 +69,13 @@ func NotGranted(err error) bool {
 // Answer gives err the exit code for "no" if it is an answer, such as "held" or
 // "not found", rather than a failure.
 func Answer(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case Interrupted(err) != nil:
-		return Interrupted(err)
-	case NotGranted(err), errors.Is(err, leasehold.ErrLost), NotFound(err), Changed(err):
+	}
+	if ended := Interrupted(err); ended != nil {
+		return ended
+	}
+	if _, answer := kindOf(err); answer {
 		return Exit(CodeNo, err)
 	}
 	return err

@@ -4,8 +4,9 @@
 // command and no stream: who prints hands in where the locks are.
 //
 //	code.go   exit codes, and what ends a wait
-//	text.go   an error's kind and text
-//	reason.go why a request failed, and what to do
+//	kind.go   what an error may be, and what it is about
+//	text.go   its text, without what the user has typed
+//	reason.go why a request failed; what to do about an answer is in decide
 //	disk.go   tells a full disk from other trouble with a local store
 //	plain.go  leaves out what libraries say of themselves
 package failure

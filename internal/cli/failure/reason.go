@@ -25,11 +25,11 @@ func Reason(err error) string {
 	}
 	var foreign *attempts.ForeignError
 	if errors.As(err, &foreign) {
-		return OneLine(adviceNotDynamoDB + foreign.Error())
+		return OneLine(decide.NotDynamoDB + ": " + foreign.Error())
 	}
 	var unread *smithy.DeserializationError
 	if errors.As(err, &unread) {
-		return OneLine(adviceNotDynamoDB + unread.Error())
+		return OneLine(decide.NotDynamoDB + ": " + unread.Error())
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -38,17 +38,13 @@ func Reason(err error) string {
 		if api.ErrorMessage() != "" {
 			said += ": " + api.ErrorMessage()
 		}
-		switch {
-		case decide.Throttled(err):
-			return OneLine("throttled: " + AdviceThrottled + ": " + said)
-		case decide.InConflict(err):
-			return OneLine("in conflict with other writes: try again: " + said)
-		case api.ErrorCode() == "InternalServerError" && isDisk:
+		if api.ErrorCode() == "InternalServerError" && isDisk {
 			return OneLine(full.String() + ": " + strings.TrimPrefix(api.ErrorMessage(), "boltstore: "))
-		case decide.Classify(err).Outage:
-			return OneLine("DynamoDB has failed: try again later: " + said)
 		}
-		return OneLine(advice(api) + said)
+		if advice := decide.Advice(err); advice != "" {
+			said = advice + ": " + said
+		}
+		return OneLine(said)
 	}
 	text := err.Error()
 	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // of net/http, whose error has no type
@@ -56,7 +52,7 @@ func Reason(err error) string {
 	var link *url.Error
 	switch {
 	case isMalformed:
-		return OneLine(adviceNotDynamoDB + "malformed HTTP" + malformed)
+		return OneLine(decide.NotDynamoDB + ": malformed HTTP" + malformed)
 	case errors.As(err, &address) && errors.As(err, &link):
 		return OneLine(fmt.Sprintf("no connection to %s: %v", link.URL, address.Err))
 	case IsTimeout(err):
@@ -74,7 +70,7 @@ func Remedy(err error) string {
 	}
 	var address *net.OpError
 	if errors.As(err, &address) || IsTimeout(err) {
-		return ": " + AdviceUnreachable
+		return ": " + decide.CheckConnection
 	}
 	return ""
 }
@@ -94,37 +90,4 @@ func providerError(err error) string {
 		}
 	}
 	return text
-}
-
-// What to do about requests that are throttled, get no answer, or get that of another.
-const (
-	AdviceThrottled   = "raise the table's capacity, or make it pay per request"
-	AdviceUnreachable = "check the network, the region and the endpoint"
-	adviceNotDynamoDB = "the answer is not DynamoDB's: check proxies and the endpoint: "
-)
-
-// advice says what to do about a DynamoDB error code.
-func advice(api smithy.APIError) string {
-	if strings.HasPrefix(api.ErrorMessage(), "KMS ") {
-		return "the KMS key that encrypts the table cannot be used: enable it, and allow its use in the key's policy: "
-	}
-	switch api.ErrorCode() {
-	case "AccessDeniedException", "AccessDenied":
-		return "access denied: allow it in the caller's IAM policy: "
-	case "ExpiredTokenException", "ExpiredToken":
-		return "the credentials have expired: renew them: "
-	case "UnrecognizedClientException", "InvalidSignatureException", "IncompleteSignatureException", "MissingAuthenticationTokenException":
-		return "the credentials were refused: check them, the region and this machine's clock: "
-	case "ValidationException":
-		if strings.Contains(api.ErrorMessage(), "schema") {
-			return "the table's key does not fit the layout: run leasehold table check: "
-		}
-	case "ItemCollectionSizeLimitExceededException":
-		return "the table has a local secondary index, which is full: use a lock table without one: "
-	case "LimitExceededException":
-		return "a limit of the AWS account is reached: try again later, or ask AWS for more: "
-	case "UnknownError":
-		return adviceNotDynamoDB
-	}
-	return ""
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // Trouble says that requests fail, or are not answered. If it lasts no time, they do not.
@@ -62,13 +63,13 @@ func (t Trouble) advice() string {
 	}
 	switch {
 	case t.throttled:
-		return failure.AdviceThrottled
+		return decide.RaiseCapacity
 	case t.server.IsFile:
 		return "find the process that keeps the file locked: leasehold doctor or fuser(1) names it"
 	case t.unsent:
 		return "check what provides them: AWS_PROFILE, single sign-on, credential_process, the instance's metadata service"
 	}
-	return failure.AdviceUnreachable
+	return decide.CheckConnection
 }
 
 // Line is all of it, in one line.

@@ -24,21 +24,6 @@ func (c *Client) write(ctx context.Context, w *protocol.Write) attempts.Reply {
 	return c.requests.Write(context.WithoutCancel(ctx), w, attempts.Limit)
 }
 
-// readAll reads the records of keys consistently, in as few requests as possible, and
-// returns their number. A key without a record has no item. It ends with ctx.
-func (c *Client) readAll(ctx context.Context, keys []Key) (map[Key]protocol.Item, int, error) {
-	ask := make([]protocol.Key, len(keys))
-	for i, key := range keys {
-		ask[i] = protocol.Key(key)
-	}
-	found, requests, err := c.requests.ReadAll(ctx, ask)
-	items := make(map[Key]protocol.Item, len(found))
-	for key, item := range found {
-		items[Key(key)] = item
-	}
-	return items, requests, err
-}
-
 // throttled emits the events of attempts for key that were throttled, or in conflict.
 func (c *Client) throttled(ctx context.Context, key Key, token int64) func(error) {
 	return func(err error) {

@@ -425,7 +425,7 @@ func (e *notRunError) Unwrap() error        { return e.err }
 // recordError is the error for an item that could not be read as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}
-	if c.isPermits(item) {
+	if protocol.IsPermits(c.proto, item) {
 		bad.advice = "use package semaphore, " + orStartOver
 	}
 	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
@@ -451,7 +451,7 @@ func (c *Client) otherKind(item protocol.Item) string {
 		}
 		return ""
 	}
-	if c.permitRows() == nil { // of a layout that has one kind alone
+	if protocol.PermitRowsOf(c.proto) == nil { // of a layout that has one kind alone
 		return ""
 	}
 	if r, err := c.proto.Decode(item); err == nil {

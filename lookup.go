@@ -113,7 +113,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			}
 			for _, item := range items {
 				key := Key(c.proto.Schema().KeyOf(item))
-				if c.isSession(key) || c.isPermits(item) {
+				if c.isSession(key) || protocol.IsPermits(c.proto, item) {
 					continue // not a lock, and not damaged either
 				}
 				all, err := c.decodeAll(key, item)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -39,7 +40,7 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 // holder was the answer with NoWait, or if a semaphore starts again.
 func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
 	held := (*HeldError)(nil)
-	if errors.As(err, &held) && held.Err == nil || errors.Is(err, errResized) {
+	if errors.As(err, &held) && held.Err == nil || errors.Is(err, bridge.ErrAgain) {
 		return
 	}
 	c.emit(ctx, Event{Kind: EventGaveUp, Key: key, Took: c.now().Mono - began.Mono, Requests: requests, Err: err})

@@ -13,11 +13,15 @@ import (
 // RWLock is a key that one writer or up to 100 readers hold. A waiting writer
 // keeps new readers out. Native layout only. It is safe for concurrent use.
 type RWLock struct {
-	locks *leasehold.Client
+	locks inside
 	key   string
 }
 
-var acquireSide = bridge.AcquireSide.(func(*leasehold.Client, context.Context, string, protocol.Mode, []leasehold.AcquireOption) (*leasehold.Lock, error))
+// inside is what a read/write lock needs of what is inside a client.
+type inside interface {
+	// AcquireSide acquires key as a reader or as the writer.
+	AcquireSide(ctx context.Context, key string, mode protocol.Mode, opts []leasehold.AcquireOption) (*leasehold.Lock, error)
+}
 
 // New returns the lock under key. It sends nothing. The error matches
 // errors.ErrUnsupported if the client's layout is not layout.Native.
@@ -32,10 +36,11 @@ func New(locks *leasehold.Client, key string) (*RWLock, error) {
 	// Arguments are checked before ctx: with one that has ended nothing is sent.
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if _, err := acquireSide(locks, ended, key, protocol.ModeRead, opts); !errors.Is(err, context.Canceled) {
+	in := bridge.Inside(locks).(inside)
+	if _, err := in.AcquireSide(ended, key, protocol.ModeRead, opts); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return &RWLock{locks, key}, nil
+	return &RWLock{in, key}, nil
 }
 
 // AcquireRead acquires the key for reading, together with other readers. It waits
@@ -49,7 +54,7 @@ func New(locks *leasehold.Client, key string) (*RWLock, error) {
 // leasehold.ErrDeadlock, unless Reentrant is given, which shares that grant, also a
 // writer's. Otherwise it is as Client.Acquire.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return acquireSide(l.locks, ctx, l.key, protocol.ModeRead, opts)
+	return l.locks.AcquireSide(ctx, l.key, protocol.ModeRead, opts)
 }
 
 // AcquireWrite acquires the key for writing, alone. It waits until neither a writer nor
@@ -58,7 +63,7 @@ func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOptio
 // leasehold.ErrDeadlock; Reentrant shares the grant of a writer, never that of a reader.
 // Otherwise it is as AcquireRead.
 func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return acquireSide(l.locks, ctx, l.key, protocol.ModeWrite, opts)
+	return l.locks.AcquireSide(ctx, l.key, protocol.ModeWrite, opts)
 }
 
 // DoRead calls fn with a read lock. It is AcquireRead and Lock.Do in one. An error from

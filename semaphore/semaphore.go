@@ -22,20 +22,29 @@ package semaphore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/bridge"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Semaphore is a key with n permits. Each permit is an ordinary lock, and at most n are
 // held at a time. It is safe for concurrent use.
-type Semaphore struct{ of permits }
+type Semaphore struct {
+	locks *leasehold.Client
+	in    inside
+	c     *seek.Client
+	key   leasehold.Key
+	all   []leasehold.Key // of as many permits as there can be
+	row   *row            // stores how many there are; nil: the layout has none
 
-// permits are a semaphore as the client has it.
-type permits = bridge.Semaphore[*leasehold.Lock, leasehold.AcquireOption, leasehold.Key, leasehold.Record]
-
-var newPermits = bridge.NewSemaphore.(func(*leasehold.Client, string, int) (permits, error))
+	mu    sync.Mutex // guards known; never held across I/O
+	known number
+}
 
 // New returns the semaphore of n permits (1 to 100) under key. It sends nothing. The
 // first Acquire stores n. Another process whose n differs gets a
@@ -50,57 +59,50 @@ func New(locks *leasehold.Client, key string, n int) (*Semaphore, error) {
 	if locks == nil {
 		return nil, errors.New("semaphore: the client is nil: pass what leasehold.New returned")
 	}
-	of, err := newPermits(locks, key, n)
-	if err != nil {
+	in := bridge.Inside(locks).(inside)
+	s := &Semaphore{
+		locks: locks, in: in, c: in.Seeking(), key: leasehold.Key{Partition: key},
+		known: number{n: n, changed: make(chan struct{})},
+	}
+	if err := s.checkNumber(n); err != nil {
 		return nil, err
 	}
-	return &Semaphore{of}, nil
-}
-
-// Acquire waits for a permit. Its token grows per permit, not over all of them:
-// fence with Commit or Guards, not by comparing tokens. Data and attributes belong
-// to the permit, too.
-//
-// When ctx ends while all permits are held, the error matches context.Cause(ctx) and
-// leasehold.ErrHeld, with a *leasehold.HeldError of one of the holders. If the stored
-// number of permits is not that of New, it is a *leasehold.PermitsError.
-//
-// Options mean what they do for a lock: Reentrant shares a permit that ctx holds;
-// without it a second one is acquired, and leasehold.ErrDeadlock is returned only if ctx
-// holds them all. IfExists and WithSortKey are refused.
-func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return s.of.Acquire(ctx, opts...)
-}
-
-// TryAcquire is Acquire with leasehold.NoWait.
-func (s *Semaphore) TryAcquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return s.of.Acquire(ctx, append(slices.Clip(opts), leasehold.NoWait())...)
+	proto, ok := s.c.Proto.(protocol.Counting)
+	if !ok {
+		return nil, in.Unsupported("semaphores")
+	}
+	sharing, ok := proto.(protocol.Sharing)
+	if key == "" || ok && sharing.IsSessionKey(protocol.Key(s.key)) {
+		return nil, fmt.Errorf("leasehold: semaphore %v in table %s: the key is empty, or a session's: choose another", s.key, s.table())
+	}
+	for i := range protocol.MostPermits {
+		permit := proto.PermitKey(key, i)
+		if _, err := proto.Key(proto.Complete(permit)); err != nil {
+			return nil, fmt.Errorf("leasehold: semaphore %v in table %s: %w", leasehold.Key(permit), s.table(), err)
+		}
+		s.all = append(s.all, leasehold.Key(permit))
+	}
+	if rows := proto.PermitRows(); rows != nil {
+		s.row = &row{in, s.c, rows, rows.Key(key)}
+	}
+	return s, nil
 }
 
 // Do acquires a permit, calls fn and releases the permit. It is Acquire and Lock.Do in
 // one. An error from before fn was called matches leasehold.ErrNotRun.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
-	return s.of.Do(ctx, fn, opts...)
-}
-
-// Holders returns the records of the permits that are held, in order of the permits.
-// After a Resize it includes permits above n. It reads each record once, which cannot
-// tell whether a holder lives: a dead one is included until somebody else is granted
-// its permit. Above n nobody is: Client.Break frees such a permit. Where records say
-// when they expire, those that have expired are left out. For a record that cannot be
-// read there is a *leasehold.RecordError, beside the other records.
-func (s *Semaphore) Holders(ctx context.Context) ([]leasehold.Record, error) {
-	return s.of.Holders(ctx)
+	if fn == nil {
+		return s.in.NotRun(fmt.Errorf("leasehold: do %v in table %s: the function is nil", s.key, s.table()))
+	}
+	permit, err := s.Acquire(ctx, opts...)
+	if err != nil {
+		return s.in.NotRun(err)
+	}
+	return permit.Do(ctx, fn)
 }
 
 // Keys returns the keys of the permits, as many as this process knows of: n of them
 // until the first Acquire, and then as many as are stored.
-func (s *Semaphore) Keys() []leasehold.Key { return s.of.Keys() }
+func (s *Semaphore) Keys() []leasehold.Key { return slices.Clone(s.all[:s.number().n]) }
 
-// Resize stores a new n for all processes. Holders of permits above n keep them. Once
-// it has returned nil, nobody is granted another permit above n. Other processes learn
-// of it with their next grant; those that wait, within 20 times Config.PollMax; those
-// that only try, with the first try after 10 times Config.PollMax. The error is
-// leasehold.ErrUnknownOutcome if ctx ended without an answer. A layout that stores no
-// number refuses it with a *leasehold.UnsupportedError.
-func (s *Semaphore) Resize(ctx context.Context, n int) error { return s.of.Resize(ctx, n) }
+func (s *Semaphore) table() string { return s.c.Requests.Table }

@@ -1,9 +1,11 @@
 package semaphore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -379,5 +381,47 @@ func TestHoldersGoesOnPastADamagedRecord(t *testing.T) {
 			t.Errorf("%d holders, error %v", len(holders), err)
 		}
 		closed(t, c)
+	})
+}
+
+func TestAPermitThatAnotherRecordIsInTheWayOfIsToldOf(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		slot := takePermit(w, newSemaphore(w, other, "jobs/1", 2)) // its row is the key of a permit of jobs
+		var told []leasehold.Event
+		var log bytes.Buffer
+		cfg := lab.Config()
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventWaitError {
+				told = append(told, e)
+			}
+		}
+		c, _ := w.Client(cfg)
+		jobs := newSemaphore(w, c, "jobs", 2)
+		held := takePermit(w, jobs)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, waited := jobs.Acquire(ctx)
+		_, tried := jobs.TryAcquire(t.Context())
+		_, holders := jobs.Holders(t.Context())
+		for what, err := range map[string]error{"a wait": waited, "a try": tried, "holders": holders} {
+			if !errors.Is(err, leasehold.ErrRecord) || !strings.Contains(err.Error(), "jobs/1 in table locks") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", what, err)
+			}
+			if what != "holders" && !errors.Is(err, leasehold.ErrHeld) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if len(told) == 0 || told[0].Key.Partition != "jobs/1" {
+			t.Errorf("told %v", told)
+		} else if op := (*leasehold.OpError)(nil); !errors.Is(told[0].Err, leasehold.ErrRecord) || errors.As(told[0].Err, &op) {
+			t.Errorf("told that a request had failed: %v", told[0].Err)
+		}
+		if log := log.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "jobs/1") {
+			t.Errorf("log %s", log)
+		}
+		w.Release(held)
+		w.Release(slot)
 	})
 }

@@ -41,6 +41,16 @@ func PermitRowsOf(p Protocol) PermitRows {
 	return nil
 }
 
+// IsPermits reports whether an item is the row of a semaphore.
+func IsPermits(p Protocol, item Item) bool {
+	rows := PermitRowsOf(p)
+	if rows == nil {
+		return false
+	}
+	_, err := rows.Decode(item)
+	return err == nil
+}
+
 // PermitOf returns the key of the row of the semaphore of which key may be a permit, and
 // the permit's number. Whether there is such a semaphore, the row says.
 func PermitOf(p Protocol, key Key) (row Key, permit int, ok bool) {

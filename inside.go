@@ -1,0 +1,96 @@
+package leasehold
+
+import (
+	"context"
+
+	"github.com/leasehold-go/leasehold/internal/bridge"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+func init() { bridge.Inside = func(c any) any { return inside{c.(*Client)} } }
+
+// inside is what packages semaphore and rwlock have of a client beside its public
+// methods. Their interfaces say what is what.
+type inside struct{ c *Client }
+
+func (in inside) Seeking() *seek.Client { return in.c.seek }
+
+func (in inside) Asked(key Key, opts []AcquireOption) (want seek.Want, reentrant bool, err error) {
+	r := request{Want: seek.Want{Timing: in.c.timing}}
+	if err := noneNil(in.c, "acquire", key, opts); err != nil {
+		return r.Want, false, err
+	}
+	for _, o := range opts {
+		o.toAcquire(&r)
+	}
+	return r.Want, r.reentrant, nil
+}
+
+func (in inside) Share(ctx context.Context, keys []Key, opts []AcquireOption) (*Lock, error) {
+	for _, key := range keys {
+		h := heldKeysOf(ctx).find(in.c, key)
+		if h == nil || h.want.Mode != protocol.ModePlain {
+			continue
+		}
+		wants, err := in.c.newRequests([]Key{key}, opts)
+		if err == nil {
+			err = h.refuses(wants[0])
+		}
+		if err != nil {
+			return nil, err
+		}
+		return h.share(ctx, wants[0])
+	}
+	return nil, nil
+}
+
+func (in inside) AcquireSide(ctx context.Context, key string, mode protocol.Mode, opts []AcquireOption) (*Lock, error) {
+	rw, ok := in.c.proto.(protocol.ReadWriting)
+	if !ok {
+		return nil, in.Unsupported("read/write locks")
+	}
+	want, err := in.c.completeRequest(request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: in.c.timing, Mode: mode}}, opts)
+	if err != nil {
+		return nil, err
+	}
+	want.Side = rw.ReadWrite(mode, want.NoWait)
+	return in.c.acquireOne(ctx, &want)
+}
+
+func (in inside) GaveUp(ctx context.Context, key Key, began decide.Instant, err error) {
+	in.c.emitGaveUp(ctx, key, began, 0, err)
+}
+
+func (in inside) Enter(ctx context.Context) (until context.Context, leave func(), ok bool) {
+	if !in.c.enter() {
+		return nil, nil, false
+	}
+	until, stop := in.c.untilClosing(ctx)
+	return until, func() { stop(); in.c.leave() }, true
+}
+
+func (in inside) Outlive(limit context.Context, sent interface {
+	Answered() bool
+	LastErr() error
+}, write func(),
+) (done <-chan struct{}, unknown error) {
+	return in.c.outlive(limit, sent, write)
+}
+
+func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
+	return in.c.retryRead(ctx, op, key, read)
+}
+
+func (in inside) Record(r protocol.Record) Record { return recordOf(r) }
+
+func (in inside) Unsupported(feature string) error { return in.c.unsupported(feature) }
+
+func (in inside) NotRun(err error) error { return &notRunError{err} }
+
+func (in inside) AfterClose(op string, key Key) error { return in.c.afterClose(op, key) }
+
+func (in inside) Failed(op string, key Key, err error) error {
+	return opError(op, in.c.cfg.Table, key, err)
+}

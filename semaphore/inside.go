@@ -1,0 +1,47 @@
+package semaphore
+
+import (
+	"context"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// inside is what a semaphore needs of what is inside a client.
+type inside interface {
+	// Seeking has the client's requests, records, clocks, pauses and listener.
+	Seeking() *seek.Client
+
+	// Asked is what the options ask for.
+	Asked(key leasehold.Key, opts []leasehold.AcquireOption) (want seek.Want, reentrant bool, err error)
+
+	// Share returns another handle on the first of the keys that ctx belongs to a plain
+	// lock of; nil: there is none.
+	Share(ctx context.Context, keys []leasehold.Key, opts []leasehold.AcquireOption) (*leasehold.Lock, error)
+
+	// Enter counts a call that Close waits for: until ends with ctx, and with ErrClosed
+	// when the client closes. Not ok: it has been closed.
+	Enter(ctx context.Context) (until context.Context, leave func(), ok bool)
+
+	// Outlive runs a write, which goes on after limit has ended, and waits for it until
+	// then. unknown is why nobody knows what becomes of what was sent.
+	Outlive(limit context.Context, sent interface {
+		Answered() bool // nothing is under way, or without an answer
+		LastErr() error // why the last request that has ended did nothing
+	}, write func()) (done <-chan struct{}, unknown error)
+
+	// RetryRead repeats a read for as long as a call that does not wait may take.
+	RetryRead(ctx context.Context, op string, key leasehold.Key, read func(context.Context) error) error
+
+	// Record is a record as users see it.
+	Record(r protocol.Record) leasehold.Record
+
+	// GaveUp tells of a call that ends without a grant, with one of these errors.
+	GaveUp(ctx context.Context, key leasehold.Key, began decide.Instant, err error)
+	Unsupported(feature string) error
+	NotRun(err error) error
+	AfterClose(op string, key leasehold.Key) error
+	Failed(op string, key leasehold.Key, err error) error
+}

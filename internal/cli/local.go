@@ -3,19 +3,15 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"os/exec"
-	"strconv"
-	"syscall"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
@@ -61,45 +57,52 @@ func (a *app) local(ctx context.Context, addr string, command []string) error {
 			return err
 		}
 	}
-	listener, err := listenLoopback(ctx, addr)
+	listener, err := serve.Loopback(ctx, addr)
 	if err != nil {
 		return err
 	}
-	var opts []localdynamo.Option
-	where := "in memory"
+	defer listener.Close()
+	key := serve.KeyIn(a.get)
+	opts, where := []localdynamo.Option{localdynamo.WithAccessKey(key.ID, key.Secret)}, "in memory"
 	file, err := a.fileToServe()
 	if err != nil {
-		_ = listener.Close()
 		return err
 	}
 	if file != "" {
-		var locks localdynamo.Store
-		if err = a.makeNamed(file); err == nil {
-			locks, err = a.flags.OpenFile(file)
-		}
-		if err != nil {
-			_ = listener.Close()
+		if err := a.makeNamed(file); err != nil {
 			return err
 		}
-		opts, where = append(opts, localdynamo.WithStore(locks)), "in "+file
+		tables, err := a.flags.OpenFile(file)
+		if err != nil {
+			return err
+		}
+		opts, where = append(opts, localdynamo.WithStore(tables)), "in "+file
 	}
-	key := a.localKey()
-	engine := localdynamo.New(append(opts, localdynamo.WithAccessKey(key.id, key.secret))...)
+	engine := localdynamo.New(opts...)
 	defer engine.Close()
-	server := newLocalServer(engine)
+	server := serve.Engine(engine)
 	signals := process.CatchSignals()
 	defer signals.Release()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	defer server.Close()
-	url := "http://" + listener.Addr().String()
 
+	url := "http://" + listener.Addr().String()
+	variables := key.Variables(a.get, url)
 	if len(command) > 0 {
-		return a.runLocal(&exec.Cmd{
-			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Env.Stdout, Stderr: a.Env.Stderr, Env: a.localEnv(url, key),
+		return runLocal(&exec.Cmd{
+			Path: path, Args: command, Stdin: a.Stdin, Stdout: a.Env.Stdout, Stderr: a.Env.Stderr, Env: append(key.Without(a.Environ), variables...),
 		}, signals)
 	}
-	if err := a.sayLocal(url, where, key); err != nil {
+	asJSON := map[string]string{"endpointUrl": url}
+	if key.Made {
+		asJSON["accessKeyId"], asJSON["secretAccessKey"] = key.ID, key.Secret
+	}
+	err = a.sayURL(url, asJSON, "serving the DynamoDB API on %s, tables are %s; press Ctrl-C to stop\n", url, where)
+	if err == nil && key.Made && !a.flags.json {
+		_, err = fmt.Fprintf(a.Stdout, "export %s\n", strings.Join(variables, " "))
+	}
+	if err != nil {
 		return err
 	}
 	ctx, cancel := signals.Bind(ctx)
@@ -135,36 +138,8 @@ func (a *app) sayURL(url string, asJSON map[string]string, words string, args ..
 	return err
 }
 
-// listenLoopback listens on this machine only: the engine speaks no TLS.
-func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
-		return nil, misuse.Errorf("--addr %s: the port must be a number from 0 to 65535", addr)
-	}
-	if !store.IsThisMachine(host) {
-		return nil, misuse.Errorf("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
-	}
-	return listen(ctx, addr)
-}
-
-// listen listens on the address of --addr.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, misuse.Errorf("%s is in use: choose another address with --addr, such as 127.0.0.1:0 for any free port", addr)
-	}
-	if err != nil {
-		return nil, misuse.Errorf("--addr %s: %v", addr, err)
-	}
-	return listener, nil
-}
-
 // runLocal runs CMD, passes signals on to it, and returns its exit code.
-func (a *app) runLocal(cmd *exec.Cmd, signals *process.Signals) error {
+func runLocal(cmd *exec.Cmd, signals *process.Signals) error {
 	c, err := process.Start(cmd)
 	if err != nil {
 		return process.StartError(cmd.Args[0], err)

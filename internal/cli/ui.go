@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
@@ -88,15 +89,15 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 		if err != nil {
 			return err
 		}
-		at, err := listenUI(ctx, f)
+		at, err := serve.ForPage(ctx, f.addr, f.unsafeListen)
 		if err != nil {
 			return err
 		}
-		defer at.close()
+		defer at.Close()
 		host, _, _ := net.SplitHostPort(f.addr)
 		server, err := ui.New(ui.Config{
 			Source: ui.NewTable(s.DB, s.Table, locks, proto), Layout: s.Layout, Table: s.Table, Location: s.Location,
-			Secret: secret, Name: at.name, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
+			Secret: secret, Name: at.Name, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
 			Explain: func(err error) string { return failure.Text(err, s.Where()) },
 			Broke:   a.sayBroke,
 		}, proto, locks.Capabilities())
@@ -108,7 +109,7 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 }
 
 // runUI serves until ctx ends.
-func (a *app) runUI(ctx context.Context, s *store.Store, server *ui.Server, at *uiAddress) error {
+func (a *app) runUI(ctx context.Context, s *store.Store, server *ui.Server, at *serve.Page) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -121,11 +122,11 @@ func (a *app) runUI(ctx context.Context, s *store.Store, server *ui.Server, at *
 		cancel(context.Canceled)
 		<-read
 	}()
-	served := make(chan error, len(at.listeners))
-	for _, l := range at.listeners {
+	served := make(chan error, len(at.Listeners))
+	for _, l := range at.Listeners {
 		go func() { served <- web.Serve(l) }()
 	}
-	url := "http://" + at.host + "/#token=" + server.Token()
+	url := "http://" + at.Host + "/#token=" + server.Token()
 	const words = "the locks of %s in %s: %s\nWhoever has this URL can see them. Press Ctrl-C to stop.\n"
 	if err := a.sayURL(url, map[string]string{"url": url}, words, s.Table, s.Location, url); err != nil {
 		return err
@@ -157,47 +158,36 @@ const shortestSecret = 32
 
 // uiSecret returns a new secret, or the one in file, which it creates.
 func uiSecret(file string) (string, error) {
+	secret := ui.NewSecret()
 	if file == "" {
-		return ui.NewSecret(), nil
+		return secret, nil
 	}
 	in, err := plainfile.OpenNamed(file, os.O_RDONLY)
 	if err == nil {
 		defer in.Close()
-		return kept(file, in)
+		return keptSecret(file, in)
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return "", misuse.Errorf("--token-file: %v", err)
+	if errors.Is(err, os.ErrNotExist) {
+		if file, err = plainfile.Named(file); err == nil {
+			err = plainfile.Replace(file, []byte(secret+"\n"), 0o600)
+		}
 	}
-	named, err := plainfile.Named(file)
 	if err != nil {
-		return "", misuse.Errorf("--token-file: %v", err)
-	}
-	secret := ui.NewSecret()
-	out, err := os.OpenFile(named, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", misuse.Errorf("--token-file: %v", err)
-	}
-	_, err = out.WriteString(secret + "\n")
-	if err = errors.Join(err, out.Close()); err != nil {
-		_ = os.Remove(named)
 		return "", misuse.Errorf("--token-file: %v", err)
 	}
 	return secret, nil
 }
 
-// kept is the secret in a file.
-func kept(file string, in *os.File) (string, error) {
+// keptSecret is the secret in a file.
+func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
-	if err != nil {
+	info, unknown := in.Stat()
+	if err := errors.Join(err, unknown); err != nil {
 		return "", misuse.Errorf("--token-file: %v", err)
 	}
 	secret := strings.TrimSpace(string(content))
 	if len(secret) < shortestSecret || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		return "", misuse.Errorf("--token-file %s: there is no secret in it: remove it, and a new one is made", file)
-	}
-	info, err := in.Stat()
-	if err != nil {
-		return "", misuse.Errorf("--token-file: %v", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		return "", misuse.Errorf("--token-file %s: others may read it: chmod 600 %s", file, file)

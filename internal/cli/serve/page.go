@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -9,38 +9,39 @@ import (
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
 
-// uiAddress is where the page is.
-type uiAddress struct {
-	listeners []net.Listener
-	name      string // "host:port", of this process alone
-	host      string // "host:port" of the URL: the name, if browsers find this machine by it
+// Page is where the page is.
+type Page struct {
+	Listeners []net.Listener
+	Name      string // "host:port", of this process alone
+	Host      string // "host:port" of the URL: the name, if browsers find this machine by it
 }
 
-func (at *uiAddress) close() {
-	for _, l := range at.listeners {
+// Close frees the addresses.
+func (at *Page) Close() {
+	for _, l := range at.Listeners {
 		_ = l.Close()
 	}
 }
 
-// listenUI listens on this machine only, unless told otherwise.
-func listenUI(ctx context.Context, f uiFlags) (*uiAddress, error) {
-	host, port, err := net.SplitHostPort(f.addr)
+// ForPage listens on this machine only, unless anywhere.
+func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", f.addr)
+		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", addr)
 	}
-	if !f.unsafeListen && !store.IsThisMachine(host) {
-		return nil, misuse.Errorf("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", f.addr)
+	if !anywhere && !store.IsThisMachine(host) {
+		return nil, misuse.Errorf("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", addr)
 	}
-	at, err := listenByName(ctx, f.addr)
+	at, err := listenByName(ctx, addr)
 	for tries := 1; err != nil && port == "0" && tries < 10; tries++ {
-		at, err = listenByName(ctx, f.addr) // a port that is free at one address may be taken at the other
+		at, err = listenByName(ctx, addr) // a port that is free at one address may be taken at the other
 	}
 	return at, err
 }
 
 // listenByName listens wherever browsers look for a name that ends in .localhost: on
 // both loopback addresses, so that nobody else can on one of them.
-func listenByName(ctx context.Context, addr string) (*uiAddress, error) {
+func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -50,21 +51,21 @@ func listenByName(ctx context.Context, addr string) (*uiAddress, error) {
 		_ = first.Close()
 		return nil, err
 	}
-	at := &uiAddress{listeners: []net.Listener{first}, name: net.JoinHostPort(ui.NewName(), port), host: first.Addr().String()}
+	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {
 		return at, nil // browsers do not look here
 	}
-	at.host = at.name
+	at.Host = at.Name
 	if !isAddressHere(ctx, other) {
 		return at, nil
 	}
 	second, err := listen(ctx, net.JoinHostPort(other, port))
 	if err != nil {
-		at.close()
+		at.Close()
 		return nil, err
 	}
-	at.listeners = append(at.listeners, second)
+	at.Listeners = append(at.Listeners, second)
 	return at, nil
 }
 

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"bufio"
@@ -46,7 +46,7 @@ func (p pipes) dial() net.Conn {
 func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()
-		server := newLocalServer(engine)
+		server := Engine(engine)
 		listener := pipes{make(chan net.Conn), make(chan struct{})}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"net"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// newLocalServer serves the engine to programs on this machine. No client keeps a
-// connection for as long as it likes by sending slowly, or nothing.
-func newLocalServer(engine http.Handler) *http.Server {
+// Engine serves the engine to programs on this machine. No client keeps a connection for as
+// long as it likes by sending slowly, or nothing.
+func Engine(engine http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           refuseOtherNames(engine),
 		ReadHeaderTimeout: 10 * time.Second,

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"net"
@@ -12,14 +12,14 @@ func TestThePageListensWhereverItsNameLeads(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
-	at, err := listenUI(t.Context(), uiFlags{addr: "127.0.0.1:0"})
+	at, err := ForPage(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer at.close()
-	host, port, err := net.SplitHostPort(at.host)
-	if err != nil || at.host != at.name || !strings.HasSuffix(host, ".localhost") {
-		t.Errorf("it is at %s, its name is %s", at.host, at.name)
+	defer at.Close()
+	host, port, err := net.SplitHostPort(at.Host)
+	if err != nil || at.Host != at.Name || !strings.HasSuffix(host, ".localhost") {
+		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)
 	}
 	for _, ip := range []string{"127.0.0.1", "::1"} {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(ip, port))
@@ -41,9 +41,9 @@ func TestThePageIsNotServedWhereSomebodyElseHasHalfOfItsName(t *testing.T) {
 		}
 		defer theirs.Close()
 		_, port, _ := net.SplitHostPort(theirs.Addr().String())
-		if at, err := listenUI(t.Context(), uiFlags{addr: net.JoinHostPort(c[0], port)}); err == nil {
-			t.Errorf("it listens on %s alone", at.listeners[0].Addr())
-			at.close()
+		if at, err := ForPage(t.Context(), net.JoinHostPort(c[0], port), false); err == nil {
+			t.Errorf("it listens on %s alone", at.Listeners[0].Addr())
+			at.Close()
 		} else if !strings.Contains(err.Error(), "is in use") {
 			t.Errorf("it says %q", err)
 		}
@@ -51,12 +51,12 @@ func TestThePageIsNotServedWhereSomebodyElseHasHalfOfItsName(t *testing.T) {
 }
 
 func TestThePageIsAtItsAddressWhereNoNameLeads(t *testing.T) {
-	at, err := listenUI(t.Context(), uiFlags{addr: "0.0.0.0:0", unsafeListen: true})
+	at, err := ForPage(t.Context(), "0.0.0.0:0", true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer at.close()
-	if strings.Contains(at.host, "localhost") || at.name == at.host || len(at.listeners) != 1 {
-		t.Errorf("it is at %s, its name is %s", at.host, at.name)
+	defer at.Close()
+	if strings.Contains(at.Host, "localhost") || at.Name == at.Host || len(at.Listeners) != 1 {
+		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)
 	}
 }

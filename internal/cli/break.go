@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
-	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -71,42 +70,23 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 			return oneKey(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd); err != nil {
+			if err := f.check(cmd, a.canAsk()); err != nil {
 				return err
-			}
-			asks := a.canAsk()
-			switch {
-			case f.dead && !f.yes && !asks:
-				return usageOf(cmd, "break asks at a terminal, and there is none: use --yes")
-			case f.damaged && !f.yes && !asks:
-				return usageOf(cmd, "break asks at a terminal, and there is none: use --if-raw and --yes")
-			case f.dead, f.damaged:
-			case f.yes && f.token == 0 && f.ifVersion == "":
-				return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
 			}
 			f.store = storeFlags(cmd)
-			s, err := a.open(cmd, store.Opening{})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			if f.reason != "" && !s.Layout.Capabilities().KeepOnRelease {
-				return misuse.Errorf("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.Layout.Name())
-			}
-			if f.dead {
-				var reads *requests.Meter
-				s.DB, reads = requests.Metered(s.DB)
-				return failure.Answer(withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
-					return a.breakDead(ctx, s, locks, reads, strings.Join(args, ""), f)
-				}))
-			}
-			key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			return failure.Answer(withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+			return a.onTable(cmd, a.breaker(), func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
+				if f.reason != "" && !s.Layout.Capabilities().KeepOnRelease {
+					return misuse.Errorf("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", s.Layout.Name())
+				}
+				if f.dead {
+					return a.breakDead(ctx, s, locks, strings.Join(args, ""), f)
+				}
+				key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
 				if f.damaged {
 					return a.breakDamaged(ctx, s, key, f)
 				}
 				return a.breakGrant(ctx, s, locks, key, f)
-			}))
+			})
 		},
 	}
 	fl := cmd.Flags()
@@ -123,7 +103,7 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 }
 
 // check refuses flags that do not go together.
-func (f *breakFlags) check(cmd *cobra.Command) error {
+func (f *breakFlags) check(cmd *cobra.Command, asks bool) error {
 	one := f.token != 0 || f.ifVersion != ""
 	switch {
 	case cmd.Flags().Changed("reason") && strings.TrimSpace(f.reason) == "":
@@ -142,6 +122,12 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 		return usageOf(cmd, "--yes needs --if-raw, so that nothing else is removed than what was looked at")
 	case cmd.Flags().Changed("for") && !f.dead:
 		return usageOf(cmd, "--for is for --dead: add --dead, or leave out --for")
+	case f.dead && !f.yes && !asks:
+		return usageOf(cmd, "break asks at a terminal, and there is none: use --yes")
+	case f.damaged && !f.yes && !asks:
+		return usageOf(cmd, "break asks at a terminal, and there is none: use --if-raw and --yes")
+	case f.yes && !f.dead && !f.damaged && !one:
+		return usageOf(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
 	}
 	return nil
 }

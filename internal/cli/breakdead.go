@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -28,7 +26,7 @@ const breaksAtOnce = 16
 // breakDead breaks the grants of all dead holders of keys that begin with prefix: those
 // that it has listed, and that have not renewed since. A shared lease is a holder too,
 // under the key of its row: somebody has to end those that nobody waits for.
-func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *requests.Meter, prefix string, f breakFlags) error {
+func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Client, prefix string, f breakFlags) error {
 	records, damaged, err := a.records(ctx, locks, listFlags{prefix: prefix})
 	if err != nil {
 		return cause(ctx, err)
@@ -38,7 +36,7 @@ func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		return err
 	}
 	by.Limit = f.checkFor
-	listed := reads.Used()
+	listed := s.Meter.Used()
 	by.Reader.MayList(holders.Scope{Prefix: prefix}, listed.Requests, listed.Reads)
 	sessions, bad, err := by.Reader.Sessions(ctx, prefix)
 	if err != nil {
@@ -52,10 +50,11 @@ func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Cl
 	if prefix != "" {
 		under = " of keys that begin with " + visible.Name(prefix)
 	}
-	found, more, err := a.findDead(ctx, s, by, records, !f.yes)
-	damaged = damaged || more
+	found, err := a.findDead(ctx, s, by, records, !f.yes)
+	reported := errors.Is(err, leasehold.ErrRecord)
+	damaged = damaged || reported
 	switch {
-	case err != nil:
+	case err != nil && !reported:
 		return err
 	case len(found) == 0 && damaged:
 		return failure.Exit(failure.CodeTrouble, nil)
@@ -124,25 +123,18 @@ func askOf(s *store.Store, found []holders.Observation) string {
 }
 
 // findDead observes the holders and returns the dead ones. Each is shown, if they are to
-// be, as soon as it is known. A record that has been damaged meanwhile is reported on
-// stderr.
-func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer, records []leasehold.Record, show bool) (found []holders.Observation, damaged bool, err error) {
+// be, as soon as it is known.
+func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer, records []leasehold.Record, show bool) (found []holders.Observation, err error) {
 	out := a.newListing(s, by.Locks)
 	out.JSON, out.Terminal, out.Checked = false, true, true
 	out.Columns = a.Stderr.Columns()
 	to := out.Rows(a.Stderr, rowsOf(records), a.Now())
 	unclear := 0
-	var ended error
-	err = a.say.Watch(ctx, by, records, wording.Count(len(records), "holder", "holders"), func(_ int, o holders.Observation) error {
-		switch {
-		case errors.Is(o.Err, leasehold.ErrRecord):
-			a.say.Fail(o.Err)
-			damaged = true
-		case o.Err != nil:
-			ended = o.Err // the others have it too
-		case o.State == holders.Unknown:
+	err = a.checkHolders(ctx, by, false, records, func(o holders.Observation) error {
+		switch o.State {
+		case holders.Unknown:
 			unclear++
-		case o.State == holders.Dead:
+		case holders.Dead:
 			found = append(found, o)
 			if show {
 				return to.Write(say.Record{Record: o.Record, Holder: holders.Dead}, a.Now())
@@ -150,15 +142,10 @@ func (a *app) findDead(ctx context.Context, s *store.Store, by holders.Observer,
 		}
 		return nil
 	})
-	switch {
-	case ctx.Err() != nil:
-		return nil, damaged, context.Cause(ctx)
-	case err != nil || ended != nil:
-		return nil, damaged, cmp.Or(err, ended)
-	case unclear > 0:
+	if unclear > 0 && (err == nil || errors.Is(err, leasehold.ErrRecord)) {
 		a.say.Note("%s not known to be dead yet: left alone; observe for longer with --for", wording.Count(unclear, "holder is", "holders are"))
 	}
-	return found, damaged, nil
+	return found, err
 }
 
 // breakAll breaks grants at the same time, and returns the errors in their order. None

@@ -141,9 +141,8 @@ func newBreaking(t *testing.T, answer io.Reader, opts ...func(*dynamodb.Options)
 func (b *breaking) run(ctx context.Context, f breakFlags) error {
 	b.began = time.Now()
 	b.said = nil
-	db, reads := requests.Metered(b.db)
-	b.store.DB = db
-	return b.app.breakDead(ctx, b.store, b.locks, reads, b.prefix, f)
+	b.store.DB, b.store.Meter = requests.Metered(b.db)
+	return b.app.breakDead(ctx, b.store, b.locks, b.prefix, f)
 }
 
 // byDefault are the flags of break --dead if nobody gives others.

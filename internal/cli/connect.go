@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
@@ -75,13 +76,15 @@ func (a *app) sayMade(path string) {
 	a.say.Note("made a new store %s: locks between processes that name this file", path)
 }
 
-// withLocks calls fn with a lock client on the table. A signal ends fn's context.
-func withLocks(ctx context.Context, s *store.Store, fn func(ctx context.Context, locks *leasehold.Client) error) error {
-	return withLocksOf(ctx, s, leasehold.Config{}, fn)
-}
-
-// withLocksOf is withLocks with a client of this configuration.
-func withLocksOf(ctx context.Context, s *store.Store, cfg leasehold.Config, fn func(ctx context.Context, locks *leasehold.Client) error) error {
+// onTable opens the lock table, counts what its requests use, and calls fn with a lock
+// client on it. A signal ends fn's context.
+func (a *app) onTable(cmd *cobra.Command, cfg leasehold.Config, fn func(ctx context.Context, s *store.Store, locks *leasehold.Client) error) error {
+	s, err := a.open(cmd, store.Opening{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.DB, s.Meter = requests.Metered(s.DB)
 	locks, err := s.Locks(cfg)
 	if err != nil {
 		return err
@@ -89,7 +92,7 @@ func withLocksOf(ctx context.Context, s *store.Store, cfg leasehold.Config, fn f
 	defer store.CloseLocks(locks)
 	signals := process.CatchSignals()
 	defer signals.Release()
-	ctx, cancel := signals.Bind(ctx)
+	ctx, cancel := signals.Bind(cmd.Context())
 	defer cancel()
-	return fn(ctx, locks)
+	return failure.Answer(fn(ctx, s, locks))
 }

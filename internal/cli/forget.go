@@ -48,19 +48,14 @@ be left with 99. Then type it again.`,
 			if !yes && !a.canAsk() {
 				return usageOf(cmd, "forget asks at a terminal, and there is none: use --yes")
 			}
-			s, err := a.open(cmd, store.Opening{})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			proto, err := records.Of(s.Layout)
-			if err != nil {
-				return err
-			}
-			key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: sortKey})
-			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
+			return a.onTable(cmd, leasehold.Config{}, func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
+				proto, err := records.Of(s.Layout)
+				if err != nil {
+					return err
+				}
+				key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: sortKey})
 				return a.forget(ctx, &forgetting{s: s, locks: locks, proto: proto, key: key}, yes)
-			}))
+			})
 		},
 	}
 	fl := cmd.Flags()

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
@@ -52,24 +51,18 @@ that a live holder has it.`,
 			case !f.check && cmd.Flags().Changed("for"):
 				return usageOf(cmd, "--for is for --check: add --check, or leave out --for")
 			}
-			s, err := a.open(cmd, store.Opening{})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			if f.data && !s.Layout.Capabilities().Data {
-				return &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
-			}
-			key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
-			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
+			return a.onTable(cmd, leasehold.Config{}, func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
+				key := store.CompleteKey(s.Layout, leasehold.Key{Partition: args[0], Sort: f.sortKey})
 				switch {
+				case f.data && !s.Layout.Capabilities().Data:
+					return &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
 				case f.raw:
 					return a.getRaw(ctx, s, key)
 				case f.held:
 					return a.getHeld(ctx, s, locks, key, f)
 				}
 				return a.getRecord(ctx, s, locks, key, f)
-			}))
+			})
 		},
 	}
 	fl := cmd.Flags()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -33,19 +32,14 @@ type seatJSON struct {
 // watchLeader writes the leader and every change of leader until a signal ends
 // it.
 func (a *app) watchLeader(cmd *cobra.Command, key string) error {
-	s, err := a.open(cmd, store.Opening{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
+	return a.onTable(cmd, leasehold.Config{}, func(ctx context.Context, _ *store.Store, locks *leasehold.Client) error {
 		e, err := election.New(locks, key)
 		if err != nil {
-			return failure.Answer(err)
+			return err
 		}
 		for l, err := range e.Observe(ctx) {
 			if err != nil {
-				return failure.Answer(err)
+				return err
 			}
 			line, err := a.leaderLine(l)
 			if err != nil {
@@ -56,7 +50,7 @@ func (a *app) watchLeader(cmd *cobra.Command, key string) error {
 				return err
 			}
 		}
-		return failure.Answer(context.Cause(ctx))
+		return context.Cause(ctx)
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -85,18 +84,11 @@ with the state: held, released or deleted.`,
 			case !f.watch && cmd.Flags().Changed("every"):
 				return usageOf(cmd, "--every is for --watch: add --watch, or leave out --every")
 			}
-			s, err := a.open(cmd, store.Opening{})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			var reads *requests.Meter
-			s.DB, reads = requests.Metered(s.DB)
 			if f.watch {
-				return a.watchList(cmd.Context(), s, reads, f)
+				return a.watchList(cmd, f)
 			}
-			return withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
-				return a.list(ctx, s, locks, reads, f)
+			return a.onTable(cmd, leasehold.Config{}, func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
+				return a.list(ctx, s, locks, f)
 			})
 		},
 	}
@@ -110,13 +102,13 @@ with the state: held, released or deleted.`,
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client, reads *requests.Meter, f listFlags) error {
+func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client, f listFlags) error {
 	out := a.newListing(s, locks)
 	out.States, out.Checked = f.all, f.check
 	f.bare = !out.JSON && !f.check
 	records, damaged, err := a.records(ctx, locks, f)
 	if err != nil {
-		return failure.Answer(cause(ctx, err))
+		return cause(ctx, err)
 	}
 	o, err := s.Observer(locks)
 	if err != nil {
@@ -124,11 +116,11 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 	}
 	o.Limit = f.checkFor
 	if f.check {
-		listed := reads.Used() // so far that is the listing
+		listed := s.Meter.Used() // so far that is the listing
 		o.Reader.MayList(holders.Scope{Partition: f.partition, Prefix: f.prefix}, listed.Requests, listed.Reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
-		return failure.Answer(cause(ctx, err))
+		return cause(ctx, err)
 	}
 	rows := rowsOf(records)
 	permits := permitsAmong(ctx, s, records)
@@ -137,15 +129,14 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 	}
 	if f.check {
 		to := out.Rows(a.Stdout, rows, a.Now())
-		err = a.checkRows(ctx, o, f.all, records, func(r say.Record) error {
-			r.Permit = permits[r.Record.Key]
-			return to.Write(r, a.Now())
+		err = a.checkHolders(ctx, o, f.all, records, func(found holders.Observation) error {
+			return to.Write(say.Record{Record: found.Record, Holder: found.State, Permit: permits[found.Record.Key]}, a.Now())
 		})
 		switch {
 		case errors.Is(err, leasehold.ErrRecord): // it was reported
 			damaged = true
 		case err != nil:
-			return failure.Answer(err)
+			return err
 		}
 	} else if err := out.Write(a.Stdout, rows, a.Now()); err != nil {
 		return err
@@ -217,11 +208,11 @@ func rowsOf(records []leasehold.Record) []say.Record {
 	return rows
 }
 
-// checkRows observes the records and calls settled with each as soon as its holder is
+// checkHolders observes the records and calls settled with each as soon as its holder is
 // known, or once it is clear that it will not be. Records that are no longer held are
 // left out, unless all are wanted. A record that has been damaged meanwhile is
 // reported on stderr, and its error returned in the end.
-func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(say.Record) error) error {
+func (a *app) checkHolders(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
 		if !r.Released {
@@ -240,7 +231,7 @@ func (a *app) checkRows(ctx context.Context, by holders.Observer, all bool, reco
 		case found.Err != nil:
 			ended = found.Err // the others have it too
 		}
-		return settled(say.Record{Record: found.Record, Holder: found.State})
+		return settled(found)
 	})
 	return cmp.Or(err, ended, bad)
 }

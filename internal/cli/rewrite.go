@@ -53,22 +53,17 @@ skipped and listed (exit code 1): run it again once they are released. With
 			case !f.yes && !f.dryRun && !a.canAsk():
 				return usageOf(cmd, "rewrite asks at a terminal, and there is none: look with --dry-run, then use --yes")
 			}
-			s, err := a.open(cmd, store.Opening{})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			proto, err := records.Of(s.Layout)
-			if err != nil {
-				return err
-			}
-			rewriting, ok := proto.(protocol.Rewriting)
-			if !ok {
-				return usageOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", s.Layout.Name())
-			}
-			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
+			return a.onTable(cmd, leasehold.Config{}, func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
+				proto, err := records.Of(s.Layout)
+				if err != nil {
+					return err
+				}
+				rewriting, ok := proto.(protocol.Rewriting)
+				if !ok {
+					return usageOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", s.Layout.Name())
+				}
 				return a.rewrite(ctx, s, locks, rewriting, f)
-			}))
+			})
 		},
 	}
 	fl := cmd.Flags()

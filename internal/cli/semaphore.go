@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/semaphore"
@@ -79,14 +79,9 @@ first leasehold run -p N KEY makes it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.open(cmd, store.Opening{})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			return failure.Answer(withLocks(cmd.Context(), s, func(ctx context.Context, locks *leasehold.Client) error {
+			return a.onTable(cmd, leasehold.Config{}, func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
 				return a.resizeSemaphore(ctx, s, locks, args[0], n)
-			}))
+			})
 		},
 	}
 }
@@ -199,7 +194,7 @@ func (a *app) showSemaphore(ctx context.Context, s *store.Store, locks *leasehol
 		return cause(ctx, err)
 	}
 	if check && len(sem.holders) > 0 {
-		if sem.holders, err = a.checkHolders(ctx, s, locks, sem.holders, checkFor); err != nil {
+		if sem.holders, err = a.checkPermitHolders(ctx, s, locks, sem.holders, checkFor); err != nil {
 			return err
 		}
 	}
@@ -208,38 +203,27 @@ func (a *app) showSemaphore(ctx context.Context, s *store.Store, locks *leasehol
 	}
 	out := a.newListing(s, locks)
 	out.Checked = check
-	gap := "\t"
-	if out.Terminal {
-		gap = "  "
-	}
-	for _, field := range [][2]string{
-		{"key    ", visible.Name(key)}, {"kind   ", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken  ", strconv.Itoa(len(sem.holders))},
-	} {
-		name := field[0]
-		if !out.Terminal {
-			name = strings.TrimRight(name, " ")
-		}
-		if _, err := fmt.Fprintln(a.Stdout, name+gap+field[1]); err != nil {
-			return err
-		}
+	fields := [][2]string{{"key", visible.Name(key)}, {"kind", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken", strconv.Itoa(len(sem.holders))}}
+	if err := a.Stdout.Fields(fields, ""); err != nil {
+		return err
 	}
 	return out.Write(a.Stdout, sem.holders, a.Now())
 }
 
-// checkHolders observes holders, and leaves out who has ended meanwhile.
-func (a *app) checkHolders(ctx context.Context, s *store.Store, locks *leasehold.Client, holders []say.Record, checkFor time.Duration) ([]say.Record, error) {
+// checkPermitHolders observes holders, and leaves out who has ended meanwhile.
+func (a *app) checkPermitHolders(ctx context.Context, s *store.Store, locks *leasehold.Client, held []say.Record, checkFor time.Duration) ([]say.Record, error) {
 	by, err := s.Observer(locks)
 	if err != nil {
 		return nil, err
 	}
-	records := make([]leasehold.Record, len(holders))
-	for i, r := range holders {
+	by.Limit = checkFor
+	records := make([]leasehold.Record, len(held))
+	for i, r := range held {
 		records[i] = r.Record
 	}
-	by.Limit = checkFor
 	var found []say.Record
-	err = a.checkRows(ctx, by, false, records, func(r say.Record) error {
-		found = append(found, r)
+	err = a.checkHolders(ctx, by, false, records, func(o holders.Observation) error {
+		found = append(found, say.Record{Record: o.Record, Holder: o.State})
 		return nil
 	})
 	slices.SortFunc(found, func(x, y say.Record) int { return compareKeys(x.Record.Key, y.Record.Key) })

@@ -72,12 +72,7 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.open(cmd, store.Opening{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return withLocksOf(cmd.Context(), s, a.breaker(), func(ctx context.Context, locks *leasehold.Client) error {
+	return a.onTable(cmd, a.breaker(), func(ctx context.Context, s *store.Store, locks *leasehold.Client) error {
 		// A table that cannot be read is an error now, not a page without locks.
 		for _, err := range locks.List(ctx) {
 			if err != nil && !errors.Is(err, leasehold.ErrRecord) {

@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/spf13/cobra"
 )
 
 // change is what became of a grant between two listings.
@@ -77,7 +77,6 @@ func (h holdings) changesTo(now holdings) []change {
 type listWatch struct {
 	*app
 	store  *store.Store
-	reads  *requests.Meter
 	flags  listFlags
 	out    say.Listing
 	screen *say.Screen // nil: no terminal
@@ -87,7 +86,13 @@ type listWatch struct {
 
 // watchList lists again and again until a signal ends it. On a terminal it keeps a
 // screen of its own; elsewhere it writes what has changed.
-func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Meter, f listFlags) error {
+func (a *app) watchList(cmd *cobra.Command, f listFlags) error {
+	s, err := a.open(cmd, store.Opening{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.DB, s.Meter = requests.Metered(s.DB)
 	locks, err := s.Locks(leasehold.Config{})
 	if err != nil {
 		return err
@@ -95,7 +100,7 @@ func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Met
 	defer store.CloseLocks(locks)
 	signals := process.CatchSignals()
 	defer signals.Release()
-	w := &listWatch{app: a, store: s, reads: reads, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
+	w := &listWatch{app: a, store: s, flags: f, out: a.newListing(s, locks), said: map[string]bool{}}
 	if w.out.Terminal {
 		w.out.States = f.all
 		w.screen = &say.Screen{On: a.Stdout}
@@ -107,20 +112,20 @@ func (a *app) watchList(ctx context.Context, s *store.Store, reads *requests.Met
 	} else {
 		w.out.States, w.flags.all = true, true // a release is a change too
 	}
-	ctx, cancel := signals.Bind(ctx)
+	ctx, cancel := signals.Bind(cmd.Context())
 	defer cancel()
 	return failure.Answer(w.run(ctx, locks))
 }
 
 func (w *listWatch) run(ctx context.Context, locks *leasehold.Client) error {
 	for {
-		before := w.reads.Used().Reads
+		before := w.store.Meter.Used().Reads
 		records, damaged, err := listed(ctx, locks, w.flags)
-		after := w.reads.Used().Reads
+		after := w.store.Meter.Used().Reads
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && decide.Classify(err).Cause.After(true) == decide.Refused:
+		case err != nil && !holders.MayPass(err):
 			return err
 		case err != nil && w.out.Terminal: // it may pass
 			err = w.paint([]string{failure.Text(err, w.store.Where())}, nil, nil)

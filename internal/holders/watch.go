@@ -31,8 +31,11 @@ func (w *watch) mayPass(err error) bool {
 		w.since = now
 	}
 	w.failed = err
-	return decide.Classify(err).Cause.After(true) != decide.Refused && now-w.since < givenUpAfter
+	return MayPass(err) && now-w.since < givenUpAfter
 }
+
+// MayPass reports whether a reading that failed with err may succeed the next time.
+func MayPass(err error) bool { return decide.Classify(err).Cause.After(true) != decide.Refused }
 
 // subject is a holder that is observed.
 type subject struct {

@@ -19,6 +19,11 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 		return json.NewEncoder(o).Encode(r)
 	}
 	fields := slices.DeleteFunc(r.fields(o.Terminal, now), func(f [2]string) bool { return f[1] == "" })
+	return o.Fields(fields, r.colour())
+}
+
+// Fields writes names and values, one line for each. The colour is that of who holds.
+func (o *Output) Fields(fields [][2]string, holder Colour) error {
 	widest := 0
 	for _, f := range fields {
 		widest = max(widest, len(f[0]))
@@ -28,7 +33,7 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 		if o.Terminal {
 			var c Colour
 			if f[0] == "holder" {
-				c = r.colour()
+				c = holder
 			}
 			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.Of(visible.Line(f[1]))...)
 		}

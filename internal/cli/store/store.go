@@ -31,6 +31,7 @@ type Store struct {
 
 	Health  requests.Health   // of the requests to it
 	Trouble *requests.Telling // tells the user that they fail
+	Meter   *requests.Meter   // of what they use; nil: they are not counted
 
 	misfit  error // the local store's table has another layout
 	closing []func()

@@ -59,6 +59,22 @@ func (a *app) sayTrouble(n requests.News) {
 	a.say.Tell(e, "%s", n.Line)
 }
 
+// sayUnnamed says which store is used, as none was named. At a terminal it is said once,
+// and again when the store is made anew: who types the next command has read it. Any
+// other reader, such as that of a log, may have read nothing before. -q silences it.
+func (a *app) sayUnnamed(p store.Place) {
+	dir, _ := a.flags.StateDir() // none: it is said each time
+	if a.flags.quiet || a.placeShown || a.completing || a.say.Noticed(dir, p.File) {
+		return
+	}
+	if p.Despite != "" {
+		a.say.Note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
+			a.flags.Tilde(p.File), p.Scope(), p.Despite)
+		return
+	}
+	a.say.Note("no table: using %s, %s (see --table)", a.flags.Tilde(p.File), p.Scope())
+}
+
 // makeNamed makes the file of a named store unless it exists, and says so.
 func (a *app) makeNamed(path string) error {
 	abs, err := filepath.Abs(path)

@@ -38,7 +38,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 			}
 			switch {
 			case f == nil:
-			case f.Name == "readerGone", f.Name == "terminalSession", f.Name == "IsClosed":
+			case f.Name == "readerGone", f.Name == "IsClosed":
 				for _, arg := range n.Args {
 					forCMD[arg] = true
 				}

@@ -5,6 +5,7 @@
 //	output.go      the standard streams, with colours and sequences of our own
 //	messages.go    messages on stderr: notes, errors, one line that is rewritten
 //	screen.go      the alternate screen of ls --watch
+//	notice.go      what is said once at each terminal
 //	record.go      a record as JSON; item.go: an item as DynamoDB JSON
 //	fields.go      one record for people
 //	listing.go     many records, and what becomes of them

@@ -1,4 +1,4 @@
-package cli
+package say
 
 // terminalSession is not known on Windows.
 func terminalSession(any) string { return "" }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package say
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
 // terminalSession names the terminal that a stream leads to, and this process's session
@@ -17,7 +15,7 @@ import (
 // terminal.
 func terminalSession(stream any) string {
 	f, ok := stream.(*os.File)
-	if !ok || !say.IsTerminal(f) {
+	if !ok || !IsTerminal(f) {
 		return ""
 	}
 	session, err := unix.Getsid(0)

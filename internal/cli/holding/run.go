@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/watchdog"
 )
 
 // releaseLimit bounds the release after CMD has ended. If it fails, the key
@@ -32,7 +31,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	if h.first().Token() != 0 { // otherwise it would be that of other runs too
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
-	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, told{h})
+	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
 	if err != nil {
 		_ = h.release(releaseLimit) // if it fails, the key becomes free when the lease expires
 		return ended, err
@@ -40,41 +39,16 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	return ended, h.finish(ended)
 }
 
-// told is what a user is told of CMD.
-type told struct{ *Hold }
-
-// Note says what is no error.
-func (t told) Note(format string, args ...any) { t.say().Note(format, args...) }
-
-// Stopping says that CMD is stopped, and why.
-func (t told) Stopping() {
-	t.say().Event(t.event(say.Stopping))
-	if t.Err() != nil {
-		t.say().Text("%s is lost: stopping CMD", t.Hold)
-	} else {
-		t.say().Text("trust in %s is about to end: stopping CMD", t.Hold)
-	}
-}
-
-// Outlived says which processes outlive CMD.
-func (t told) Outlived(by []watchdog.Process, text string) {
-	e := t.event(say.Background)
-	for _, p := range by {
-		e.Processes = append(e.Processes, say.Process{PID: p.PID, Name: p.Name})
-	}
-	t.say().Tell(e, "%s", text)
-}
-
 func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
 
-// event returns an event of the first lock.
-func (h *Hold) event(kind string) say.Event {
+// Event returns an event of the first lock.
+func (h *Hold) Event(kind string) say.Event {
 	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
 }
 
 // finish releases what is held and returns the error with the exit code.
 func (h *Hold) finish(ended process.Ended) error {
-	e := h.event(say.Exited)
+	e := h.Event(say.Exited)
 	e.ExitCode = &ended.Code
 	h.say().Event(e)
 	lost, why := h.Err(), h.renewals.why()

@@ -1,6 +1,7 @@
 package holding
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -151,7 +152,7 @@ func (w *wait) line(now time.Time) string {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
 	}
 	if w.trying {
-		line += ", who looks dead"
+		line = fmt.Sprintf("%s, who looks dead", line)
 	}
 	return line
 }

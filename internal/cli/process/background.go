@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/internal/watchdog"
@@ -66,16 +67,6 @@ func (b *background) end() {
 	ignoreDeaths(b.deaths)
 }
 
-// heardOfDeath makes somebody look soon. While CMD runs that is only to reap
-// orphans, so it need not be at once.
-func (b *background) heardOfDeath() {
-	if b.since.IsZero() {
-		b.lookIn(lookEvery / 10)
-	} else {
-		b.lookIn(lookAfterEnd)
-	}
-}
-
 // lookIn makes somebody look after a time, unless they do so earlier anyway: one
 // death after the other must not put it off.
 func (b *background) lookIn(d time.Duration) {
@@ -132,10 +123,10 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	switch {
 	case s.stopping: // the watchdog stops them
 	case b.mode == BackgroundKeep:
-		s.report.Outlived(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.lock, stillRuns(left), names(left)))
+		s.sayOutlived(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.lock, stillRuns(left), names(left)))
 		return true
 	case b.mode == BackgroundStop && !b.signaled:
-		s.report.Outlived(left, fmt.Sprintf("CMD has ended: stopping what it left running: %s", names(left)))
+		s.sayOutlived(left, fmt.Sprintf("CMD has ended: stopping what it left running: %s", names(left)))
 		b.signaled = true
 		s.descent.Signal(c.group(), s.Stop)
 		next = min(s.Grace, next)
@@ -147,7 +138,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 		next = min(next, sayAfter-now.Sub(b.since))
 	case b.saidAt.IsZero() || now.Sub(b.saidAt) >= repeatAfter:
 		b.saidAt = now
-		s.report.Outlived(left, fmt.Sprintf("CMD has ended, but %s stays held: %s: %s (see --background)", s.lock, stillRuns(left), names(left)))
+		s.sayOutlived(left, fmt.Sprintf("CMD has ended, but %s stays held: %s: %s (see --background)", s.lock, stillRuns(left), names(left)))
 	}
 	b.lookIn(next)
 	return false
@@ -159,7 +150,7 @@ func (s *supervision) outliving(c *Child) []watchdog.Process {
 	all, err := s.descent.All(c.group())
 	if err != nil && !s.background.blind {
 		s.background.blind = true
-		s.report.Note("cannot see which processes CMD leaves running: %s is released when CMD ends: %v", s.lock, err)
+		s.say.Note("cannot see which processes CMD leaves running: %s is released when CMD ends: %v", s.lock, err)
 	}
 	return slices.DeleteFunc(all, func(p watchdog.Process) bool {
 		if p.Dead && p.Direct && p.PID != c.group() {
@@ -167,6 +158,14 @@ func (s *supervision) outliving(c *Child) []watchdog.Process {
 		}
 		return p.Dead || p.PID == c.group() && !p.Whole
 	})
+}
+
+func (s *supervision) sayOutlived(left []watchdog.Process, text string) {
+	e := s.lock.Event(say.Background)
+	for _, p := range left {
+		e.Processes = append(e.Processes, say.Process{PID: p.PID, Name: p.Name})
+	}
+	s.say.Tell(e, "%s", text)
 }
 
 func stillRuns(left []watchdog.Process) string {

@@ -5,6 +5,9 @@
 //	Run ── gate ──► CMD, in a process group of its own, and what descends from it
 //	    └─ orders ► the watchdog (internal/watchdog), which alone signals the group in time
 //
+// run.go follows CMD to its end; stop.go is what stops it in time; background.go what
+// becomes of processes that outlive it.
+//
 // What each failure does:
 //
 //   - The lock is lost, or is not renewed in time: the watchdog stops CMD, and kills it a

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/watchdog"
 )
 
@@ -27,13 +28,8 @@ type Lock interface {
 	Context() context.Context // ends when it is lost
 	Err() error               // nil until it is lost
 	TrustedUntil() time.Time  // which each renewal puts off
-}
 
-// Reporter is told what the user should know.
-type Reporter interface {
-	Note(format string, args ...any)
-	Stopping() // CMD and what it has started are told to stop, once
-	Outlived(by []watchdog.Process, text string)
+	Event(kind string) say.Event // of it, for the user
 }
 
 // Ended says how CMD has ended.
@@ -49,7 +45,7 @@ type supervision struct {
 	lock    Lock
 	signals *Signals
 	renewed <-chan struct{} // receives after each successful renewal
-	report  Reporter
+	say     *say.Messages
 
 	watchdog *watchdogHandle
 	until    time.Duration // of trust, as the watchdog was told last
@@ -64,9 +60,9 @@ type supervision struct {
 
 // Run runs CMD until it has ended, and what it has left running. An error says why CMD did
 // not run, with the exit code for that.
-func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, report Reporter) (Ended, error) {
+func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.Messages) (Ended, error) {
 	s := &supervision{
-		Job: j, lock: lock, signals: signals, renewed: renewed, report: report,
+		Job: j, lock: lock, signals: signals, renewed: renewed, say: say,
 		descent: watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
 	}
 	name := j.Cmd.Args[0] // before the gate has arguments of its own
@@ -77,7 +73,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, report Rep
 		s.watchdog, err = startWatchdog(self, s.Stop, s.Grace, s.descent)
 	}
 	if err != nil {
-		report.Note("cannot start the watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
+		say.Note("cannot start the watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
 		s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
 		self = ""
 	}
@@ -124,13 +120,6 @@ func (s *supervision) start(self string) (*Child, error) {
 	return c, nil
 }
 
-// orderStop tells the watchdog what to stop.
-func (s *supervision) orderStop(c *Child) {
-	s.watchdog.order(watchdog.OrderGroup, int64(c.group()))
-	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
-	s.watchdog.orderText(watchdog.OrderHeld, s.descent.Held)
-}
-
 // supervise passes signals on and watches the lock until CMD has ended, and what
 // it has left running.
 func (s *supervision) supervise(c *Child) {
@@ -147,7 +136,7 @@ func (s *supervision) supervise(c *Child) {
 				return
 			}
 		case <-s.background.deaths:
-			s.background.heardOfDeath()
+			s.background.lookIn(lookAfterEnd)
 		case <-s.background.look.C:
 			if s.outlived(c) {
 				return
@@ -179,7 +168,7 @@ func (s *supervision) supervise(c *Child) {
 		case report, ok := <-reports:
 			switch {
 			case !ok:
-				s.report.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
+				s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
 				s.watchdog.end()
 				s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
 				s.sendTrust()
@@ -193,25 +182,4 @@ func (s *supervision) supervise(c *Child) {
 			}
 		}
 	}
-}
-
-// sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
-// read first, so that a delay between the two readings makes that time earlier,
-// never later. After a loss CMD keeps the time that it had: others of several locks
-// are still renewed.
-func (s *supervision) sendTrust() {
-	now := watchdog.Clock()
-	until := now + time.Until(s.lock.TrustedUntil())
-	if s.until == 0 || s.lock.Err() == nil {
-		s.until = until
-	}
-	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
-}
-
-func (s *supervision) sayStopping() {
-	if s.stopping {
-		return
-	}
-	s.stopping = true
-	s.report.Stopping()
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
 // several is what is held of several keys: until ends with the first lease to end, that
@@ -20,6 +22,7 @@ func (*several) String() string            { return "a and b" }
 func (*several) Context() context.Context  { return context.Background() }
 func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
+func (*several) Event(string) say.Event    { return say.Event{} }
 
 func TestARenewalOfOneOfSeveralLocksCutsNoGraceShortAfterAnotherIsLost(t *testing.T) {
 	var sent strings.Builder

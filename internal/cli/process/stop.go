@@ -9,8 +9,43 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/watchdog"
 )
+
+// orderStop tells the watchdog what to stop.
+func (s *supervision) orderStop(c *Child) {
+	s.watchdog.order(watchdog.OrderGroup, int64(c.group()))
+	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
+	s.watchdog.orderText(watchdog.OrderHeld, s.descent.Held)
+}
+
+// sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
+// read first, so that a delay between the two readings makes that time earlier,
+// never later. After a loss CMD keeps the time that it had: others of several locks
+// are still renewed.
+func (s *supervision) sendTrust() {
+	now := watchdog.Clock()
+	until := now + time.Until(s.lock.TrustedUntil())
+	if s.until == 0 || s.lock.Err() == nil {
+		s.until = until
+	}
+	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
+}
+
+// sayStopping says, once, that CMD and what it has started are told to stop.
+func (s *supervision) sayStopping() {
+	if s.stopping {
+		return
+	}
+	s.stopping = true
+	s.say.Event(s.lock.Event(say.Stopping))
+	if s.lock.Err() != nil {
+		s.say.Text("%s is lost: stopping CMD", s.lock)
+	} else {
+		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
+	}
+}
 
 // watchdogHandle is the supervisor's side of a watchdog.
 type watchdogHandle struct {

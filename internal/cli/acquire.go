@@ -36,18 +36,12 @@ again.`,
 		ValidArgsFunction: a.completeKeys(anyRecord),
 		Args:              oneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.completeWanted(cmd, &f); err != nil {
+			l, _, err := a.completeWanted(cmd, &f)
+			if err != nil {
 				return err
 			}
 			wanted, err := a.flags.Place("")
 			if err != nil {
-				return err
-			}
-			l, proto, err := a.chooseProtocol(cmd)
-			if err != nil {
-				return err
-			}
-			if err := refuseShortLease(cmd, f.Lease, l, proto.Skew()); err != nil {
 				return err
 			}
 			lockKey := store.CompleteKey(l, leasehold.Key{Partition: args[0], Sort: f.SortKey})
@@ -63,24 +57,22 @@ again.`,
 				return err
 			}
 			defer s.Close()
-			if err := to.MayBeReplacedIn(a.Now(), grants.PlaceOf(cmd.Context(), s)); err != nil {
+			here := grants.PlaceOf(cmd.Context(), s)
+			if err := to.MayBeReplacedIn(a.Now(), here); err != nil {
 				return err
 			}
 			f.Keys = args
-			return failure.Answer(a.acquire(cmd.Context(), s, &f, to))
+			return failure.Answer(a.acquire(cmd.Context(), s, &f, to, here))
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, nonblockUsage)
-	fl.VarP(durationFlag{d: &f.Wait}, "wait", "w", waitUsage)
-	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
-	fl.StringVar(&f.SortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
-	fl.StringVar(&f.data.text, "data", "", dataUsage)
+	waitFlags(fl, &f)
+	recordFlags(fl, &f)
 	grantFlag(fl, &path, "write the grant to `FILE`, mode 0600")
 	return cmd
 }
 
-func (a *app) acquire(ctx context.Context, s *store.Store, f *wantedFlags, to *grants.File) error {
+func (a *app) acquire(ctx context.Context, s *store.Store, f *wantedFlags, to *grants.File, here grants.Place) error {
 	seeker, err := a.seek(s, f)
 	if err != nil {
 		return err
@@ -94,7 +86,7 @@ func (a *app) acquire(ctx context.Context, s *store.Store, f *wantedFlags, to *g
 	if err != nil {
 		return err
 	}
-	err = to.Write(a.Stdout, grants.Placed(ctx, s, grant))
+	err = to.Write(a.Stdout, grants.Grant{Grant: grant, At: here})
 	if err == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/bench"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
@@ -70,7 +71,7 @@ func (a *app) bench(cmd *cobra.Command, p bench.Plan, yes bool) error {
 		return err
 	}
 	b.Say, b.Out, b.JSON = a.say, a.Stdout, a.flags.json
-	ctx, done := a.untilSignal(cmd.Context())
+	ctx, done := process.UntilSignal(cmd.Context())
 	defer done()
 	if err := b.MayDelete(ctx); err != nil {
 		return failure.Answer(cause(ctx, err))

@@ -106,9 +106,7 @@ func (a *app) onTable(cmd *cobra.Command, cfg leasehold.Config, fn func(ctx cont
 		return err
 	}
 	defer store.CloseLocks(locks)
-	signals := process.CatchSignals()
-	defer signals.Release()
-	ctx, cancel := signals.Bind(cmd.Context())
-	defer cancel()
+	ctx, done := process.UntilSignal(cmd.Context())
+	defer done()
 	return failure.Answer(fn(ctx, s, locks))
 }

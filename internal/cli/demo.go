@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/demo"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
@@ -72,7 +73,7 @@ func (a *app) demo(cmd *cobra.Command, d *demo.Demo) error {
 	if err != nil {
 		return err
 	}
-	ctx, done := a.untilSignal(cmd.Context())
+	ctx, done := process.UntilSignal(cmd.Context())
 	defer done()
 	return d.Run(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -91,7 +92,7 @@ func (a *app) doctor(cmd *cobra.Command, f doctorFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, done := a.untilSignal(cmd.Context())
+	ctx, done := process.UntilSignal(cmd.Context())
 	defer done()
 	ctx, cancel := context.WithTimeoutCause(ctx, doctorTime, fmt.Errorf("not done after %s", wording.Age(doctorTime)))
 	defer cancel()

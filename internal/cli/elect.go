@@ -8,7 +8,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
@@ -48,11 +47,7 @@ With --watch, runs nothing and prints every change of leader.`,
 	fl.StringVar(&f.Value, "value", "", "show `TEXT` to observers, such as an address")
 	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change of leader")
 	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
-	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
-	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
-	fl.StringVar(&f.background, "background", process.BackgroundWait, backgroundUsage)
-	fl.StringVar(&f.Owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
-	fl.StringVar(&f.events, "events", "", eventsUsage)
+	commandFlags(fl, &f.runFlags)
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -37,74 +36,34 @@ func (a *app) requireStdout(path string) error {
 	return nil
 }
 
-// resumed is a grant that renew or release has resumed. A signal ends ctx.
-type resumed struct {
-	store *store.Store
-	lock  *leasehold.Lock
-	ctx   context.Context
-	close func()
-}
-
-// maxRenewalsFollowed is how often release tries again if another process renews
-// the grant at the same time.
-const maxRenewalsFollowed = 5
-
-// resumeGrant resumes a grant. A lost grant is an answer, not a failure. If data
-// is to be stored, it first refuses a layout that cannot store any, because a
-// grant can be resumed only once.
-//
-// To release a grant, a version of it from before a renewal is enough: the
-// output of the renewal may have been lost, and grant, token and owner are the
-// same. To renew it, that is not enough: two processes would then both hold it.
-func (a *app) resumeGrant(cmd *cobra.Command, g grants.Grant, toRelease, data bool, opts ...leasehold.RenewOption) (*resumed, error) {
+// inStoreOf calls fn with a lock client on the store of a grant, and the place of that. A
+// signal ends fn's context. If data is to be stored, it first refuses a layout that cannot
+// store any, because a grant can be resumed only once.
+func (a *app) inStoreOf(cmd *cobra.Command, g grants.Grant, data dataFlag, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&a.flags.Settings); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := a.open(cmd, store.Opening{Granted: g.Table})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer s.Close()
 	if s.Table != g.Table {
-		s.Close()
-		return nil, misuse.Errorf("the grant is from table %s, not %s", g.Table, s.Table)
+		return misuse.Errorf("the grant is from table %s, not %s", g.Table, s.Table)
 	}
 	here := grants.PlaceOf(cmd.Context(), s)
 	if err := g.RefuseOther(here, a.flags.Endpoint); err != nil {
-		s.Close()
-		return nil, err
+		return err
 	}
-	if data && !s.Layout.Capabilities().Data {
-		s.Close()
-		return nil, &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
+	if data.given && !s.Layout.Capabilities().Data {
+		return &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
 	}
 	locks, err := s.Locks(leasehold.Config{Owner: wording.OwnerWithoutID(g.Owner)})
 	if err != nil {
-		s.Close()
-		return nil, err
+		return err
 	}
-	signals := process.CatchSignals()
-	ctx, cancel := signals.Bind(cmd.Context())
-	r := &resumed{store: s, ctx: ctx, close: func() {
-		cancel()
-		signals.Release()
-		store.CloseLocks(locks)
-		s.Close()
-	}}
-	for n := 0; ; n++ {
-		r.lock, err = locks.Resume(ctx, g.Grant, opts...)
-		since := grants.RenewedSince(g.Grant, err)
-		if since == nil {
-			break
-		}
-		if !toRelease || n == maxRenewalsFollowed {
-			err = &grants.RenewedError{Err: err}
-			break
-		}
-		g.Versions = []string{since.Version}
-	}
-	if err != nil {
-		r.close()
-		return nil, cmp.Or(g.Unproven(here, err), err)
-	}
-	return r, nil
+	defer store.CloseLocks(locks)
+	ctx, done := process.UntilSignal(cmd.Context())
+	defer done()
+	return fn(ctx, locks, here)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -33,11 +34,14 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			if err != nil {
 				return err
 			}
-			err = a.release(cmd, file.Grant, opts)
-			// A lost grant is as useless as a released one.
-			var renewed *grants.RenewedError
-			var elsewhere *grants.UnprovenError
-			if err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, &renewed) && !errors.As(err, &elsewhere) {
+			err = a.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
+				lock, err := file.Grant.ResumeToRelease(ctx, locks, here)
+				if err != nil {
+					return err
+				}
+				return lock.Release(ctx, opts...)
+			})
+			if grants.Ended(err) {
 				err = errors.Join(err, file.Remove())
 			}
 			return failure.Answer(err)
@@ -47,13 +51,4 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 	grantFlag(fl, &path, "read the grant from `FILE`")
 	fl.StringVar(&data.text, "data", "", dataUsage)
 	return cmd
-}
-
-func (a *app) release(cmd *cobra.Command, g grants.Grant, opts []leasehold.ReleaseOption) error {
-	r, err := a.resumeGrant(cmd, g, true, len(opts) > 0)
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	return r.lock.Release(r.ctx, opts...)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,20 +46,21 @@ After that the old grant can be released, but no longer renewed.`,
 			if err := file.CheckWritable(); err != nil {
 				return err
 			}
-			r, err := a.resumeGrant(cmd, file.Grant, false, data.given, opts...)
-			if err != nil {
-				return failure.Answer(err)
-			}
-			defer r.close()
-			grant, err := r.lock.Detach()
-			if err != nil {
-				return failure.Answer(err)
-			}
-			if err := file.Write(a.Stdout, grants.Placed(r.ctx, r.store, grant)); err != nil {
-				return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
-					wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
-			}
-			return nil
+			return failure.Answer(a.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
+				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
+				if err != nil {
+					return err
+				}
+				grant, err := lock.Detach()
+				if err != nil {
+					return err
+				}
+				if err := file.Write(a.Stdout, grants.Grant{Grant: grant, At: here}); err != nil {
+					return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
+						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
+				}
+				return nil
+			}))
 		},
 	}
 	fl := cmd.Flags()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
@@ -17,6 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // defaultLease is the library's default.
@@ -78,33 +80,39 @@ though they run, for a CMD that starts a daemon.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, nonblockUsage)
-	fl.VarP(durationFlag{d: &f.Wait}, "wait", "w", waitUsage)
+	waitFlags(fl, &f.wantedFlags)
 	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit with `CODE` if KEY was not granted")
 	fl.IntVarP(&f.Permits, "permits", "p", 1, "allow `N` holders of KEY at a time")
 	severalFlags(fl, &f.wantedFlags)
-	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
-	fl.StringVar(&f.SortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
-	fl.StringVar(&f.data.text, "data", "", dataUsage)
-	fl.StringVarP(&f.signal, "signal", "s", "TERM", signalUsage)
-	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", graceUsage)
-	fl.StringVar(&f.background, "background", process.BackgroundWait, backgroundUsage)
-	fl.StringVar(&f.Owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
-	fl.StringVar(&f.events, "events", "", eventsUsage)
+	recordFlags(fl, &f.wantedFlags)
+	commandFlags(fl, &f)
 	fl.StringVar(&f.metrics, "metrics", "", "write metrics of this run to `FILE`, NAME.prom, for the node exporter's textfile collector")
 	return cmd
 }
 
-// Usage of flags that several commands share.
-const (
-	dataUsage       = "store `TEXT` in the record; @FILE reads it from FILE"
-	nonblockUsage   = "do not wait for a holder that lives; one that looks dead is watched for its lease"
-	waitUsage       = "wait at most `DURATION` (default: forever), then try as -n does"
-	signalUsage     = "stop CMD with `SIGNAL` if the lock is lost"
-	eventsUsage     = "write events as JSON to `FD|FILE`: the number of a file descriptor, or a file to append to (leasehold help events)"
-	backgroundUsage = "what becomes of processes that outlive CMD, `MODE`: wait, stop, or keep"
-	graceUsage      = "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends"
-)
+const dataUsage = "store `TEXT` in the record; @FILE reads it from FILE"
+
+// waitFlags say how long KEY is waited for.
+func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
+	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a holder that lives; one that looks dead is watched for its lease")
+	fl.VarP(durationFlag{d: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever), then try as -n does")
+}
+
+// recordFlags say what is written.
+func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
+	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
+	fl.StringVar(&f.SortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	fl.StringVar(&f.data.text, "data", "", dataUsage)
+}
+
+// commandFlags say how CMD runs under KEY.
+func commandFlags(fl *pflag.FlagSet, f *runFlags) {
+	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD with `SIGNAL` if the lock is lost")
+	fl.VarP(durationFlag{d: &f.grace}, "grace", "g", "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends")
+	fl.StringVar(&f.background, "background", process.BackgroundWait, "what becomes of processes that outlive CMD, `MODE`: wait, stop, or keep")
+	fl.StringVar(&f.Owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
+	fl.StringVar(&f.events, "events", "", "write events as JSON to `FD|FILE`: the number of a file descriptor, or a file to append to (leasehold help events)")
+}
 
 // keyAndCommand accepts KEY -- CMD [ARG...].
 func keyAndCommand(cmd *cobra.Command, args []string) error {
@@ -194,10 +202,11 @@ func (a *app) seek(s *store.Store, f *wantedFlags) (*holding.Seeker, error) {
 
 // newJob checks the flags that say how CMD runs, and finds CMD.
 func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
-	if err := a.completeWanted(cmd, &f.wantedFlags); err != nil {
+	_, skew, err := a.completeWanted(cmd, &f.wantedFlags)
+	if err != nil {
 		return process.Job{}, err
 	}
-	if err := a.completeGrace(cmd, f); err != nil {
+	if err := completeGrace(cmd, f, skew); err != nil {
 		return process.Job{}, err
 	}
 	stop, err := process.ParseSignal(f.signal)
@@ -217,17 +226,10 @@ func (a *app) newJob(cmd *cobra.Command, f *runFlags, command []string) (process
 // completeGrace checks the time that CMD has to stop, or sets its default. In
 // layouts that store an expiry time, trust ends earlier by the clock skew that
 // the layout allows for.
-func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
-	l, proto, err := a.chooseProtocol(cmd)
-	if err != nil {
-		return err
-	}
-	if err := refuseShortLease(cmd, f.Lease, l, proto.Skew()); err != nil {
-		return err
-	}
-	usable, half := f.Lease-proto.Skew(), "half the lease"
-	if proto.Skew() > 0 {
-		half = fmt.Sprintf("half the lease, less %s for clocks that differ", wording.Duration(proto.Skew()))
+func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
+	usable, half := f.Lease-skew, "half the lease"
+	if skew > 0 {
+		half = fmt.Sprintf("half the lease, less %s for clocks that differ", wording.Duration(skew))
 	}
 	if !cmd.Flags().Changed("grace") {
 		f.grace = min(f.grace, usable/4)
@@ -238,21 +240,25 @@ func (a *app) completeGrace(cmd *cobra.Command, f *runFlags) error {
 	return nil
 }
 
-// completeWanted checks the flags and reads those that the environment may set.
-func (a *app) completeWanted(cmd *cobra.Command, f *wantedFlags) error {
-	var err error
-	if f.Lease, err = chooseLease(f.Lease, cmd.Flags().Changed("lease"), &a.flags.Settings); err != nil {
-		return err
-	}
-	if f.Lease < time.Second {
-		return usageOf(cmd, "a lease of %s is too short: use at least 1s", wording.Duration(f.Lease))
-	}
+// completeWanted checks the flags and reads those that the environment may set. It
+// returns the layout, and by how much clocks may differ in it.
+func (a *app) completeWanted(cmd *cobra.Command, f *wantedFlags) (layout.Layout, time.Duration, error) {
 	f.data.given = cmd.Flags().Changed("data")
 	waits := cmd.Flags().Changed("wait")
 	if f.NoWait && waits {
-		return usageOf(cmd, "--nonblock and --wait: use one of them")
+		return nil, 0, usageOf(cmd, "--nonblock and --wait: use one of them")
 	}
 	f.NoWait = f.NoWait || waits && f.Wait == 0
-	f.Owner, err = chooseOwner(f.Owner, &a.flags.Settings)
-	return err
+	var err error
+	if f.Owner, err = chooseOwner(f.Owner, &a.flags.Settings); err != nil {
+		return nil, 0, err
+	}
+	if f.Lease, err = chooseLease(f.Lease, cmd.Flags().Changed("lease"), &a.flags.Settings); err != nil {
+		return nil, 0, err
+	}
+	l, proto, err := a.chooseProtocol(cmd)
+	if err != nil {
+		return nil, 0, err
+	}
+	return l, proto.Skew(), refuseShortLease(cmd, f.Lease, l, proto.Skew())
 }

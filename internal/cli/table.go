@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -48,7 +47,7 @@ func (a *app) newTableCreate() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			ctx, done := a.untilSignal(cmd.Context())
+			ctx, done := process.UntilSignal(cmd.Context())
 			defer done()
 			spec := table.Spec{Name: s.Table, Layout: s.Layout}
 			problems, err := table.Check(ctx, s.DB, spec)
@@ -85,14 +84,4 @@ func (a *app) sayCreated(s *store.Store, fresh bool) error {
 		ttl = "TTL on " + name
 	}
 	return a.Stdout.Prose("created %s in %s: pay per request, %s", s.Table, s.Location, ttl)
-}
-
-// untilSignal returns a context that a signal ends.
-func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
-	signals := process.CatchSignals()
-	ctx, cancel := signals.Bind(ctx)
-	return ctx, func() {
-		cancel()
-		signals.Release()
-	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -26,7 +27,7 @@ round trip, the clock.`,
 				return err
 			}
 			defer s.Close()
-			ctx, done := a.untilSignal(cmd.Context())
+			ctx, done := process.UntilSignal(cmd.Context())
 			defer done()
 			t, err := targetOf(s, table.Operate, defaultLease, "leasehold-table-check-")
 			if err != nil {

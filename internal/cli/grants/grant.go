@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -105,11 +104,6 @@ func tableID(ctx context.Context, s *store.Store) string {
 	return aws.ToString(out.Table.TableId)
 }
 
-// Placed adds this store's place to a grant.
-func Placed(ctx context.Context, s *store.Store, g leasehold.Grant) Grant {
-	return Grant{g, PlaceOf(ctx, s)}
-}
-
 // madeAnew is what differs if the table in a file is not the one that there was.
 const madeAnew = "made anew"
 
@@ -145,7 +139,7 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 			g.Table, g.At)
 	case "--endpoint-url":
 		if asked != "" && asked != g.At.EndpointURL {
-			return nil // by request, as a server can move: see Unproven
+			return nil // by request, as a server can move: see unproven
 		}
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
@@ -153,31 +147,6 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.At, here, what)
 	}
 }
-
-// Unproven says that a grant which seems lost may have been made in another store than
-// this one. nil: it was made in this one.
-func (g Grant) Unproven(here Place, err error) error {
-	switch {
-	case !errors.Is(err, leasehold.ErrLost):
-		return nil
-	case g.At == Place{}:
-		return &UnprovenError{err, "the grant does not say in which store its table " + g.Table + " is, and this is " + here.String()}
-	case g.At.EndpointURL != here.EndpointURL:
-		return misuse.Errorf("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
-			g.Table, g.At, here.EndpointURL)
-	}
-	return nil
-}
-
-// UnprovenError is the loss of a grant that may be held in another store.
-type UnprovenError struct {
-	err  error
-	says string
-}
-
-func (e *UnprovenError) Error() string { return failure.Brief(e.err) + ": " + e.says }
-
-func (e *UnprovenError) Unwrap() error { return e.err }
 
 // UseStore sets the flags to the table of the grant; like all flags, they
 // override the environment. Flags that name another table are refused, because
@@ -214,28 +183,3 @@ func (g Grant) UseStore(f *store.Settings) error {
 	}
 	return nil
 }
-
-// RenewedSince returns the record if the grant could not be resumed because it
-// was renewed after it had been written to its file. Otherwise it returns nil.
-func RenewedSince(g leasehold.Grant, err error) *leasehold.Record {
-	var lost *leasehold.LostError
-	if !errors.As(err, &lost) || lost.By == nil {
-		return nil
-	}
-	r := lost.By
-	if r.Released || r.Grant != g.ID || r.Token != g.Token || r.Owner != "" && r.Owner != g.Owner {
-		return nil
-	}
-	return r
-}
-
-// RenewedError says that a grant was renewed after it had been written to its
-// file.
-type RenewedError struct{ Err error }
-
-func (e *RenewedError) Error() string {
-	return failure.Brief(e.Err) + ": use the file that the latest renewal wrote; " +
-		"if that is lost, leasehold release still accepts this one"
-}
-
-func (e *RenewedError) Unwrap() error { return e.Err }

@@ -35,6 +35,17 @@ func CatchSignals() *Signals {
 	return s
 }
 
+// UntilSignal returns a copy of ctx that ends when a signal arrives that would end the
+// process.
+func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	signals := CatchSignals()
+	ctx, cancel := signals.Bind(ctx)
+	return ctx, func() {
+		cancel()
+		signals.Release()
+	}
+}
+
 // Release lets signals do again what they do by themselves.
 func (s *Signals) Release() { signal.Stop(s.C) }
 

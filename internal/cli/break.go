@@ -152,7 +152,7 @@ func (a *app) breakGrant(ctx context.Context, s *store.Store, locks *leasehold.C
 	}
 	r, err := holders.Find(ctx, locks, key, wanted)
 	if n, is := permits.In(s.Layout, err); is {
-		r, err = holderOfPermit(ctx, locks, key.Partition, n, wanted)
+		r, err = permits.HolderOf(ctx, s, locks, key.Partition, n, wanted)
 	}
 	switch {
 	case err != nil:

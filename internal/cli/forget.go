@@ -174,7 +174,7 @@ func (f *forgetting) isFree(ctx context.Context, key leasehold.Key, found holder
 		f.carries = f.carries || len(free.Data) > 0 || len(free.Attributes) > 0
 		return nil
 	}
-	r, err := f.locks.Get(ctx, key.Partition, withSortKey(key)...)
+	r, err := holders.Get(ctx, f.locks, key)
 	switch {
 	case errors.Is(err, leasehold.ErrRecord):
 		return failure.Exit(failure.CodeNo, err)

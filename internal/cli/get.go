@@ -76,7 +76,7 @@ that a live holder has it.`,
 }
 
 func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
-	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	r, err := holders.Get(ctx, locks, key)
 	if n, is := permits.In(s.Layout, err); is {
 		if f.data {
 			return misuse.Errorf("%s is a semaphore: each permit has its own data: use leasehold get %s --data", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
@@ -113,11 +113,4 @@ func (a *app) getRecord(ctx context.Context, s *store.Store, locks *leasehold.Cl
 		shown.Record, shown.Holder = o.Record, o.State
 	}
 	return a.Stdout.Record(shown, a.flags.json, a.Now())
-}
-
-func withSortKey(k leasehold.Key) []leasehold.GetOption {
-	if k.Sort == "" {
-		return nil
-	}
-	return []leasehold.GetOption{leasehold.WithSortKey(k.Sort)}
 }

@@ -18,7 +18,7 @@ import (
 // holder. It prints nothing but what went wrong.
 func (a *app) getHeld(ctx context.Context, s *store.Store, locks *leasehold.Client, key leasehold.Key, f getFlags) error {
 	no := failure.Exit(failure.CodeNo, nil)
-	r, err := locks.Get(ctx, key.Partition, withSortKey(key)...)
+	r, err := holders.Get(ctx, locks, key)
 	if _, is := permits.In(s.Layout, err); is {
 		return misuse.Errorf("%s is a semaphore: ask for one of its permits: leasehold get %s --held", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
 	}

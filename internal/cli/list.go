@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -123,14 +124,14 @@ func (a *app) list(ctx context.Context, s *store.Store, locks *leasehold.Client,
 		return cause(ctx, err)
 	}
 	rows := rowsOf(records)
-	permits := permitsAmong(ctx, s, records)
+	counted := permits.Among(ctx, s, records)
 	for i := range rows {
-		rows[i].Permit = permits[rows[i].Record.Key]
+		rows[i].Permit = counted[rows[i].Record.Key]
 	}
 	if f.check {
 		to := out.Rows(a.Stdout, rows, a.Now())
 		err = a.checkHolders(ctx, o, f.all, records, func(found holders.Observation) error {
-			return to.Write(say.Record{Record: found.Record, Holder: found.State, Permit: permits[found.Record.Key]}, a.Now())
+			return to.Write(say.Record{Record: found.Record, Holder: found.State, Permit: counted[found.Record.Key]}, a.Now())
 		})
 		switch {
 		case errors.Is(err, leasehold.ErrRecord): // it was reported

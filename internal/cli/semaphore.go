@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -13,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -87,9 +83,9 @@ first leasehold run -p N KEY makes it.`,
 }
 
 func (a *app) resizeSemaphore(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, n int) error {
-	before, err := storedPermits(ctx, s, locks, key)
+	before, err := permits.Stored(ctx, s, locks, key)
 	if err != nil {
-		return err
+		return cause(ctx, err)
 	}
 	counted, err := semaphore.New(locks, key, n)
 	if err != nil {
@@ -98,20 +94,21 @@ func (a *app) resizeSemaphore(ctx context.Context, s *store.Store, locks *leaseh
 	if err := counted.Resize(ctx, n); err != nil {
 		return cause(ctx, err)
 	}
-	now, err := readSemaphore(ctx, locks, key, n)
+	now, err := permits.Read(ctx, s, locks, key, n)
 	if err != nil {
 		return cause(ctx, err)
 	}
-	now.before = before
+	now.Before = before
 	if a.flags.json {
-		return now.encode(a.Stdout, s.Table)
+		return json.NewEncoder(a.Stdout).Encode(now)
 	}
 	said := fmt.Sprintf("%s: %s, as before; ", wording.Name(key), permits.Count(n))
 	if n != before {
 		said = fmt.Sprintf("%s: %s, before %d; ", wording.Name(key), permits.Count(n), before)
 	}
-	said += wording.Count(len(now.holders), "is taken", "are taken")
-	kept := now.without(counted.Keys())
+	said += wording.Count(now.Taken, "is taken", "are taken")
+	keys := counted.Keys()
+	kept := slices.DeleteFunc(now.Holders, func(r say.Record) bool { return slices.Contains(keys, r.Record.Key) }) // of permits that are gone
 	if len(kept) > 0 {
 		said += fmt.Sprintf(", %d of them above %d, kept until their holders end: till then %d may hold it at a time", len(kept), n, n+len(kept))
 	}
@@ -121,162 +118,47 @@ func (a *app) resizeSemaphore(ctx context.Context, s *store.Store, locks *leaseh
 	return a.newListing(s, locks).Write(a.Stdout, kept, a.Now())
 }
 
-// without returns the holders of permits that are not among keys: those that a
-// resize has removed.
-func (sem semaphoreShown) without(keys []leasehold.Key) []say.Record {
-	return slices.DeleteFunc(slices.Clone(sem.holders), func(r say.Record) bool { return slices.Contains(keys, r.Record.Key) })
-}
-
-// storedPermits returns how many permits are stored for a key.
-func storedPermits(ctx context.Context, s *store.Store, locks *leasehold.Client, key string) (int, error) {
-	rows := permits.Rows(s.Layout)
-	if rows == nil {
-		return 0, misuse.Errorf("layout %s stores no number of permits: give every process the same -p", s.Layout.Name())
-	}
-	at := leasehold.Key(rows.Key(key))
-	r, err := locks.Get(ctx, at.Partition, withSortKey(at)...)
-	n, is := permits.In(s.Layout, err)
-	switch {
-	case is:
-		return n, nil
-	case err == nil:
-		return 0, misuse.Errorf("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses, or once it is free start over with leasehold forget %s",
-			wording.Name(key), permits.HeldNow(r), wording.ShellKey(at))
-	case errors.Is(err, leasehold.ErrNotFound):
-		return 0, &noSemaphoreError{key, s.Called()}
-	}
-	return 0, cause(ctx, err)
-}
-
-// semaphoreShown is a semaphore as it is shown.
-type semaphoreShown struct {
-	key     string
-	permits int
-	before  int // 0: not changed
-	holders []say.Record
-}
-
-// readSemaphore reads who holds permits, dead holders included.
-func readSemaphore(ctx context.Context, locks *leasehold.Client, key string, n int) (semaphoreShown, error) {
-	counted, err := semaphore.New(locks, key, n)
-	if err != nil {
-		return semaphoreShown{}, err
-	}
-	held, err := counted.Holders(ctx)
-	sem := semaphoreShown{key: key, permits: n}
-	for _, r := range held {
-		sem.holders = append(sem.holders, say.Record{Record: r})
-	}
-	return sem, err
-}
-
-func (sem semaphoreShown) encode(w io.Writer, table string) error {
-	out := struct {
-		Table   string       `json:"table"`
-		Key     string       `json:"key"`
-		Kind    string       `json:"kind"`
-		Permits int          `json:"permits"`
-		Before  int          `json:"before,omitempty"`
-		Taken   int          `json:"taken"`
-		Holders []say.Record `json:"holders"`
-	}{table, sem.key, protocol.KindSemaphore, sem.permits, sem.before, len(sem.holders), []say.Record{}}
-	for _, r := range sem.holders {
-		out.Holders = append(out.Holders, say.Record{Table: table, Record: r.Record, Holder: r.Holder})
-	}
-	return json.NewEncoder(w).Encode(out)
-}
-
 // showSemaphore writes how many permits there are, and their holders as ls lists
 // them.
 func (a *app) showSemaphore(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, n int, check bool, checkFor time.Duration) error {
-	sem, err := readSemaphore(ctx, locks, key, n)
+	sem, err := permits.Read(ctx, s, locks, key, n)
 	if err != nil {
 		return cause(ctx, err)
 	}
-	if check && len(sem.holders) > 0 {
-		if sem.holders, err = a.checkPermitHolders(ctx, s, locks, sem.holders, checkFor); err != nil {
+	if check && sem.Taken > 0 {
+		if err := a.checkSemaphore(ctx, s, locks, &sem, checkFor); err != nil {
 			return err
 		}
 	}
 	if a.flags.json {
-		return sem.encode(a.Stdout, s.Table)
+		return json.NewEncoder(a.Stdout).Encode(sem)
 	}
 	out := a.newListing(s, locks)
 	out.Checked = check
-	fields := [][2]string{{"key", visible.Name(key)}, {"kind", protocol.KindSemaphore}, {"permits", strconv.Itoa(n)}, {"taken", strconv.Itoa(len(sem.holders))}}
+	fields := [][2]string{{"key", visible.Name(key)}, {"kind", sem.Kind}, {"permits", strconv.Itoa(n)}, {"taken", strconv.Itoa(sem.Taken)}}
 	if err := a.Stdout.Fields(fields, ""); err != nil {
 		return err
 	}
-	return out.Write(a.Stdout, sem.holders, a.Now())
+	return out.Write(a.Stdout, sem.Holders, a.Now())
 }
 
-// checkPermitHolders observes holders, and leaves out who has ended meanwhile.
-func (a *app) checkPermitHolders(ctx context.Context, s *store.Store, locks *leasehold.Client, held []say.Record, checkFor time.Duration) ([]say.Record, error) {
+// checkSemaphore observes the holders, and leaves out who has ended meanwhile.
+func (a *app) checkSemaphore(ctx context.Context, s *store.Store, locks *leasehold.Client, sem *permits.Semaphore, checkFor time.Duration) error {
 	by, err := s.Observer(locks)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	by.Limit = checkFor
-	records := make([]leasehold.Record, len(held))
-	for i, r := range held {
-		records[i] = r.Record
+	held := make([]leasehold.Record, sem.Taken)
+	for i, r := range sem.Holders {
+		held[i] = r.Record
 	}
-	var found []say.Record
-	err = a.checkHolders(ctx, by, false, records, func(o holders.Observation) error {
-		found = append(found, say.Record{Record: o.Record, Holder: o.State})
+	sem.Holders = sem.Holders[:0]
+	err = a.checkHolders(ctx, by, false, held, func(o holders.Observation) error {
+		sem.Holders = append(sem.Holders, say.Record{Table: s.Table, Record: o.Record, Holder: o.State})
 		return nil
 	})
-	slices.SortFunc(found, func(x, y say.Record) int { return compareKeys(x.Record.Key, y.Record.Key) })
-	return found, err
+	sem.Taken = len(sem.Holders)
+	slices.SortFunc(sem.Holders, func(x, y say.Record) int { return compareKeys(x.Record.Key, y.Record.Key) })
+	return err
 }
-
-// holderOfPermit returns the one wanted holder of a permit of a semaphore.
-func holderOfPermit(ctx context.Context, locks *leasehold.Client, key string, n int, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
-	sem, err := readSemaphore(ctx, locks, key, n)
-	if err != nil {
-		return leasehold.Record{}, err
-	}
-	var found []leasehold.Record
-	for _, r := range sem.holders {
-		if wanted(r.Record) {
-			found = append(found, r.Record)
-		}
-	}
-	what := fmt.Sprintf("%s is a semaphore with %s", wording.Name(key), permits.Count(n))
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(sem.holders) == 0:
-		return leasehold.Record{}, failure.Exit(failure.CodeNo, misuse.Errorf("%s, and nobody holds one: nothing to break", what))
-	case len(found) == 0:
-		return leasehold.Record{}, failure.Exit(failure.CodeNo, misuse.Errorf("%s, and none of its %s has that grant: %s", what, wording.Count(len(sem.holders), "holder", "holders"), sem.named()))
-	}
-	return leasehold.Record{}, misuse.Errorf("%s, held by %d: name one by its --token or its own key: %s", what, len(sem.holders), sem.named())
-}
-
-// named names the holders in one line.
-func (sem semaphoreShown) named() string {
-	var names []string
-	for _, r := range sem.holders {
-		name := wording.Key(r.Record.Key) + " (" + wording.Owner(r.Record.Owner)
-		if r.Record.Token != 0 {
-			name += fmt.Sprintf(", token %d", r.Record.Token)
-		}
-		names = append(names, name+")")
-	}
-	text := wording.FirstNames(names)
-	if len(names) > wording.MostNamed {
-		text = fmt.Sprintf("%s: see leasehold get %s", text, wording.ShellWord(sem.key))
-	}
-	return text
-}
-
-// noSemaphoreError says that a key has no permits yet.
-type noSemaphoreError struct{ key, where string }
-
-func (e *noSemaphoreError) Error() string {
-	return fmt.Sprintf("%s is not a semaphore in %s yet: the first leasehold run -p N makes it one", wording.Name(e.key), e.where)
-}
-
-// Is makes it match leasehold.ErrNotFound.
-func (e *noSemaphoreError) Is(target error) bool { return target == leasehold.ErrNotFound }

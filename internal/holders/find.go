@@ -14,14 +14,19 @@ func GrantOf(r leasehold.Record) string {
 	return liveness.GrantOf(protocol.Record{Grant: r.Grant, Owner: r.Owner, Version: r.Version, Lease: r.Lease})
 }
 
-// Find reads the record of a key. A read/write lock has one for each holder: it returns
-// the first that is wanted, or any if none is.
-func Find(ctx context.Context, locks *leasehold.Client, key leasehold.Key, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
+// Get reads the record of a key: of one that has several holders, that of one.
+func Get(ctx context.Context, locks *leasehold.Client, key leasehold.Key) (leasehold.Record, error) {
 	var opts []leasehold.GetOption
 	if key.Sort != "" {
 		opts = append(opts, leasehold.WithSortKey(key.Sort))
 	}
-	r, err := locks.Get(ctx, key.Partition, opts...)
+	return locks.Get(ctx, key.Partition, opts...)
+}
+
+// Find reads the record of a key. A read/write lock has one for each holder: it returns
+// the first that is wanted, or any if none is.
+func Find(ctx context.Context, locks *leasehold.Client, key leasehold.Key, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
+	r, err := Get(ctx, locks, key)
 	if err != nil || wanted(r) {
 		return r, err
 	}

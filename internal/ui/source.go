@@ -91,7 +91,7 @@ func (t *Table) Item(ctx context.Context, key protocol.Key) (protocol.Item, floa
 
 // Records implements Source.
 func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error) {
-	r, err := holders.Find(ctx, t.locks, leasehold.Key(key), func(leasehold.Record) bool { return true })
+	r, err := holders.Get(ctx, t.locks, leasehold.Key(key))
 	if err != nil {
 		return nil, err
 	}

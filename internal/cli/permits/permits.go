@@ -1,6 +1,6 @@
 // Package permits tells semaphores from locks: under a key is either the record of a lock
 // or the number of permits of a semaphore, and who takes one for the other gets it with
-// the error.
+// the error. It reads semaphores as they are shown, and which locks are permits.
 package permits
 
 import (

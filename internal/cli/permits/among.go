@@ -1,4 +1,4 @@
-package cli
+package permits
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// permitsAmong returns which of the records are permits of a semaphore. A key such as
+// Among returns which of the records are permits of a semaphore. A key such as
 // gpu/0 is one if there is a semaphore under gpu: those are read, in one request at
 // most. Nobody waits for that: if it cannot be known, a permit is listed as the lock that
 // it is.
-func permitsAmong(ctx context.Context, s *store.Store, all []leasehold.Record) map[leasehold.Key]*say.Permit {
+func Among(ctx context.Context, s *store.Store, all []leasehold.Record) map[leasehold.Key]*say.Permit {
 	proto, err := records.Of(s.Layout)
 	if err != nil {
 		return nil

@@ -12,6 +12,5 @@ func Command() *cobra.Command {
 	env := Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
 	root := newApp(env).newRoot()
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
 	return root
 }

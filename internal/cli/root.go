@@ -86,7 +86,13 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	add("hold", a.newRun(), a.newAcquire(), a.newRenew(), a.newRelease(), a.newElect())
 	add("look", a.newList(), a.newGet(), a.newBreak(), a.newForget(), a.newSemaphore(), a.newUI(), a.newDoctor())
 	add("setup", a.newTable(), a.newBench(), a.newLocal(), a.newDemo(), a.newCompletion(), a.newVersion())
-	root.AddCommand(newExitCodesTopic(), newEnvironmentTopic(), a.newJSONTopic(), newEventsTopic(), a.newDemoProcess())
+	root.AddCommand(
+		newTopic("exit-codes", "What the exit codes mean", exitCodesText),
+		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),
+		a.newJSONTopic(),
+		newTopic("events", "What run and elect report, for programs", eventsText),
+		a.newDemoProcess(),
+	)
 	a.complete(root)
 	return root
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestTheHelpNamesTheSignalsThatArePassedOn(t *testing.T) {
-	help := strings.Join(strings.Fields(newEnvironmentTopic().Long), " ")
+	help := strings.Join(strings.Fields(environmentText), " ")
 	_, listed, _ := strings.Cut(help, "CMD runs in its own process group. ")
 	listed, rest, ok := strings.Cut(listed, " are passed on to it. PIPE is not: ")
 	if !ok || rest == "" {

@@ -64,7 +64,7 @@ func (b build) String() string {
 
 func (a *app) newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version, the commit and the Go version",
+		Use: "version", Short: "Print the version, the commit and the Go version", DisableFlagsInUseLine: true,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.flags.json {

@@ -7,7 +7,7 @@
 //	say           what is said: the standard streams, messages, events, records
 //	failure       an error's exit code, kind and text
 //	wording       how values, names and sentences are put into words
-//	doctor.go     prints what doctor and table check find; checks: what they ask
+//	checks        what doctor and table check ask, and print
 //	bench         what bench measures
 //	completion.go completes keys and flags in a shell
 //	requestlog.go shows every request with -v

@@ -33,9 +33,10 @@ round trip, the clock.`,
 			if err != nil {
 				return err
 			}
-			r := &report{app: a, ctx: ctx, where: s.Where(), strict: true}
-			r.run(t.Settings())
-			return r.verdict()
+			r := a.newReport()
+			r.Where, r.Strict = s.Where(), true
+			r.Run(ctx, t.Settings())
+			return r.Verdict(ctx)
 		},
 	}
 }

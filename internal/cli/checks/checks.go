@@ -1,6 +1,6 @@
 // Package checks is what doctor and table check ask: each check asks one thing and
-// returns what it found, in words and in figures, and what to do. It knows no flag and
-// no stream; who runs the checks prints the findings, and chooses which are asked.
+// returns what it found, in words and in figures, and what to do (Finding); a Report
+// prints that. It knows no flag; who runs the checks chooses which are asked.
 //
 // A finding that is not ok says so and the checks go on, so that one run shows all that
 // is wrong, but for two: after keys or a status that do not fit, requests would fail for
@@ -30,8 +30,8 @@ const (
 	Unknown State = "unknown" // it cannot be found out, and that may be as it should
 )
 
-// CleanUp is the check that says that something is left in the table.
-const CleanUp = "clean-up"
+// cleanUp is the check that says that something is left in the table.
+const cleanUp = "clean-up"
 
 // Finding is what a check has found: one line.
 type Finding struct {
@@ -53,25 +53,8 @@ func failed(check string, err error) Finding {
 
 // Check asks one thing.
 type Check struct {
-	Does string // while it runs
+	does string // while it runs
 	ask  func(context.Context) []Finding
-}
-
-// Run asks one check after another, and gives found each finding. It reports whether
-// more can be asked.
-func Run(ctx context.Context, list []Check, does func(string), found func(Finding)) bool {
-	for _, c := range list {
-		does(c.Does)
-		more := true
-		for _, f := range c.ask(ctx) {
-			found(f)
-			more = more && !f.Last && !f.Failed
-		}
-		if !more {
-			return false
-		}
-	}
-	return true
 }
 
 // tries is how many times one request is sent.

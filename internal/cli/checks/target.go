@@ -98,7 +98,7 @@ func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Fin
 		defer cancel()
 		if err := patiently(within, func(ctx context.Context) error { return t.Delete(ctx, t.key) }); err != nil {
 			found = append(found, Finding{
-				Check: CleanUp, State: Warning, What: fmt.Sprintf("the record of %s may be left", t.key),
+				Check: cleanUp, State: Warning, What: fmt.Sprintf("the record of %s may be left", t.key),
 				Do: "it locks nothing else; delete it, or leave it to TTL", Err: err,
 			})
 		}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,41 +169,6 @@ func TestADeadHoldersKeysAreTakenOverTogether(t *testing.T) {
 			t.Error(err)
 		}
 		_ = dead.Release(t.Context())
-	})
-}
-
-func TestAfterFiveRefusalsKeysAreTakenInOrderAndRenewed(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, wire := w.Client(lab.Config())
-		// Whenever a transaction comes, c has just been taken by another.
-		var transactions atomic.Int32
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "TransactWriteItems" && r.Grants() {
-				transactions.Add(1)
-				other := w.Acquire(a, "c")
-				res, err := r.Send()
-				w.Release(other)
-				return res, err
-			}
-			return r.Send()
-		})
-		var g *leasehold.Group
-		granted := make(chan struct{})
-		go func() {
-			defer close(granted)
-			g = w.AcquireAll(b, leasehold.Keys("c", "b", "a"), leasehold.WithoutRenewal())
-		}()
-		for transactions.Load() < 5 {
-			lab.Elapse(100 * time.Millisecond)
-		}
-		<-granted
-		if n := transactions.Load(); n != 5 {
-			t.Errorf("%d transactions", n)
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

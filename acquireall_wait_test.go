@@ -6,8 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,64 +31,6 @@ func TestTrustInSeveralKeysCountsFromBeforeTheirTransactionWasSent(t *testing.T)
 		}
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-func TestATransactionThatCannotBeReadBackIsReplacedOneByOneWhileHalfItsTrustIsLeft(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		until := time.Now().Add(15 * time.Second)
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "BatchGetItem" && time.Now().Before(until) {
-				return nil, lab.ErrReset
-			}
-			return r.Send()
-		})
-		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
-		var grants []lab.Call
-		for _, c := range wire.Sent() {
-			if c.Grants() {
-				grants = append(grants, c)
-			}
-		}
-		if ops := strings.Join(lab.Ops(grants), " "); ops != "TransactWriteItems UpdateItem UpdateItem" {
-			t.Errorf("grants by %s", ops)
-		}
-		for _, l := range g.Locks() {
-			if left := time.Until(l.TrustedUntil()); left < 9*time.Second {
-				t.Errorf("%v: trusted for %v", l.Key(), left)
-			}
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestATransactionThatMayNotBeReadBackEndsTheWaitAndIsUndone(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		var granted atomic.Bool
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Grants() {
-				granted.Store(true)
-			}
-			if granted.Load() && r.Op == "BatchGetItem" {
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return r.Send()
-		})
-		_, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b"))
-		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Op != "acquire" {
-			t.Errorf("refused: %v", err)
-		}
-		if n := lab.Count(wire.Sent(), lab.Call.Grants); n != 1 {
-			t.Errorf("%d transactions of grants", n)
-		}
-		lab.Elapse(time.Second)
-		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
-			t.Errorf("still held: %v", held)
 		}
 	})
 }

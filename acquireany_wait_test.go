@@ -327,34 +327,3 @@ func TestWhatFailsForOneKeyIsRepeatedNoMoreOftenForAnother(t *testing.T) {
 		})
 	}
 }
-
-func TestAThrottledReadOfSeveralKeysIsOneEvent(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
-		keys := leasehold.Keys("a", "b", "c")
-		others := w.AcquireAll(holder, keys)
-		var throttled []leasehold.Event
-		cfg := lab.Config()
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if e.Kind == leasehold.EventThrottled {
-				throttled = append(throttled, e)
-			}
-		}
-		c, wire := w.Client(cfg)
-		wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "BatchGetItem" }, func(*lab.Request) (*http.Response, error) {
-			return lab.Refusal(400, "ThrottlingException"), nil
-		}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := c.AcquireAny(ctx, keys); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("error %v", err)
-		}
-		if len(throttled) != 1 || throttled[0].Requests != 1 {
-			t.Errorf("%d events of one request that was throttled: %+v", len(throttled), throttled)
-		}
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		_ = c.Close(t.Context())
-	})
-}

@@ -278,39 +278,6 @@ func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		lab.Elapse(6 * time.Second)
-		if err := lock.Renew(t.Context(), leasehold.WithLease(2*time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		lab.Elapse(time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Errorf("lost: %v", err)
-		}
-		_ = lock.Release(t.Context())
-	})
-}
-
-func TestAShorterLeaseThatMayHaveLandedIsRenewedInItsOwnTime(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		lab.Elapse(6 * time.Second)
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
-		defer cancel()
-		_ = lock.Renew(ctx, leasehold.WithLease(2*time.Second))
-		lab.Elapse(time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Errorf("lost: %v", err)
-		}
-		_ = lock.Release(t.Context())
-	})
-}
-
 // throttled refuses every request.
 func throttled(*lab.Request) (*http.Response, error) {
 	return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil

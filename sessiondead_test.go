@@ -3,7 +3,6 @@ package leasehold_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -78,45 +77,6 @@ func TestATryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
 	})
 }
 
-func TestASessionRowThatIsGoneIsWatchedForALease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
-		w.Acquire(holder, "job")
-		wire.SetFault(lab.Cut)
-		w.Delete(w.Sessions()[0])
-		began := time.Now()
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		if took := time.Since(began); took < 20*time.Second || took > 22*time.Second {
-			t.Errorf("taken over after %v", took)
-		}
-		w.Release(lock)
-	})
-}
-
-func TestALockUnderASessionRowThatCannotBeReadIsTakenOverByNobody(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
-		row := w.Sessions()[0]
-		whole := w.Item(row)
-		w.Update(row, map[string]types.AttributeValue{"recordVersionNumber": lab.Num("1")})
-		c, _ := w.Client(lab.Config())
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		for range 3 { // the second is told what the first has read
-			if _, err := c.Acquire(ctx, "job"); !errors.Is(err, leasehold.ErrRecord) {
-				t.Errorf("error %v", err)
-			}
-		}
-		w.Put(whole)
-		if err := lock.Err(); err != nil {
-			t.Errorf("the holder: %v", err)
-		}
-		w.Release(lock)
-	})
-}
-
 func TestASessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
@@ -172,58 +132,6 @@ func TestASessionIsNotMarkedDeadWhoseNewVersionWasReadMeanwhile(t *testing.T) {
 	})
 }
 
-func TestASessionIsNotMarkedDeadThatWasRenewedSinceItWasRead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
-		row := w.Sessions()[0]
-		// The waiter reads the session's row once, and next when by that reading
-		// the session is dead: what it sends then is the mark.
-		waiter, wire := w.Client(patient(lab.Config()))
-		marks := 0
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-		defer cancel()
-		refused := make(chan error, 1)
-		go func() {
-			stolen, err := waiter.Acquire(ctx, "job")
-			if err == nil {
-				_ = stolen.Release(context.Background())
-			}
-			refused <- err
-		}()
-		lab.Elapse(time.Millisecond)
-		read := lab.Text(w.Item(row), "recordVersionNumber")
-		lab.Elapse(19 * time.Second)
-		if lab.Text(w.Item(row), "recordVersionNumber") == read {
-			t.Fatal("not renewed since: this test tests nothing")
-		}
-		wire.Sent()
-		lab.Elapse(3 * time.Second) // a lease after it was read
-		for _, c := range wire.Sent() {
-			if c.Op == "UpdateItem" && strings.Contains(string(c.Body), "leasehold/session/") {
-				marks++
-				if !strings.Contains(string(c.Body), read) {
-					t.Errorf("the mark does not name the version that was read: %s", c.Body)
-				}
-			}
-		}
-		if marks != 1 {
-			t.Errorf("%d marks were sent: this test tests nothing", marks)
-		}
-		if lab.Text(w.Item(row), "dead") != "" {
-			t.Error("a session was marked dead that is renewed")
-		}
-		if err := <-refused; !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("two hold the lock: %v", err)
-		}
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
-		w.Release(lock)
-		_ = holder.Close(t.Context())
-	})
-}
-
 func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
@@ -251,52 +159,6 @@ func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 			}
 		}
 		_ = c.Close(t.Context())
-	})
-}
-
-func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		lasting, wire := w.Client(lab.SharedConfig())
-		w.Acquire(lasting, "lasting")
-		cfg := lab.Config()
-		cfg.PollMin, cfg.PollMax = 5*time.Second, 5*time.Second
-		c, waiterWire := w.Client(cfg)
-		row := w.Sessions()[0]
-		var version string  // of the session's row, as c has read it last
-		var first time.Time // that c was shown that version
-		waiterWire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "GetItem" && strings.Contains(string(r.Body), row) {
-				if shown := lab.Text(w.Item(row), "recordVersionNumber"); shown != version {
-					version, first = shown, time.Now()
-				}
-			}
-			return r.Send()
-		})
-		waits := make(chan *leasehold.Lock, 1)
-		go func() { waits <- w.Acquire(c, "lasting") }()
-		most := 0
-		for i := range 300 { // clients come and go
-			key := fmt.Sprint("job/", i)
-			other, _ := w.Client(lab.SharedConfig())
-			w.Acquire(other, key)
-			if err := other.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			w.Release(w.Acquire(c, key)) // of a session that is dead
-			most = max(most, leasehold.WatchedSessions(c))
-			lab.Elapse(time.Minute)
-		}
-		if most > 150 {
-			t.Errorf("%d sessions are remembered", most)
-		}
-		wire.SetFault(lab.Cut)
-		lock := <-waits
-		// However long the pauses between two looks are: a lease after what was seen last.
-		if took := time.Since(first); took != 20*time.Second {
-			t.Errorf("a session that was watched all the time was dead %v after its last renewal was seen", took)
-		}
-		w.Release(lock)
-		lab.Elapse(time.Minute) // until the last renewal that was cut off has ended
 	})
 }
 

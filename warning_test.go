@@ -12,25 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAnExpiryWarningIsGivenOnceEachTimeTrustRunsShort(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		var warned atomic.Int64
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(),
-			leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned.Add(1) }))
-		for want := range int64(3) {
-			if got := warned.Load(); got != want {
-				t.Errorf("warned %d times, want %d", got, want)
-			}
-			lab.Elapse(15 * time.Second)
-			if err := lock.Renew(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.Release(lock)
-	})
-}
-
 func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
@@ -60,22 +41,6 @@ func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing
 			t.Errorf("after a pause warned %d times", len(warned))
 		}
 		_ = paused.Release(t.Context())
-	})
-}
-
-func TestAnExpiryWarningComesAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		var warned int
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour), leasehold.WithExpiryWarning(time.Minute, func(*leasehold.Lock) { warned++ }))
-		if err := lock.Renew(t.Context(), leasehold.WithLease(30*time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		lab.Elapse(time.Second)
-		if warned != 1 {
-			t.Errorf("warned %d times", warned)
-		}
-		_ = lock.Release(t.Context())
 	})
 }
 

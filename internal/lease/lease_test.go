@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -150,6 +151,10 @@ func doubled(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	return apply()
 }
 
+func refused(func() (protocol.Item, error)) (protocol.Item, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+}
+
 func throttled(func() (protocol.Item, error)) (protocol.Item, error) {
 	return nil, &types.ProvisionedThroughputExceededException{}
 }
@@ -248,6 +253,19 @@ func TestAfterASuspendTheFirstLookIsToldTheTruth(t *testing.T) {
 	})
 }
 
+func TestALookAfterASuspendBringsTheEndForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		w.suspend(10 * time.Second)
+		if err := w.lease.Ended(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		w.lostBy(t, Expired) // by the timer: nobody looked again
+	})
+}
+
 func TestTheEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
@@ -268,7 +286,7 @@ func TestTrustNeverRevives(t *testing.T) {
 		w := newWorld(manual)
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-			w.suspend(time.Hour) // the machine is suspended while the request is in flight
+			w.suspend(2 * time.Second) // until trust has ended, while the request is in flight
 			return apply()
 		})
 		if err := w.renew(Changes{}); err == nil {
@@ -295,17 +313,50 @@ func TestARenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
 }
 
 func TestAShorterLeaseInFlightShortensTrust(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		w.will(dropped)
-		_ = w.renew(Changes{Lease: 10 * time.Second}) // may be applied yet
-		if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
-			t.Errorf("trusted for %v, want that of the shorter lease", got)
-		}
-		time.Sleep(9 * time.Second)
-		synctest.Wait()
-		w.lostBy(t, Expired)
-	})
+	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(manual)
+				w.will(f)
+				_ = w.renew(Changes{Lease: 10 * time.Second})
+				if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
+					t.Errorf("trusted for %v, want that of the shorter lease", got)
+				}
+				w.will(nil)
+				if err := w.renew(Changes{}); err != nil || w.lease.Remaining() != 18*time.Second {
+					t.Errorf("renewed: %v, trusted for %v", err, w.lease.Remaining())
+				}
+				w.will(f)
+				_ = w.renew(Changes{Lease: 10 * time.Second})
+				time.Sleep(9 * time.Second)
+				synctest.Wait()
+				w.lostBy(t, Expired)
+			})
+		})
+	}
+}
+
+func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
+	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(nil)
+				defer w.end()
+				time.Sleep(4 * time.Second) // it has just been renewed
+				ctx, leave := context.WithCancel(context.Background())
+				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
+					leave() // one attempt, and no other by hand
+					w.will(nil)
+					return f(apply)
+				})
+				_, _ = w.lease.Renew(ctx, Changes{Lease: 2 * time.Second})
+				time.Sleep(time.Minute)
+				if err := w.lease.Ended(); err != nil {
+					t.Errorf("lost: %v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestARenewalIsTrustedNoLongerThanWhatWasSentAfterIt(t *testing.T) {

@@ -29,6 +29,22 @@ func TestAWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
 	})
 }
 
+func TestAWarningIsGivenAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(manual)
+		defer w.end()
+		var given atomic.Int32
+		w.lease.Warn(10*time.Second, func() { given.Add(1) })
+		if err := w.renew(Changes{Lease: 10 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := given.Load(); n != 1 {
+			t.Errorf("given %d times", n)
+		}
+	})
+}
+
 func TestAWarningThatWasNotGivenIsGivenWhenTheLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)

@@ -256,6 +256,50 @@ func TestReadsThatFailAfterATransactionAreToldAndRepeated(t *testing.T) {
 	})
 }
 
+func TestATransactionWhoseRecordsCannotBeReadInTimeIsReplacedOneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, began := w.client("me"), time.Now()
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" && time.Since(began) < timing.Trust() {
+				return errReset
+			}
+			deliver()
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if took := time.Since(began); err != nil || took < seek.TryFor/2 || took > seek.TryFor {
+			t.Fatalf("%v, after %v", err, took)
+		}
+		for _, h := range found.Held {
+			if left := h.Lease().Remaining(); left < timing.Trust() {
+				t.Errorf("trusted for %v", left)
+			}
+		}
+		c.left()
+	})
+}
+
+func TestATransactionWhoseRecordsMayNotBeReadIsUndone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" {
+				return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+			}
+			deliver()
+			return nil
+		}
+		_, err := c.All(t.Context(), c.wants("a", "b"))
+		if sent := c.wire.requests(); !errors.As(err, new(*failedError)) || !slices.Equal(sent[:2], []string{"transact", "batch"}) {
+			t.Errorf("%v, sent %v", err, sent)
+		}
+		c.left()
+		if got := w.owners("a", "b"); len(c.grants) > 0 || !slices.Equal(got, []string{"", ""}) {
+			t.Errorf("held by %q", got)
+		}
+	})
+}
+
 func TestAllKeysGrantedToACallerWhoHasJustLeftAreGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")

@@ -529,6 +529,28 @@ func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
 	})
 }
 
+func TestAThrottledReadOfSeveralKeysIsToldOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		a := other.one("a")
+		other.one("b")
+		time.AfterFunc(time.Second, a.release)
+		c, throttled := w.client("me"), false
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" && !throttled {
+				throttled = true
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil || c.throttle != 1 {
+			t.Errorf("told %d times: %v", c.throttle, err)
+		}
+		c.left()
+	})
+}
+
 func TestAfterItsTurnHasComeAKeyOfSeveralIsAskedForWithoutALook(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("a")

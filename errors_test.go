@@ -295,7 +295,7 @@ func TestALostLockSaysWhatToDoAboutItsRenewals(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.SetFault(refuse("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)
-		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "no renewal got through in time: access denied: allow this operation") {
+		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "no renewal got through in time: access denied: allow it in the caller's IAM policy") {
 			t.Errorf("lost: %v", err)
 		}
 		wire.SetFault(nil)

@@ -3,11 +3,9 @@ package leasehold
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -55,10 +53,11 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 		defer cancel()
 		c.observer.Records.Watch(protocol.Key(k))
 		defer c.observer.Records.Unwatch(protocol.Key(k))
-		w := &recordWatch{c: c, key: k}
+		w := c.seek.Watch(protocol.Key(k))
+		var trouble seek.Trouble
 		pauses := c.seek.Pauses()
 		for {
-			sighting, err := w.look(ctx)
+			seen, err := w.Look(ctx)
 			f := attempts.FailureOf(err)
 			switch {
 			case c.isClosing():
@@ -70,7 +69,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
 				return
 			case f != nil:
-				w.trouble.Report(ctx, c.seek, protocol.Key(k), opError("watch", c.cfg.Table, k, f.Err))
+				trouble.Report(ctx, c.seek, protocol.Key(k), opError("watch", c.cfg.Table, k, f.Err))
 				if f.Cause == decide.Busy {
 					c.throttled(ctx, k, 0)(f.Err)
 				}
@@ -81,70 +80,16 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 				return
 			}
 			pauses.Reset()
-			w.trouble.Passed()
-			if !yield(sighting, nil) {
+			trouble.Passed()
+			shown := Sighting{Dead: seen.Dead, NewGrant: seen.NewGrant}
+			if seen.Holder != nil {
+				r := recordOf(*seen.Holder)
+				shown.Holder = &r
+			}
+			if !yield(shown, nil) {
 				return
 			}
-			attempts.Wait(ctx, w.pause())
+			attempts.Wait(ctx, w.Pause())
 		}
 	}
-}
-
-// recordWatch is what a watcher knows of the record it looks at.
-type recordWatch struct {
-	c   *Client
-	key Key
-
-	trouble seek.Trouble
-
-	looked bool
-	last   *protocol.Record // the holder that the last look has shown; nil: none
-	since  time.Duration    // monotonic: when the grant, or the free key, was first seen
-
-	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
-	dead   bool
-}
-
-// look reads the record once, and its holder's session if it has one.
-func (w *recordWatch) look(ctx context.Context) (Sighting, error) {
-	wall, asked := w.c.wall(), w.c.now()
-	item, err := w.c.requests.Read(ctx, protocol.Key(w.key))
-	if err != nil {
-		return Sighting{}, err
-	}
-	now := w.c.now()
-	r, v, err := w.c.observer.Observe(protocol.Key(w.key), item, now)
-	if err != nil {
-		return Sighting{}, err
-	}
-	if r == nil {
-		if !w.looked || w.last != nil {
-			w.since = now.Mono
-		}
-		w.looked, w.last = true, nil
-		return Sighting{}, nil
-	}
-	deadAt := w.c.observer.DeadAt(*r, v, asked, wall)
-	if session := w.c.observer.SessionOf(*r); session != nil {
-		if _, deadAt, err = session.Look(ctx, 0); err != nil {
-			return Sighting{}, err
-		}
-	}
-	// The time of the reply does not count: the holder may have renewed while it was
-	// in flight. No client treats an unsettled attempt as held.
-	dead := asked.Mono >= deadAt || w.c.seek.IsUnsettled(protocol.Key(w.key), r.Version)
-	holder := recordOf(*r)
-	shown := Sighting{Holder: &holder, Dead: dead, NewGrant: liveness.IsNewGrant(w.last, *r)}
-	w.looked, w.last, w.since, w.deadAt, w.dead = true, r, v.Granted, deadAt, dead
-	return shown, nil
-}
-
-// pause is the time until the next look, at the latest when the holder would be dead.
-func (w *recordWatch) pause() time.Duration {
-	now := w.c.now().Mono
-	d := decide.Pause(now-w.since, w.c.cfg.PollMin, w.c.cfg.PollMax, w.c.chance())
-	if w.last != nil && !w.dead {
-		d = min(d, max(w.deadAt-now, 0))
-	}
-	return d
 }

@@ -19,7 +19,7 @@ import (
 const demoLease = 2 * time.Second
 
 func (a *app) newDemo() *cobra.Command {
-	d := &demo.Demo{Lease: demoLease}
+	d := &demo.Demo{Lease: demoLease, Stderr: a.Env.Stderr}
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
@@ -57,7 +57,7 @@ func (a *app) demo(cmd *cobra.Command, d *demo.Demo) error {
 	if d.Executable, err = a.Executable(); err != nil {
 		return err
 	}
-	d.Flags, d.Environ, d.Stderr, d.Out, d.JSON = storeArgs(cmd), a.Environ, a.Env.Stderr, a.Stdout, a.flags.json
+	d.Flags, d.Environ, d.Out, d.JSON = storeArgs(cmd), a.Environ, a.Stdout, a.flags.json
 	if f := a.flags; f.File != "" {
 		err = a.makeNamed(f.File)
 	} else if f.Table == "" && f.AWSFlag() == "" {

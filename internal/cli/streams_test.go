@@ -18,13 +18,13 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forCMD := map[ast.Expr]bool{} // Stdout: a.Env.Stdout, of an exec.Cmd
+	forCMD := map[ast.Expr]bool{} // Stdout: a.Env.Stdout, of an exec.Cmd or of the demo, for its processes
 	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
 	ast.Inspect(f, func(n ast.Node) bool {
 		at := func(what string) { found = append(found, files.Position(n.Pos()).String()+": "+what) }
 		switch n := n.(type) {
 		case *ast.CompositeLit:
-			if s, ok := n.Type.(*ast.SelectorExpr); ok && s.Sel.Name == "Cmd" {
+			if s, ok := n.Type.(*ast.SelectorExpr); ok && (s.Sel.Name == "Cmd" || s.Sel.Name == "Demo") {
 				for _, e := range n.Elts {
 					if kv, ok := e.(*ast.KeyValueExpr); ok {
 						forCMD[kv.Value] = true

@@ -17,6 +17,22 @@ var Caught = []os.Signal{
 	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
 }
 
+// PassOn passes a signal that this process got on to CMD's group.
+func (c *Child) PassOn(sig os.Signal) {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return
+	}
+	switch number {
+	case unix.SIGPIPE: // caused by this process's own stderr
+	case unix.SIGTSTP:
+		c.Signal(unix.SIGTSTP)
+		StopSelf()
+	default:
+		c.Signal(number)
+	}
+}
+
 // endsWait reports whether a signal ends a wait.
 func endsWait(sig syscall.Signal) bool {
 	switch sig {

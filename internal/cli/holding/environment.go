@@ -14,7 +14,7 @@ import (
 var setForCMD = append([]string{
 	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
 	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
-}, store.AWSVariables[:]...)
+}, store.AWSVariables...)
 
 // environ returns CMD's environment, with the lock's key, owner, token and table. outer
 // is the value of LEASEHOLD_HELD.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,16 +108,11 @@ func (a *app) serveUI(cmd *cobra.Command, f uiFlags) error {
 func (a *app) runUI(ctx context.Context, s *store.Store, server *ui.Server, at *serve.Page) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		server.Run(ctx)
-	}()
-	defer func() {
-		cancel(context.Canceled)
-		<-read
-	}()
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() { server.Run(ctx) })
+	defer reading.Wait()
+	defer cancel()
 	served := make(chan error, len(at.Listeners))
 	for _, l := range at.Listeners {
 		go func() { served <- web.Serve(l) }()

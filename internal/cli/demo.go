@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -19,7 +20,7 @@ import (
 const demoLease = 2 * time.Second
 
 func (a *app) newDemo() *cobra.Command {
-	d := &demo.Demo{Lease: demoLease, Stderr: a.Env.Stderr}
+	d := &demo.Demo{Lease: demoLease}
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
@@ -54,10 +55,12 @@ func (a *app) demo(cmd *cobra.Command, d *demo.Demo) error {
 	if !cmd.Flags().Changed("lease") { // the skew that the layout allows for shortens trust
 		d.Lease += proto.Skew()
 	}
-	if d.Executable, err = a.Executable(); err != nil {
+	self, err := a.Executable()
+	if err != nil {
 		return err
 	}
-	d.Flags, d.Environ, d.Out, d.JSON = storeArgs(cmd), a.Environ, a.Stdout, a.flags.json
+	d.Process = exec.Cmd{Path: self, Args: storeArgs(cmd), Env: a.Environ, Stderr: a.Env.Stderr}
+	d.Out, d.JSON = a.Stdout, a.flags.json
 	if f := a.flags; f.File != "" {
 		err = a.makeNamed(f.File)
 	} else if f.Table == "" && f.AWSFlag() == "" {
@@ -67,7 +70,7 @@ func (a *app) demo(cmd *cobra.Command, d *demo.Demo) error {
 		}
 		defer os.RemoveAll(dir)
 		file := filepath.Join(dir, store.DefaultFile)
-		d.Flags = append(d.Flags, "--file", file)
+		d.Process.Args = append(d.Process.Args, "--file", file)
 		_, err = a.flags.MakeFile(file)
 	}
 	if err != nil {

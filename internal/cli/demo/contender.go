@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/exec"
 	"syscall"
 
 	"github.com/leasehold-go/leasehold/internal/cli/process"
@@ -20,10 +19,8 @@ type contender struct {
 
 // start starts a process. Its events are sent to d.events until ctx ends.
 func (d *Demo) start(ctx context.Context, name, key string) (*contender, error) {
-	cmd := &exec.Cmd{
-		Path: d.Executable, Args: append([]string{"leasehold", Command, name, key, "--lease", d.Lease.String()}, d.Flags...),
-		Env: d.Environ, Stderr: d.Stderr,
-	}
+	cmd := d.Process
+	cmd.Args = append([]string{"leasehold", Command, name, key, "--lease", d.Lease.String()}, cmd.Args...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -32,7 +29,7 @@ func (d *Demo) start(ctx context.Context, name, key string) (*contender, error) 
 	if err != nil {
 		return nil, err
 	}
-	child, err := process.Start(cmd)
+	child, err := process.Start(&cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -35,9 +35,7 @@ type Demo struct {
 	Clients int
 	Lease   time.Duration
 
-	Executable     string   // of this program
-	Flags, Environ []string // of each process: the flags name the table
-	Stderr         io.Writer
+	Process exec.Cmd // this program, with the flags that name the table
 
 	Out  *say.Output
 	JSON bool

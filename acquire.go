@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -38,19 +39,19 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.errorf("acquire", want.key(), "%w", context.Cause(ctx))
 	}
-	if h := heldKeysOf(ctx).find(c, want.key()); h != nil {
-		if err := h.refuses(want); err != nil {
+	if h := c.holds.Of(ctx, want.Key); h != nil {
+		if err := want.refuses(c, h); err != nil {
 			return nil, err
 		}
-		return h.share(ctx, want)
+		return c.share(ctx, h, want)
 	}
 	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
 	}
-	if !c.enter() {
+	if !c.holds.Enter() {
 		return nil, c.afterClose("acquire", want.key())
 	}
-	defer c.leave()
+	defer c.holds.Leave()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
 	return c.acquire(ctx, want)
@@ -76,12 +77,15 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 	if err := c.granted(ctx, began, found, err); err != nil {
 		return nil, err
 	}
-	return found.Held[0].(*holding).first, nil
+	return lockOf(found.Held[0].(*hold.Lock).First()), nil
 }
 
 // wanted is what to seek for the request.
 func (r *request) wanted(c *Client) *seek.Want {
-	r.Hold = func(ctx context.Context, g seek.Grant) seek.Holding { return c.newHolding(ctx, r, g) }
+	r.Hold = func(ctx context.Context, g seek.Grant) seek.Holding {
+		l := newLock(c)
+		return c.holds.Hold(ctx, &r.Want, g, &l.h, l.warned(r.warnings))
+	}
 	return &r.Want
 }
 
@@ -95,16 +99,16 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 		c.emitGaveUp(ctx, Key(found.At), began, found.Requests, err)
 		return err
 	}
-	undo := func() { c.giveBack(found.Held) }
-	if c.isClosing() {
-		c.detach(undo)
-		return c.afterClose("acquire", found.Held[0].(*holding).key)
+	undo := func() { c.holds.GiveBack(found.Held) }
+	if c.holds.IsClosing() {
+		c.holds.Detach(undo)
+		return c.afterClose("acquire", Key(found.Held[0].(*hold.Lock).Key()))
 	}
 	requests, took := found.Requests, c.now().Mono-began.Mono
 	for _, of := range found.Held {
-		h := of.(*holding)
-		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.key, Token: h.token, Took: took,
-			Requests: requests, TookOver: h.took != nil, Local: found.Local}, undo)
+		h := of.(*hold.Lock)
+		c.emitOr(ctx, Event{Kind: EventGranted, Key: Key(h.Key()), Token: h.Token(), Took: took,
+			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
 		requests = 0 // all of them are in the first event
 	}
 	return nil

@@ -1,12 +1,11 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -33,12 +32,12 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", wants[0].key(), c.cfg.Table, context.Cause(ctx))
 	}
-	shared := map[Key]*holding{}
+	shared := map[Key]*hold.Lock{}
 	var sought []*seek.Want
 	for _, want := range wants {
-		want.ordered = true
-		if h := heldKeysOf(ctx).find(c, want.key()); h != nil {
-			if err := h.refuses(want); err != nil {
+		want.InOrder = true
+		if h := c.holds.Of(ctx, want.Key); h != nil {
+			if err := want.refuses(c, h); err != nil {
 				return nil, err
 			}
 			shared[want.key()] = h
@@ -49,12 +48,12 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		}
 		sought = append(sought, want.wanted(c))
 	}
-	if !c.enter() {
+	if !c.holds.Enter() {
 		return nil, c.afterClose("acquire", wants[0].key())
 	}
-	defer c.leave()
-	slices.SortFunc(sought, func(a, b *seek.Want) int { return compareKeys(Key(a.Key), Key(b.Key)) })
-	granted := map[Key]*holding{}
+	defer c.holds.Leave()
+	slices.SortFunc(sought, func(a, b *seek.Want) int { return a.Key.Compare(b.Key) })
+	granted := map[Key]*hold.Lock{}
 	if len(sought) > 0 {
 		c.waiting.Add(1)
 		began := c.now()
@@ -65,27 +64,29 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 			return nil, err
 		}
 		for _, of := range found.Held {
-			h := of.(*holding)
-			granted[h.key] = h
+			h := of.(*hold.Lock)
+			granted[Key(h.Key())] = h
 		}
 	}
 	locks := make([]*Lock, len(wants))
 	var gone error
 	for i, want := range wants {
 		if h := granted[want.key()]; h != nil {
-			locks[i] = h.first
+			locks[i] = lockOf(h.First())
 			continue
 		}
-		if locks[i], err = shared[want.key()].share(ctx, want); err != nil {
+		if locks[i], err = c.share(ctx, shared[want.key()], want); err != nil {
 			gone = err
 		}
 	}
-	g := newGroup(ctx, c, slices.DeleteFunc(locks, func(l *Lock) bool { return l == nil }))
-	if gone != nil {
-		_ = g.Release(ctx) // reported as events
-		return nil, gone
+	locks = slices.DeleteFunc(locks, func(l *Lock) bool { return l == nil })
+	switch {
+	case gone == nil:
+		return newGroup(ctx, locks), nil
+	case len(locks) > 0:
+		_ = newGroup(ctx, locks).Release(ctx) // reported as events
 	}
-	return g, nil
+	return nil, gone
 }
 
 // newRequests turns keys into requests, in order of first mention, or says what
@@ -114,33 +115,14 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 	return wants, nil
 }
 
-// compareKeys is the order in which several keys are taken: the same in every
-// process.
-func compareKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
-}
-
-func compareHoldings(a, b *holding) int { return compareKeys(a.key, b.key) }
-
 // checkOrder refuses to wait for a key that sorts below one of a Group that ctx
 // belongs to: whoever holds it may be waiting for that one.
 func checkOrder(ctx context.Context, c *Client, want *request) error {
 	if want.NoWait {
 		return nil
 	}
-	if h := heldKeysOf(ctx).above(c, want.key()); h != nil {
-		return &orderError{table: c.cfg.Table, want: want.key(), held: h.key}
-	}
-	return nil
-}
-
-// above returns a holding of AcquireAll that ctx belongs to and whose key sorts
-// above key, if it still holds.
-func (h *heldKeys) above(c *Client, key Key) *holding {
-	for ; h != nil; h = h.outer {
-		if h.by.c == c && h.by.want.ordered && compareKeys(h.by.key, key) > 0 && h.by.ended() == nil {
-			return h.by
-		}
+	if h := c.holds.Above(ctx, want.Key); h != nil {
+		return &orderError{table: c.cfg.Table, want: want.key(), held: Key(h.Key())}
 	}
 	return nil
 }

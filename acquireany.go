@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -28,26 +29,26 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	var deadlock error
 	neverFree := true
 	for _, want := range wants {
-		h := heldKeysOf(ctx).find(c, want.key())
+		h := c.holds.Of(ctx, want.Key)
 		if h == nil {
 			err := checkOrder(ctx, c, want)
 			sought, deadlock = append(sought, want), errors.Join(deadlock, err)
 			neverFree = neverFree && err != nil
 			continue
 		}
-		err := h.refuses(want)
+		err := want.refuses(c, h)
 		if err == nil {
-			return h.share(ctx, want)
+			return c.share(ctx, h, want)
 		}
 		deadlock = errors.Join(deadlock, err)
 	}
 	if neverFree {
 		return nil, deadlock
 	}
-	if !c.enter() {
+	if !c.holds.Enter() {
 		return nil, c.afterClose("acquire", wants[0].key())
 	}
-	defer c.leave()
+	defer c.holds.Leave()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
 	if len(sought) == 1 {
@@ -62,5 +63,5 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if err := c.granted(ctx, began, found, err); err != nil {
 		return nil, err
 	}
-	return found.Held[0].(*holding).first, nil
+	return lockOf(found.Held[0].(*hold.Lock).First()), nil
 }

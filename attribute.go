@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // cloneAttributes returns a deep copy.
@@ -78,7 +80,7 @@ func emptyIn(v types.AttributeValue) string {
 	case *types.AttributeValueMemberM:
 		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
 			if where := emptyIn(v.Value[name]); where != "" {
-				return fmt.Sprintf(".%s%s", quoted(name), strings.TrimPrefix(where, " itself"))
+				return fmt.Sprintf(".%s%s", visible.Word(name), strings.TrimPrefix(where, " itself"))
 			}
 		}
 	}

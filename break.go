@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -50,19 +52,19 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	if ctx.Err() != nil {
 		return c.errorf("break", key, "%w", context.Cause(ctx))
 	}
-	if !c.enter() {
+	if !c.holds.Enter() {
 		return c.afterClose("break", key)
 	}
-	defer c.leave()
-	ctx, stop := c.untilClosing(ctx)
+	defer c.holds.Leave()
+	ctx, stop := c.holds.UntilClosing(ctx)
 	defer stop()
 	told := make(chan error, 1)
-	var now latest
-	now.begin(&attempts.Sequence[attempt]{}) // one request is sent, however soon ctx ends
-	_, unknown := c.outlive(ctx, &now, func() {
+	var now attempts.Latest
+	now.Begin(&attempts.Sequence[seek.Attempt]{}) // one request is sent, however soon ctx ends
+	_, unknown := attempts.Outlive(ctx, c.holds.Detach, &now, func() {
 		err = c.breakGrant(ctx, r, b, &now)
 		if err == nil || errors.Is(err, ErrUnknownOutcome) {
-			c.detach(func() { told <- c.tellHolder(ctx, r) })
+			c.holds.Detach(func() { told <- c.tellHolder(ctx, r) })
 		}
 	})
 	if unknown != nil {
@@ -95,25 +97,27 @@ func (c *Client) checkReason(key Key, reason string) error {
 // breakGrant sends the break of the grant in r until it is answered. If that grant has
 // been renewed since, it breaks what the record shows now, by other attempts: now holds
 // those under way.
-func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *latest) error {
+func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *attempts.Latest) error {
 	proto, at := c.protoOfRecord(r), c.wall()
-	expires := func() time.Time { return c.expires(changes{}.leaveData(r)) }
+	expires := func() time.Time { return c.holds.Expires(protocol.Changes{}.LeaveData(r.protocol())) }
 	if c.isSession(r.Key) {
-		expires = c.deadExpires
+		expires = c.holds.DeadExpires
 		b.unrenewed = true // a session that is renewed lives, and all its locks with it
 	}
 	for {
-		var tried attempts.Sequence[attempt]
-		now.begin(&tried)
-		res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[attempt]{
+		var tried attempts.Sequence[seek.Attempt]
+		now.Begin(&tried)
+		res := tried.Run(context.WithoutCancel(ctx), ctx, c.requests, attempts.Operation[seek.Attempt]{
 			Key: protocol.Key(r.Key),
-			Next: func() (attempt, *protocol.Write) {
-				a := c.newAttempt(0)
+			Next: func() (seek.Attempt, *protocol.Write) {
+				a := c.seek.Attempt(0, nil)
 				return a, proto.Break(r.protocol(), protocol.Break{
 					Version: a.Version, Expires: expires(), By: c.owner, At: at, Reason: b.reason,
 				})
 			},
-			Shows:     func(item protocol.Item, sent []attempt) (attempt, bool) { return c.showsBreak(proto, item, sent) },
+			Shows: func(item protocol.Item, sent []seek.Attempt) (seek.Attempt, bool) {
+				return c.showsBreak(proto, item, sent)
+			},
 			Throttled: c.throttled(ctx, r.Key, 0),
 		})
 		switch res.Outcome {
@@ -156,7 +160,7 @@ func (c *Client) breakGrant(ctx context.Context, r Record, b breaking, now *late
 // showsBreak returns the attempt that freed the key, as a record shows it. In layouts
 // whose free keys have no record, or no version, it may have been any attempt without
 // an answer.
-func (c *Client) showsBreak(proto protocol.Protocol, item protocol.Item, sent []attempt) (attempt, bool) {
+func (c *Client) showsBreak(proto protocol.Protocol, item protocol.Item, sent []seek.Attempt) (seek.Attempt, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
 		return last, unanswered && !c.caps.KeepOnRelease
@@ -176,4 +180,66 @@ func (c *Client) showsBreak(proto protocol.Protocol, item protocol.Item, sent []
 // layouts that go by the clock it does not renew: another version is another grant.
 func (c *Client) sameGrant(a, b Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.caps.Expiry == layout.Observed)
+}
+
+// tellHolder tells the session of r, if it is under one, that the grant in r was broken,
+// or may have been. It tries until limit ends, and once at least.
+func (c *Client) tellHolder(limit context.Context, r Record) error {
+	proto, ok := c.proto.(protocol.Sharing)
+	if !ok || r.Session == "" {
+		return nil
+	}
+	key, word, ctx := proto.SessionKey(r.Session), protocol.NewVersion(), context.WithoutCancel(limit)
+	throttled := c.throttled(ctx, r.Key, r.Token)
+	err := c.requests.Repeat(limit, func() error {
+		reply := c.requests.Write(ctx, proto.TellBroken(r.Session, word, r.Grant), attempts.Limit)
+		switch {
+		case reply.Effect == decide.Applied:
+			return nil
+		case reply.Cause != decide.ConditionFailed:
+			return &attempts.Failure{Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
+		}
+		row := reply.Old
+		if row == nil { // there is none, or the engine does not return it
+			var err error
+			if row, err = c.requests.Read(ctx, key); err != nil {
+				return err
+			}
+		}
+		return c.whyUntold(proto, key, row)
+	}, func(f *attempts.Failure) error {
+		if f.Cause == decide.Busy {
+			throttled(f.Err)
+		}
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+	if f := attempts.FailureOf(err); f != nil {
+		err = f.Err
+	}
+	return c.untold(r.Key, errors.Join(context.Cause(limit), err))
+}
+
+// whyUntold says why the row of a session takes no word of a break. nil: its locks have
+// ended with it, and there is nobody to tell.
+func (c *Client) whyUntold(proto protocol.Sharing, key protocol.Key, row protocol.Item) error {
+	if row == nil {
+		return nil
+	}
+	shown, err := proto.Session().Decode(row)
+	switch {
+	case err != nil:
+		return c.recordError(Key(key), row, err)
+	case shown.Released:
+		return nil
+	}
+	return errors.New("its client is of a version that cannot be told")
+}
+
+// untold says that a grant is broken, and what comes of it that its holder is not told.
+func (c *Client) untold(key Key, err error) error {
+	return opError("break", c.cfg.Table, key, fmt.Errorf(
+		"%w: the key is free, and the holder, if it lives, learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }

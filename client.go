@@ -1,18 +1,16 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
@@ -21,7 +19,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 	"github.com/leasehold-go/leasehold/internal/seek"
-	"github.com/leasehold-go/leasehold/internal/unsettled"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -42,23 +39,11 @@ type Client struct {
 
 	seek        *seek.Client
 	observer    *liveness.Observer
-	resumes     unsettled.Attempts[string] // to resume a grant, by its id
-	resuming    resuming
-	sharing     *sharing // with Config.SharedLease
+	leases      *lease.Client
+	holds       *hold.Client
 	waitFails   waitFails
 	connections connections
-	leases      *lease.Client
-	failing     failing
 	waiting     atomic.Int64
-
-	mu      sync.Mutex // guards what follows; never held across I/O
-	held    map[*holding]int
-	grants  int           // ever, to put held in order
-	running int           // calls and senders that are not done
-	idle    chan struct{} // closed when running comes to 0; Close waits for it
-	closing chan struct{} // closed when Close is called
-	closed  chan struct{} // closed when Close is done
-	result  error         // of Close
 }
 
 // maxRemembered is how many keys a client remembers that it does not watch.
@@ -88,25 +73,23 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
 		owner:  owner, overhead: recordOverhead(owner), log: cfg.Logger, now: on.Now, wall: on.Wall, chance: on.Chance,
-		held: map[*holding]int{}, closing: make(chan struct{}), closed: make(chan struct{}),
 	}
-	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: func() float64 { return c.chance() }, Log: cfg.Logger}
+	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
+	c.holds = newHolds(c)
 	c.observer = &liveness.Observer{
-		Requests: c.requests, Proto: proto, Caps: c.caps, Now: func() decide.Instant { return c.now() },
-		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.deadExpires,
+		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now,
+		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.holds.DeadExpires,
 		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
 	}
 	c.leases = &lease.Client{
-		Now: func() decide.Instant { return c.now() }, Requests: c.requests, ThroughOutage: cfg.HoldThroughOutage,
-		Queue: renewals.New(cfg.RenewConcurrency, c.detach, c.chance),
+		Now: on.Now, Requests: c.requests, ThroughOutage: cfg.HoldThroughOutage,
+		Queue: renewals.New(cfg.RenewConcurrency, c.holds.Detach, on.Chance),
 	}
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)
-	if cfg.SharedLease {
-		c.sharing = &sharing{c: c, proto: proto.(protocol.Sharing), busy: make(chan struct{}, 1)}
-	}
 	c.seek = newSeek(c)
+	c.holds.Observer, c.holds.Leases, c.holds.Seek = c.observer, c.leases, c.seek
 	return c, nil
 }
 
@@ -116,55 +99,12 @@ func (c *Client) Capabilities() layout.Capabilities { return c.caps }
 // Held returns the locks this client holds now, in order of acquisition.
 func (c *Client) Held() []*Lock {
 	var locks []*Lock
-	for _, h := range c.holdings() {
-		h.mu.Lock()
-		locks = append(locks, h.handles...)
-		h.mu.Unlock()
-	}
-	return locks
-}
-
-// holdings returns what is held, in order of acquisition.
-func (c *Client) holdings() []*holding {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]*holding, 0, len(c.held))
-	for h := range c.held {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *holding) int { return cmp.Compare(c.held[a], c.held[b]) })
-	return all
-}
-
-// holds reports whether a lock of this client is that grant.
-func (c *Client) holds(key protocol.Key, grant string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for h := range c.held {
-		if h.key == Key(key) && h.lease.Record().Grant == grant { // of one key there may be several readers
-			return true
+	for _, h := range c.holds.Locks() {
+		for _, handle := range h.Handles() {
+			locks = append(locks, lockOf(handle))
 		}
 	}
-	return false
-}
-
-func (c *Client) keep(h *holding) {
-	c.mu.Lock()
-	if !h.lease.IsOver() {
-		c.grants++
-		c.held[h] = c.grants
-	}
-	held := len(c.held)
-	c.mu.Unlock()
-	if h.session == nil && held/locksPerConnection > c.connections.idle {
-		c.connections.check(c.cfg.RenewConcurrency, held, c.log)
-	}
-}
-
-func (c *Client) drop(h *holding) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.held, h)
+	return locks
 }
 
 // Stats is a snapshot of what a Client does.
@@ -179,8 +119,8 @@ type Stats struct {
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
 	now := c.now()
-	for _, h := range c.holdings() {
-		remaining := now.Remaining(h.lease.TrustedUntil())
+	for _, h := range c.holds.Locks() {
+		remaining := now.Remaining(h.Lease().TrustedUntil())
 		if s.Held == 0 || remaining < s.MinRemaining {
 			s.MinRemaining = max(remaining, 0)
 		}
@@ -209,66 +149,9 @@ func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {
 		if !told {
-			c.detach(undo)
+			c.holds.Detach(undo)
 		}
 	}()
 	c.emit(ctx, e)
 	told = true
-}
-
-// enter counts a call that Close waits for; false: the client is closed.
-func (c *Client) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.isClosing() {
-		return false
-	}
-	c.running++
-	return true
-}
-
-// isClosing reports whether Close has been called. Close releases what was held before
-// that. A call that is granted something later gives it back.
-func (c *Client) isClosing() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// untilClosing returns a context that ends with ctx, and with ErrClosed when Close is
-// called: retries under it do not delay Close.
-func (c *Client) untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-c.closing:
-			cancel(ErrClosed)
-		case <-out.Done():
-		}
-	}()
-	return out, func() { cancel(context.Canceled) }
-}
-
-func (c *Client) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running--
-	if c.running == 0 && c.idle != nil {
-		close(c.idle)
-		c.idle = nil
-	}
-}
-
-// detach runs fn on a goroutine of its own; Close waits for it.
-func (c *Client) detach(fn func()) {
-	c.mu.Lock()
-	c.running++
-	c.mu.Unlock()
-	go func() {
-		defer c.leave()
-		fn()
-	}()
 }

@@ -1,15 +1,9 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Commit runs writes in one transaction that lands only while this grant
@@ -38,41 +32,7 @@ func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) err
 // writes. ErrLost is of the first lock whose guard failed; the others are still
 // held, unless it was their shared lease.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
-	holds := g.inOrder()
-	if err := g.c.checkWrites(holds, writes); err != nil {
-		return err
-	}
-	if err := g.Err(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return notSent(holds[0], context.Cause(ctx))
-	}
-	t := newTransaction(ctx, holds, writes, nil)
-	var err error
-	if _, unknown := g.c.outlive(ctx, t, func() { err = g.commit(t) }); unknown != nil {
-		return g.c.unknownOutcome("commit", holds[0].key, unknown)
-	}
-	return err
-}
-
-// commit runs t in the turn of every lock.
-func (g *Group) commit(t *transaction) error {
-	defer t.stop()
-	waiting, cancel := g.Bind(t.ctx)
-	late, leave := takeTurns(waiting, t.holds)
-	cancel()
-	if late != nil {
-		leave()
-		if err := g.Err(); err != nil {
-			return err
-		}
-		return notSent(late, context.Cause(t.ctx))
-	}
-	result, err := t.run()
-	leave() // before anybody is told, who may commit or release the locks
-	t.report(result, err)
-	return err
+	return g.g.Commit(ctx, writes)
 }
 
 // CommitAndRelease is Commit that frees the key in the same transaction. The
@@ -94,121 +54,44 @@ func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWrit
 // CommitAndRelease is Lock.CommitAndRelease for all the locks: they are freed
 // with the writes or, if those have not landed, after them.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
-	rs, err := g.newReleases(opts)
-	if err == nil {
-		err = g.c.checkWrites(g.inOrder(), writes)
-	}
-	switch {
-	case err != nil:
-	case g.Err() != nil:
-		err = g.Err()
-	case ctx.Err() != nil:
-		err = notSent(g.inOrder()[0], context.Cause(ctx))
-	default:
-		return g.commitAndRelease(ctx, rs, writes)
-	}
-	return withReleases(err, g.release(ctx, rs))
+	terms, err := g.terms(opts)
+	return g.g.CommitAndRelease(ctx, writes, terms, err)
 }
 
-// withReleases joins the error of a commit that has not landed, or may not have, and
-// those of the releases after it. They may report the same loss: it is said once.
-func withReleases(err error, released []error) error {
-	if errors.Is(err, ErrLost) {
-		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
-	}
-	return joined(append([]error{err}, released...)...)
-}
+// Guards is Group.Guards of this lock alone: one check, two under Config.SharedLease.
+func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
-// commitAndRelease ends the handles, and the trust in all the locks that no other
-// handle shares, and runs writes together with the releases of those.
-func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
-	c := g.c
-	ctx, stop := besides(ctx, holdsOf(rs)...)
-	defer stop()
-	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
-	defer cancel()
-	var ended error // which keeps the commit from being sent, while others were claimed
-	for i, r := range rs {
-		ended = cmp.Or(ended, g.locks[i].claim(limit, r))
-	}
-	slices.SortFunc(rs, func(a, b *release) int { return compareHoldings(a.h, b.h) })
-	if ended != nil {
-		return withReleases(ended, c.freeClaimed(limit, rs))
-	}
-	var err error
-	var now latest
-	_, unknown := c.outlive(limit, &now, func() {
-		late, leave := takeTurns(limit, holdsOf(rs))
-		if late != nil { // another commit has had all the time there was
-			err = notSent(late, context.Cause(limit))
-		} else {
-			err = c.commitWithReleases(ctx, rs, writes, &now)
-		}
-		c.detach(func() { // nobody waits for that to know the outcome
-			defer leave()
-			free(slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() }))
-		})
-	})
-	for _, r := range rs { // whoever releases another handle after this call is not held up by it
-		r.drop(limit)
-	}
-	if unknown != nil {
-		return c.unknownOutcome("commit", rs[0].h.key, unknown)
-	}
-	released := make([]error, len(rs))
-	for i, r := range rs {
-		released[i] = r.wait(limit)
-	}
-	if err == nil { // whatever became of a release that was no part of it
-		return nil
-	}
-	return withReleases(err, released)
-}
+// Guards returns the checks of all that the grants depend on, for a transaction that
+// you build: a ConditionCheck for each lock, in the order of Locks, which fails once
+// the record does not show the grant any more (grant, owner, token, not released) and,
+// under Config.SharedLease, a last one that the shared lease stands. Use all of them:
+// only together do they fail as soon as a grant has ended. They stay valid across
+// renewals, and are for these grants only. A transaction may contain an item only once,
+// so locks of one client under a shared lease need one Group.
+//
+// Give such a transaction a ClientRequestToken, or leave that to the SDK, and tell how
+// it ended with GuardError.
+func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 
-// commitWithReleases sends one transaction of writes and releases, with guards in the
-// place of releases where other handles share the grant. It settles the releases of all
-// if it was committed, and those of locks that turn out to be lost. Releases that follow
-// expect what it may have written. now holds the transaction.
-func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *latest) error {
-	fs := make([]*releaser, len(rs)) // nil: others share the grant
-	sent := make([]attempt, len(rs))
-	ends := make([]types.TransactWriteItem, len(rs))
-	for i, r := range rs {
-		if r.handle != nil {
-			ends[i] = r.h.guard()
-			continue
-		}
-		var w *protocol.Write
-		fs[i] = r.releaser()
-		sent[i], w = fs[i].next()
-		ends[i] = w.TransactItem(c.cfg.Table)
-	}
-	t := newTransaction(ctx, holdsOf(rs), writes, ends)
-	t.ended = func(h *holding) error {
-		if fs[slices.Index(t.holds, h)] == nil {
-			return h.ended()
-		}
-		return h.outlived()
-	}
-	now.begin(t)
-	result, err := t.run()
-	t.report(result, err)
-	for i, f := range fs {
-		switch {
-		case f == nil:
-		case result.Step == decide.Committed:
-			f.settle(nil)
-		case t.losses[i] != nil:
-			f.settle(t.losses[i])
-		case result.Step == decide.Doubtful:
-			f.tried.Add(sent[i])
-			f.tried.NoReply()
-		}
-	}
-	return err
-}
+// GuardError is Group.GuardError of this lock alone.
+func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// notSent is the error of a commit that did not send anything.
-func notSent(h *holding, cause error) error {
-	return h.c.errorf("commit", h.key, "nothing was sent: %w", cause)
+// GuardError tells the locks how a transaction of yours ended, whose items from first
+// on were Guards, all of them in their order. If one of those is what failed, the
+// context of its lock ends, or those of all locks if it was their shared lease, and the
+// error is a *LostError of the first lock that was lost, which wraps err. Otherwise it
+// returns err: nil, for one.
+func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
+
+// Read reads items in one transaction that sees this grant standing, and so
+// everything that earlier holders committed. At most 99, 98 under
+// Config.SharedLease. Items come in the order of gets, nil for one that does not
+// exist.
+//
+// A plain read may show what was before a commit of the former holder that is
+// still being carried out; this one cannot. ErrLost if the grant does not
+// stand; the lock's context ends as well. Conflicts, throttling and lost
+// replies are retried until ctx or the trust ends.
+func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
+	return l.h.Read(ctx, gets)
 }

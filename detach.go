@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Grant is a detached lock as plain data, to be handed to another process. As
@@ -78,26 +77,12 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 // context ends with ErrDetached. Client.Resume resumes the grant, in any process,
 // before its lease expires. Nothing is sent.
 func (l *Lock) Detach() (Grant, error) {
-	h := l.h
-	if err := l.Err(); err != nil {
+	d, err := l.h.Detach()
+	if err != nil {
 		return Grant{}, err
 	}
-	until := l.TrustedUntil()
-	if h.session != nil {
-		return Grant{}, h.c.unsupported("Detach together with SharedLease")
-	}
-	if h.want.Mode != protocol.ModePlain {
-		return Grant{}, h.c.unsupported("Detach of a read/write lock")
-	}
-	if l.isShared() {
-		return Grant{}, h.c.errorf("detach", h.key, "other handles share the grant: release them first")
-	}
-	if !h.end(ErrDetached) {
-		return Grant{}, h.ended()
-	}
-	h.passTurn()
 	return Grant{
-		Table: h.c.cfg.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
-		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,
+		Table: l.c.cfg.Table, Key: Key(d.Key), Owner: d.Owner, Token: d.Token, ID: d.Grant,
+		Versions: d.Versions, Lease: d.Lease, TrustedUntil: d.TrustedUntil,
 	}, nil
 }

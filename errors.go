@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -23,14 +24,14 @@ import (
 // The errors to match with errors.Is.
 var (
 	ErrHeld           = errors.New("leasehold: held by another")              // matches *HeldError
-	ErrLost           = errors.New("leasehold: lock lost")                    // matches *LostError
-	ErrReleased       = errors.New("leasehold: lock released")                // why the lock's context ended: Release
-	ErrDetached       = errors.New("leasehold: lock detached")                // why the lock's context ended: Detach
-	ErrClosed         = errors.New("leasehold: client closed")                // Close was called
+	ErrLost           = hold.ErrLost                                          // matches *LostError
+	ErrReleased       = hold.ErrReleased                                      // why the lock's context ended: Release
+	ErrDetached       = hold.ErrDetached                                      // why the lock's context ended: Detach
+	ErrClosed         = hold.ErrClosed                                        // Close was called
 	ErrNotRun         = errors.New("leasehold: function not run")             // Do failed before it called fn
 	ErrNotFound       = errors.New("leasehold: no such record")               // from Get, Break and IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")           // matches *ChangedError
-	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")              // a write may have landed, or may yet
+	ErrUnknownOutcome = hold.ErrUnknownOutcome                                // a write may have landed, or may yet
 	ErrDeadlock       = errors.New("leasehold: this context holds the key")   // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")                // wraps ResourceNotFoundException
 	ErrRecord         = errors.New("leasehold: record is not of the layout")  // matches *RecordError
@@ -168,18 +169,6 @@ func (e *LostError) Error() string {
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 func (e *LostError) Unwrap() error { return e.Err }
-
-// seen says what the record shows in place of the grants that were ours. A free record
-// may name none.
-func (e *LostError) seen(r Record, ours ...string) {
-	e.By = &r
-	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
-		e.Reason = LostReplaced
-	}
-}
-
-// seenGone reports whether the record was seen without the grant.
-func (e *LostError) seenGone() bool { return e.Reason == LostReplaced || e.Reason == LostBroken }
 
 // CommitError says which of the caller's writes cancelled a Commit. Nothing was
 // written, and the lock is still held.
@@ -359,42 +348,18 @@ func adviseSilence(err error) string {
 
 // errorf is the error of a call for a key that sent nothing.
 func (c *Client) errorf(op string, key Key, format string, args ...any) error {
-	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, c.cfg.Table}, args...)...)
+	return c.holds.Errorf(op, protocol.Key(key), format, args...)
 }
-
-// endedError is ErrReleased, ErrDetached or ErrClosed of a call, with its key and table.
-type endedError struct {
-	table string
-	op    string // the call that sent nothing; "" if the lock has ended
-	key   Key    // empty if the call is not for one key
-	err   error
-}
-
-func (e *endedError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.err.Error() + ":")
-	if e.op != "" {
-		b.WriteString(" " + e.op)
-	}
-	if e.key != (Key{}) {
-		fmt.Fprintf(&b, " %v", e.key)
-	}
-	return b.String() + inTable(e.table)
-}
-
-func (e *endedError) Unwrap() error { return e.err }
 
 // afterClose is the error of a call that Close came before.
 func (c *Client) afterClose(op string, key Key) error {
-	return &endedError{table: c.cfg.Table, op: op, key: key, err: ErrClosed}
+	return c.holds.AfterClose(op, protocol.Key(key))
 }
 
-// naming adds the lock to an error that names none.
-func (h *holding) naming(err error) error {
-	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
-		return &endedError{table: h.c.cfg.Table, key: h.key, err: err}
-	}
-	return err
+// unknownOutcome is the error of an operation that gives up although one of its writes
+// may have been applied, or may still be, whatever the last answer was.
+func (c *Client) unknownOutcome(op string, key Key, err error) error {
+	return c.holds.UnknownOutcome(op, protocol.Key(key), err)
 }
 
 // opError wraps an error of the SDK.

@@ -4,40 +4,43 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
 // Group is several locks held under one context, from Client.AcquireAll. Its
 // methods are safe for concurrent use. The zero Group is of no use.
 type Group struct {
-	c     *Client
+	g     hold.Group
 	locks []*Lock // in order of first mention
-	ctx   *lockContext
 }
 
-func newGroup(ctx context.Context, c *Client, locks []*Lock) *Group {
-	g := &Group{c: c, locks: locks}
-	g.ctx, _ = bind(context.WithoutCancel(ctx), locks...)
-	return g
+func newGroup(ctx context.Context, locks []*Lock) *Group {
+	handles := make([]*hold.Handle, len(locks))
+	for i, l := range locks {
+		handles[i] = &l.h
+	}
+	return &Group{g: hold.NewGroup(ctx, handles), locks: locks}
 }
 
 // group is the group of this lock alone: what a Lock and a Group both do is
 // written for a Group.
-func (l *Lock) group() *Group { return &Group{c: l.h.c, locks: []*Lock{l}, ctx: l.ctx} }
+func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}} }
 
 // Locks returns the locks in the order in which their keys were first given.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 
 // Context ends when the first of the locks does, with its cause. Otherwise it
 // is as Lock.Context.
-func (g *Group) Context() context.Context { return g.ctx }
+func (g *Group) Context() context.Context { return g.g.Context() }
 
 // Err is the first error of the locks, nil while all are trusted.
-func (g *Group) Err() error { return g.locks[0].h.naming(g.ctx.ended()) }
+func (g *Group) Err() error { return g.g.Err() }
 
 // Bind returns a copy of ctx that ends with the first of the locks too. Call
 // cancel when the work is done.
 func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
-	return bind(ctx, g.locks...)
+	return g.g.Bind(ctx)
 }
 
 // Do calls fn with Bind(ctx), and releases all locks when fn returns, panics or
@@ -52,7 +55,9 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	defer func() {
 		within := ctx
 		if !returned { // a panic waits for the release, but not until ctx ends
-			within = endedContext()
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			within = ended
 		}
 		if lost := g.endWork(within); lost != nil && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, lost)
@@ -69,12 +74,13 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 // none, and releases the others.
 func (g *Group) beginWork(ctx context.Context) error {
 	for i, l := range g.locks {
-		if err := l.beginWork(); err != nil {
+		if err := l.h.BeginWork(); err != nil {
 			for _, begun := range g.locks[:i] {
-				begun.endWork()
+				begun.h.EndWork()
 			}
-			others := slices.Concat(g.locks[:i], g.locks[i+1:])
-			_ = (&Group{c: g.c, locks: others}).Release(ctx) // reported as events
+			if others := slices.Concat(g.locks[:i], g.locks[i+1:]); len(others) > 0 {
+				_ = newGroup(ctx, others).Release(ctx) // reported as events
+			}
 			return err
 		}
 	}
@@ -87,28 +93,13 @@ func (g *Group) beginWork(ctx context.Context) error {
 func (g *Group) endWork(ctx context.Context) error {
 	var lost []error
 	for _, l := range g.locks {
-		if cause := l.h.ended(); errors.Is(cause, ErrLost) {
+		if cause := l.h.Lock().Ended(); errors.Is(cause, ErrLost) {
 			lost = append(lost, cause)
 		}
-		l.endWork()
+		l.h.EndWork()
 	}
 	if err := g.Release(ctx); len(lost) == 0 && errors.Is(err, ErrLost) {
 		return err
 	}
 	return errors.Join(lost...)
-}
-
-// holds returns what the locks hold, in order of first mention.
-func (g *Group) holds() []*holding {
-	holds := make([]*holding, len(g.locks))
-	for i, l := range g.locks {
-		holds[i] = l.h
-	}
-	return holds
-}
-
-// inOrder returns what the locks hold in the order in which several keys are
-// taken: commits of several locks take their turns in it too.
-func (g *Group) inOrder() []*holding {
-	return slices.SortedFunc(slices.Values(g.holds()), compareHoldings)
 }

@@ -30,18 +30,18 @@ func (in inside) Asked(key Key, opts []AcquireOption) (want seek.Want, reentrant
 
 func (in inside) Share(ctx context.Context, keys []Key, opts []AcquireOption) (*Lock, error) {
 	for _, key := range keys {
-		h := heldKeysOf(ctx).find(in.c, key)
-		if h == nil || h.want.Mode != protocol.ModePlain {
+		h := in.c.holds.Of(ctx, protocol.Key(key))
+		if h == nil || h.Want().Mode != protocol.ModePlain {
 			continue
 		}
 		wants, err := in.c.newRequests([]Key{key}, opts)
 		if err == nil {
-			err = h.refuses(wants[0])
+			err = wants[0].refuses(in.c, h)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return h.share(ctx, wants[0])
+		return in.c.share(ctx, h, wants[0])
 	}
 	return nil, nil
 }
@@ -64,19 +64,11 @@ func (in inside) GaveUp(ctx context.Context, key Key, began decide.Instant, err 
 }
 
 func (in inside) Enter(ctx context.Context) (until context.Context, leave func(), ok bool) {
-	if !in.c.enter() {
+	if !in.c.holds.Enter() {
 		return nil, nil, false
 	}
-	until, stop := in.c.untilClosing(ctx)
-	return until, func() { stop(); in.c.leave() }, true
-}
-
-func (in inside) Outlive(limit context.Context, sent interface {
-	Answered() bool
-	LastErr() error
-}, write func(),
-) (done <-chan struct{}, unknown error) {
-	return in.c.outlive(limit, sent, write)
+	until, stop := in.c.holds.UntilClosing(ctx)
+	return until, func() { stop(); in.c.holds.Leave() }, true
 }
 
 func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {

@@ -56,7 +56,6 @@ type request struct {
 	policy    policy
 	asked     asked
 	warnings  []warning
-	ordered   bool // by AcquireAll: its keys have an order
 }
 
 func (r *request) key() Key { return Key(r.Key) }
@@ -92,10 +91,6 @@ func (c *changes) setAttributes(a map[string]types.AttributeValue) {
 	for name, v := range a {
 		c.Attributes[name] = cloneAttribute(v)
 	}
-}
-
-func (c *changes) none() bool {
-	return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0
 }
 
 // policy is what becomes of the record at its release.

@@ -1,39 +1,20 @@
 package leasehold
 
 import (
-	"time"
-
-	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // checkAlone refuses, for a read/write lock, what needs a record of its own.
-func (r *request) checkAlone(c *Client, p policy, ch *changes) error {
+func (c *Client) checkAlone(mode protocol.Mode, p policy, ch *changes) error {
 	switch {
-	case r.Mode == protocol.ModePlain:
+	case mode == protocol.ModePlain:
 		return nil
-	case !ch.none():
+	case !protocol.Changes(*ch).None():
 		return c.unsupported("data or attributes of a read/write lock")
 	case p == deleteRecord:
 		return c.unsupported("DeleteOnRelease of a read/write lock")
 	}
 	return nil
-}
-
-// mayShare reports whether a request can share the grant of h.
-func (r *request) mayShare(h *holding) bool {
-	return h.want.Mode == r.Mode || h.want.Mode == protocol.ModeWrite && r.Mode == protocol.ModeRead
-}
-
-// readersFirst is how long other writers let readers go first after this one: the
-// longest pause of a reader who watched this writer or its intent, and the time that
-// a read and a grant take.
-func (h *holding) readersFirst() time.Duration {
-	since := h.granted.Mono
-	if h.want.Intended != nil {
-		since = h.want.Intended.Mono
-	}
-	return decide.Sum(decide.Pause(h.c.now().Mono-since, h.c.cfg.PollMin, h.c.cfg.PollMax, 1), decide.Times(h.c.cfg.PollMin, 2))
 }
 
 // decodeAll reads the records in an item: a read/write lock has one for each holder.
@@ -63,4 +44,10 @@ func (c *Client) protoOfRecord(r Record) protocol.Protocol {
 		return c.proto.(protocol.Sharing).Session() // as isSession has found
 	}
 	return c.proto
+}
+
+// isSession reports whether the row of key is a session's.
+func (c *Client) isSession(key Key) bool {
+	proto, ok := c.proto.(protocol.Sharing)
+	return ok && proto.IsSessionKey(protocol.Key(key))
 }

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -37,26 +35,7 @@ func Keys(partitions ...string) []Key {
 // there is one. A key that could be misread in a line of text is quoted, as an
 // empty one or one with a space, and of more than 120 characters the middle is left
 // out. It is for people: do not compare or parse it.
-func (k Key) String() string {
-	name := quoted(k.Partition)
-	if k.Sort != "" {
-		name += " (" + quoted(k.Sort) + ")"
-	}
-	const longest = 120
-	if utf8.RuneCountInString(name) <= longest {
-		return name
-	}
-	runes := []rune(name)
-	return string(runes[:longest/2]) + "…" + string(runes[len(runes)-longest/2+1:])
-}
-
-// quoted is s, in quotes if it is not plain letters, digits and signs.
-func quoted(s string) string {
-	if strings.ContainsAny(s, " \"'`\\") {
-		return visible.Quote(s)
-	}
-	return visible.Name(s)
-}
+func (k Key) String() string { return protocol.Key(k).String() }
 
 // Record is a lock as stored. Its JSON is what the command's get and ls print.
 type Record struct {

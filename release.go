@@ -3,10 +3,9 @@ package leasehold
 import (
 	"cmp"
 	"context"
-	"errors"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/places"
+	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Release frees the key. The lock's context ends before the write is sent. Nil means
@@ -30,265 +29,25 @@ func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 // Locks, each as from Lock.Release, and may be called again like that. Options apply
 // to every lock.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
-	rs, err := g.newReleases(opts)
+	terms, err := g.terms(opts)
 	if err != nil {
 		return err
 	}
-	return joined(g.release(ctx, rs)...)
+	return g.g.Release(ctx, terms)
 }
 
-// newReleases returns one release for each lock. With an error, of a bad option,
-// they are releases without options.
-func (g *Group) newReleases(opts []ReleaseOption) ([]*release, error) {
-	rs := make([]*release, len(g.locks))
+// terms are those of the release of each lock. With an error, of a bad option, they are as
+// without options.
+func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
+	terms := make([]hold.Terms, len(g.locks))
 	var bad error
 	for i, l := range g.locks {
-		rs[i] = l.h.newRelease()
-		if o, err := g.c.newReleaseOptions(l.h, opts); err != nil {
+		terms[i].Delete = l.h.Lock().Want().Delete
+		if o, err := l.c.newReleaseOptions(l.h.Lock(), opts); err != nil {
 			bad = cmp.Or(bad, err)
 		} else {
-			rs[i].opts = o
+			terms[i] = hold.Terms{Delete: o.policy == deleteRecord, Changes: protocol.Changes(o.changes)}
 		}
 	}
-	return rs, bad
-}
-
-// release frees the keys, except those whose grants other handles share: there
-// it ends this handle alone.
-func (g *Group) release(ctx context.Context, rs []*release) []error {
-	errs := make([]error, len(rs))
-	last := make([]*release, 0, len(rs))
-	var at []int // of last
-	for i, l := range g.locks {
-		shared, err := l.endIfShared(rs[i].opts.changes)
-		if errs[i] = err; !shared {
-			last, at = append(last, rs[i]), append(at, i)
-		}
-	}
-	for i, err := range g.c.release(ctx, last) {
-		errs[at[i]] = err
-	}
-	return errs
-}
-
-// endIfShared ends this handle, if others share its grant or it has ended before. It
-// sends nothing: the error says that the changes which a release would make are not made.
-func (l *Lock) endIfShared(ch changes) (shared bool, _ error) {
-	left, before := l.leave()
-	if !left || l.drop() {
-		return before, nil
-	}
-	if !ch.alreadyIn(l.h.currentRecord()) {
-		return true, l.h.c.errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
-	}
-	return true, nil
-}
-
-// leave ends this handle, if others share the grant, and reports whether it did, or
-// whether that was done before. Until drop it counts as one of those that share.
-func (l *Lock) leave() (left, before bool) {
-	l.h.mu.Lock()
-	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
-		defer l.h.mu.Unlock()
-		return false, l.closed
-	}
-	l.closed = true
-	l.dropWarnings()
-	l.h.mu.Unlock()
-	l.cancel(ErrReleased)
-	return true, false
-}
-
-// drop forgets a handle that has left, and reports whether it was the last.
-func (l *Lock) drop() (last bool) {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	l.h.dropHandle(l)
-	return len(l.h.handles) == 0
-}
-
-// claim ends this handle for a commit that releases it, and begins r: the release of the
-// grant, if no other handle shares it. The error says why nothing can be committed.
-func (l *Lock) claim(limit context.Context, r *release) error {
-	left, before := l.leave()
-	if !left && !before {
-		if !r.claim(limit) {
-			return r.h.ended()
-		}
-		return nil
-	}
-	r.handle = l
-	r.begin(limit)
-	if before {
-		r.end(nil)
-		return l.h.naming(ErrReleased)
-	}
-	if !r.opts.changes.alreadyIn(l.h.currentRecord()) {
-		return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
-	}
-	return nil
-}
-
-// isShared reports whether other handles share the grant.
-func (l *Lock) isShared() bool {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	return len(l.h.handles) > 1
-}
-
-// release is the release of one lock by one call. Of several, one at a time sends
-// requests, and the others wait for it.
-type release struct {
-	h      *holding
-	opts   releaseOptions
-	places *places.Effort // of its requests; nil: they wait for none
-	handle *Lock          // all that it ends, since others share the grant; nil: it ends the grant
-
-	// Of one that sends requests, from begin on:
-	limit context.Context    // of the call; it begins no request after that
-	ctx   context.Context    // of its requests
-	cut   context.CancelFunc // ends them, without an answer; otherwise nobody has to call it
-	done  chan struct{}
-	err   error // once done is closed
-	freed bool  // once done is closed: the record does not show the grant any more
-}
-
-// newRelease returns a release of the lock without options.
-func (h *holding) newRelease() *release {
-	return &release{h: h, opts: releaseOptions{policy: h.want.policy}}
-}
-
-func (r *release) begin(limit context.Context) {
-	r.limit, r.done = limit, make(chan struct{})
-	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
-}
-
-// claim ends the trust and begins the release, unless the lock had ended before.
-func (r *release) claim(limit context.Context) bool {
-	r.h.lease.Look()
-	r.begin(limit)
-	if r.h.endWith(ErrReleased, r) {
-		return true
-	}
-	r.done = nil
-	return false
-}
-
-// isBegun reports whether the lock was held until this release began.
-func (r *release) isBegun() bool { return r.done != nil }
-
-// drop forgets the handle of a release that ends a handle alone, and ends the release:
-// at once or, if that handle was the last by now, when another release has freed the key.
-func (r *release) drop(limit context.Context) {
-	switch c := r.h.c; {
-	case r.handle == nil || r.ended():
-	case r.handle.drop():
-		c.detach(func() { r.end(c.release(limit, []*release{{h: r.h, opts: r.opts}})[0]) })
-	default:
-		r.end(nil)
-	}
-}
-
-// end says how the release ended. Only what showed the grant gone is final.
-func (r *release) end(err error) {
-	r.err, r.freed = err, err == nil || errors.Is(err, ErrLost)
-	close(r.done)
-}
-
-func (r *release) ended() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// failed reports whether the release has ended and the grant may stand.
-func (r *release) failed() bool { return r.ended() && !r.freed }
-
-// wait waits for a release that has begun, and returns its error.
-func (r *release) wait(limit context.Context) error {
-	if unknown := await(limit, r.done, r); unknown != nil {
-		return r.h.c.unknownOutcome("release", r.h.key, unknown)
-	}
-	return r.err
-}
-
-// Answered reports whether all requests of the release have been answered, and it begins
-// no other, since its own time is over.
-func (r *release) Answered() bool {
-	tried := r.tried()
-	return tried != nil && r.limit.Err() != nil && tried.Answered()
-}
-
-// LastErr is why the last attempt that has ended was not applied.
-func (r *release) LastErr() error {
-	if tried := r.tried(); tried != nil {
-		return tried.LastErr()
-	}
-	return nil
-}
-
-// tried returns the attempts of this release; nil: it has none.
-func (r *release) tried() *attempts.Sequence[attempt] {
-	r.h.mu.Lock()
-	defer r.h.mu.Unlock()
-	if f := r.h.releaser; f != nil && f.r == r {
-		return &f.tried
-	}
-	return nil
-}
-
-// repeat frees the key of a lock that had ended before this call, if it may still
-// be held. It waits for the release that has begun, or is the next.
-func (r *release) repeat(limit context.Context) error {
-	h := r.h
-	cause := h.ended()
-	if errors.Is(cause, ErrDetached) {
-		return cause
-	}
-	lost := (*LostError)(nil)
-	if errors.As(cause, &lost) && lost.seenGone() {
-		return cause // nothing of ours is left to release
-	}
-	for {
-		current := h.currentRelease(limit, r)
-		if current == r {
-			h.c.detach(func() {
-				_, leave := takeTurns(limit, []*holding{h})
-				defer leave()
-				r.free()
-			})
-		}
-		err := current.wait(limit)
-		switch {
-		case current != r && current.failed() && limit.Err() == nil:
-			continue // with a request of this call's own
-		case lost != nil && current.ended():
-			return cause
-		}
-		return err
-	}
-}
-
-// currentRelease returns the release that is under way or has freed the key. If
-// there is none it begins next. One that nobody waits for any more is cut short.
-func (h *holding) currentRelease(limit context.Context, next *release) *release {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r := h.release; r != nil && !r.failed() {
-		if r.limit.Err() != nil {
-			r.cut()
-		}
-		return r
-	}
-	next.begin(limit)
-	h.release = next
-	return next
-}
-
-// GiveBack frees a grant that nobody wants any more.
-func (h *holding) GiveBack() {
-	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
+	return terms, bad
 }

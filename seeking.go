@@ -17,11 +17,8 @@ func newSeek(c *Client) *seek.Client {
 		Requests: c.requests, Proto: c.proto, Owner: c.owner, Observer: c.observer,
 		Now: func() decide.Instant { return c.now() }, Wall: c.wall, Chance: func() float64 { return c.chance() },
 		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
-		Expires: func() time.Time { return c.expires(true) }, Detach: c.detach, AwaitGrace: c.awaitGrace, GiveBack: c.giveBack,
-		Closing: c.closing, Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds,
-	}
-	if c.sharing != nil {
-		s.Sessions = c.sharing
+		Expires: func() time.Time { return c.holds.Expires(true) }, Detach: c.holds.Detach, AwaitGrace: c.awaitGrace, GiveBack: c.holds.GiveBack,
+		Closing: c.holds.Closing(), Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
 	return s
 }

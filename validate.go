@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -25,14 +25,14 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	for _, o := range opts {
 		o.toAcquire(&r)
 	}
-	if c.sharing != nil && r.Mode == protocol.ModePlain {
+	if c.holds.Shares() && r.Mode == protocol.ModePlain {
 		if r.Timing != c.timing {
 			return r, c.unsupported("WithLease together with SharedLease")
 		}
 		if r.Manual {
 			return r, c.unsupported("WithoutRenewal together with SharedLease")
 		}
-		r.Timing = lease.Timing{Lease: lockLease, Margin: c.timing.Margin, Every: touchEvery}
+		r.Timing = hold.UnderSession(c.timing)
 	}
 	key, err := c.checkKey("acquire", r.key())
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
 		return r, err
 	}
-	if err := r.checkAlone(c, r.policy, r.changes()); err != nil {
+	if err := c.checkAlone(r.Mode, r.policy, r.changes()); err != nil {
 		return r, err
 	}
 	if r.Mode != protocol.ModePlain {
@@ -64,26 +64,29 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 }
 
 // newReleaseOptions applies the options of a release and the defaults, and checks them.
-func (c *Client) newReleaseOptions(h *holding, opts []ReleaseOption) (releaseOptions, error) {
-	r := releaseOptions{policy: h.want.policy}
-	if err := noneNil(c, "release", h.key, opts); err != nil {
+func (c *Client) newReleaseOptions(h *hold.Lock, opts []ReleaseOption) (releaseOptions, error) {
+	key, r := Key(h.Key()), releaseOptions{policy: keepRecord}
+	if h.Want().Delete {
+		r.policy = deleteRecord
+	}
+	if err := noneNil(c, "release", key, opts); err != nil {
 		return r, err
 	}
 	for _, o := range opts {
 		o.toRelease(&r)
 	}
-	if err := h.want.checkAlone(c, r.policy, &r.changes); err != nil {
+	if err := c.checkAlone(h.Want().Mode, r.policy, &r.changes); err != nil {
 		return r, err
 	}
 	var err error
 	if r.policy, err = c.checkPolicy(r.policy); err != nil {
 		return r, err
 	}
-	if err := c.checkChanges("release", h.key, &r.changes); err != nil {
+	if err := c.checkChanges("release", key, &r.changes); err != nil {
 		return r, err
 	}
-	if r.policy == deleteRecord && !r.changes.none() {
-		return r, c.errorf("release", h.key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
+	if r.policy == deleteRecord && !protocol.Changes(r.changes).None() {
+		return r, c.errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
 	}
 	return r, nil
 }

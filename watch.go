@@ -49,7 +49,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 			yield(Sighting{}, err)
 			return
 		}
-		ctx, cancel := c.untilClosing(ctx)
+		ctx, cancel := c.holds.UntilClosing(ctx)
 		defer cancel()
 		c.observer.Records.Watch(protocol.Key(k))
 		defer c.observer.Records.Unwatch(protocol.Key(k))
@@ -60,7 +60,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 			seen, err := w.Look(ctx)
 			f := attempts.FailureOf(err)
 			switch {
-			case c.isClosing():
+			case c.holds.IsClosing():
 				yield(Sighting{}, c.afterClose("watch", k))
 				return
 			case ctx.Err() != nil:

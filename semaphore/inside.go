@@ -25,13 +25,6 @@ type inside interface {
 	// when the client closes. Not ok: it has been closed.
 	Enter(ctx context.Context) (until context.Context, leave func(), ok bool)
 
-	// Outlive runs a write, which goes on after limit has ended, and waits for it until
-	// then. unknown is why nobody knows what becomes of what was sent.
-	Outlive(limit context.Context, sent interface {
-		Answered() bool // nothing is under way, or without an answer
-		LastErr() error // why the last request that has ended did nothing
-	}, write func()) (done <-chan struct{}, unknown error)
-
 	// RetryRead repeats a read for as long as a call that does not wait may take.
 	RetryRead(ctx context.Context, op string, key leasehold.Key, read func(context.Context) error) error
 

@@ -40,7 +40,7 @@ func (w *write) finish(ctx context.Context, manual bool, do func(context.Context
 	var stored protocol.Permits
 	var wrote bool
 	var failed error
-	done, unknown := w.in.Outlive(ctx, w, func() { stored, wrote, failed = do(ctx) })
+	done, unknown := attempts.Outlive(ctx, w.c.Detach, w, func() { stored, wrote, failed = do(ctx) })
 	if unknown == nil {
 		return stored, wrote, failed
 	}

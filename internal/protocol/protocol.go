@@ -15,9 +15,6 @@ import (
 // Item is an item in the SDK's form.
 type Item = map[string]types.AttributeValue
 
-// Key names a lock.
-type Key struct{ Partition, Sort string }
-
 // Record is a stored lock, in the client's terms.
 type Record struct {
 	Key        Key
@@ -85,15 +82,6 @@ const KindSession = "session"
 type DecodeError struct{ Attribute, Problem string }
 
 func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
-
-// Changes are changes to the caller's data and attributes. Everything else stays
-// as it is.
-type Changes struct {
-	SetData     bool
-	Data        []byte // with SetData; nil removes the data
-	InitialData []byte // set if the record has no data; in grants only
-	Attributes  Item   // a nil value removes the attribute
-}
 
 // Grant is the write that takes a key.
 type Grant struct {

@@ -25,6 +25,7 @@ type Want struct {
 	Side protocol.Side // of its row; nil: a lock with one holder
 
 	OneOfSeveral bool            // sought with others: never handed over
+	InOrder      bool            // one of several that are taken in the order of their keys
 	Intended     *decide.Instant // since when readers may have watched its intent; nil: none was posted
 
 	// Hold begins to hold what was granted. It is called at once, also for a caller who

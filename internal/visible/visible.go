@@ -31,6 +31,14 @@ func Name(s string) string {
 	return s
 }
 
+// Word is s, in quotes if it could be read as anything but one word.
+func Word(s string) string {
+	if strings.ContainsAny(s, " \"'`\\") {
+		return Quote(s)
+	}
+	return Name(s)
+}
+
 // Quote is s in quotes, as a string of Go.
 func Quote(s string) string { return Text(strconv.Quote(s)) }
 

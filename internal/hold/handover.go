@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -16,29 +16,29 @@ func (f *releaser) handOver() (ended bool) {
 		return false
 	}
 	for {
-		next := h.c.seek.Lines.Successor(protocol.Key(h.key), h)
+		next := h.c.Seek.Lines.Successor(h.key, h)
 		if next == nil {
 			return false
 		}
 		g, err := f.grantTo(next.Caller.Want)
 		if err != nil || g.Version == "" {
 			f.leaveToOthers(err)
-			if !h.c.seek.Lines.LetSeek(next) {
+			if !h.c.Seek.Lines.LetSeek(next) {
 				h.passTurn()
 			}
 			f.report(err)
 			f.r.end(err)
 			return true
 		}
-		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*holding)
-		if h.c.seek.Lines.HandOver(next, granted) {
+		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*Lock)
+		if h.c.Seek.Lines.HandOver(next, granted) {
 			f.report(nil)
 			f.r.end(nil)
 			return true
 		}
 		granted.end(ErrReleased)
 		// Only now: a renewal may have been sent since the grant.
-		f.hold, f.record, f.stored = granted.asHeld(), granted.currentRecord(), granted.lease.MayHaveStored()
+		f.hold, f.record, f.stored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // none can be applied any more: the record does not show what they name
 		f.passed = true
 	}
@@ -49,7 +49,7 @@ func (f *releaser) handOver() (ended bool) {
 // an earlier release that was applied.
 func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 	h := f.h
-	stores := !(*changes)(&want.Changes).none()
+	stores := !want.Changes.None()
 	var under seek.Session
 	if h.session != nil {
 		under = h.session
@@ -57,21 +57,21 @@ func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 	r := f.run(attempts.Operation[attempt]{
 		Within: want.Within(under),
 		Next: func() (attempt, *protocol.Write) {
-			a := attempt{Attempt: h.c.seek.Attempt(want.Timing.Lease, under), handsOver: true}
-			return a, h.c.proto.HandOver(f.named(), h.c.seek.Grant(want, a.Attempt))
+			a := attempt{Attempt: h.c.Seek.Attempt(want.Timing.Lease, under), handsOver: true}
+			return a, h.c.Proto.HandOver(f.named(), h.c.Seek.Grant(want, a.Attempt))
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			record, err := h.c.decode(h.key, item)
+			record, err := h.c.Observer.Decode(h.key, item)
 			a, ok := attempts.Find(sent, record.Version)
-			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.now())
+			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.Now())
 		},
 	})
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := h.c.observer.Decode(want.Key, r.Item)
+		record, err := h.c.Observer.Decode(want.Key, r.Item)
 		return seek.Grant{Attempt: r.Attempt.Attempt, Record: record}, err
 	case attempts.Rejected:
-		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), keepRecord) {
+		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {
 			return seek.Grant{}, nil
 		}
 		return seek.Grant{}, f.lost(r.Item)

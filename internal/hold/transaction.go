@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/fence"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // transaction is one call of Commit or CommitAndRelease: it runs a fence.Commit
@@ -20,22 +19,22 @@ type transaction struct {
 	c      *Client
 	ctx    context.Context // ends with the caller's, or when the client closes
 	stop   context.CancelFunc
-	holds  []*holding           // in the order of keys
-	rows   []*ownRow            // whose guards they are: of holds, and of their sessions
-	ended  func(*holding) error // why no request may be begun under a lock; nil: one may
-	losses []*LostError         // of holds: how the commit found them to be lost
+	holds  []*Lock           // in the order of keys
+	rows   []*row            // whose guards they are: of holds, and of their sessions
+	ended  func(*Lock) error // why no request may be begun under a lock; nil: one may
+	losses []error           // of holds: how the commit found them to be lost
 }
 
 // newTransaction prepares a commit. ends are the releases of holds, which take the
 // place of their guards; nil: none is released.
-func newTransaction(ctx context.Context, holds []*holding, writes, ends []types.TransactWriteItem) *transaction {
+func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)
 	t := &transaction{
-		c: holds[0].c, holds: holds, rows: rows, ended: (*holding).ended, losses: make([]*LostError, len(holds)),
+		c: holds[0].c, holds: holds, rows: rows, ended: (*Lock).Ended, losses: make([]error, len(holds)),
 	}
-	t.ctx, t.stop = t.c.untilClosing(ctx)
-	t.Commit = fence.New(t.c.requests, t, t.c.now, writes, slices.Concat(ends, guards[len(ends):]), guards)
+	t.ctx, t.stop = t.c.UntilClosing(ctx)
+	t.Commit = fence.New(t.c.Requests, t, t.c.Now, writes, slices.Concat(ends, guards[len(ends):]), guards)
 	return t
 }
 
@@ -52,34 +51,32 @@ func (t *transaction) Answered() bool { return !t.Leave() }
 
 // report emits the event of the commit.
 func (t *transaction) report(r fence.Result, err error) {
-	t.c.emit(context.WithoutCancel(t.ctx), Event{
-		Kind: EventCommitted, Key: t.holds[0].key, Token: t.holds[0].token,
-		Took: r.Took, Requests: r.Requests, Err: err,
+	t.c.Listener.Committed(context.WithoutCancel(t.ctx), Event{
+		Key: t.holds[0].key, Token: t.holds[0].token, Took: r.Took, Requests: r.Requests, Err: err,
 	})
 }
 
 // errorOf is the caller's error for a result.
 func (t *transaction) errorOf(r fence.Result) error {
-	table, key := t.c.cfg.Table, t.holds[0].key
+	key := t.holds[0].key
 	switch r.Step {
 	case decide.Committed:
 		return nil
 	case decide.NotHeld:
 		return t.lost(r)
 	case decide.Cancelled:
-		return &CommitError{Table: table, Key: key, Reasons: r.Writes, Err: r.Err}
+		return t.c.Errors.Uncommitted(key, r.Writes, r.Err)
 	case decide.Rejected:
-		return opError("commit", table, key, r.Err)
+		return t.c.Errors.Failed("commit", key, r.Err)
 	case decide.Doubtful:
-		return t.c.unknownOutcome("commit", key, errors.Join(context.Cause(t.ctx), r.Err))
+		return t.c.UnknownOutcome("commit", key, errors.Join(context.Cause(t.ctx), r.Err))
 	}
 	for _, h := range t.holds {
 		if err := t.ended(h); err != nil {
 			return joined(err, r.Err)
 		}
 	}
-	return &OpError{Op: "commit", Table: table, Key: key,
-		Err: fmt.Errorf("not committed: %w", errors.Join(context.Cause(t.ctx), r.Err))}
+	return t.c.Errors.Failed("commit", key, fmt.Errorf("not committed: %w", errors.Join(context.Cause(t.ctx), r.Err)))
 }
 
 // lost ends the locks whose guards failed, or whose session's did, and returns
@@ -89,10 +86,10 @@ func (t *transaction) lost(r fence.Result) error {
 	for i, f := range r.Failed {
 		failed[i] = failedGuard{t.rows[f.Guard], f.Item}
 		if f.Item == nil { // there is none, or the engine does not return it
-			failed[i].item, _ = t.c.requests.Read(context.WithoutCancel(t.ctx), protocol.Key(failed[i].row.key))
+			failed[i].item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), failed[i].row.key)
 		}
 	}
-	t.losses = loseBy(failed, t.holds, r.Err, func(h *holding) error {
+	t.losses = loseBy(failed, t.holds, r.Err, func(h *Lock) error {
 		if !h.lease.IsOver() {
 			return nil
 		}
@@ -101,12 +98,12 @@ func (t *transaction) lost(r fence.Result) error {
 		}
 		return nil
 	})
-	return t.losses[slices.IndexFunc(t.losses, func(lost *LostError) bool { return lost != nil })]
+	return t.losses[slices.IndexFunc(t.losses, func(lost error) bool { return lost != nil })]
 }
 
 // Trusted reports whether a request may be begun under all the locks.
 func (t *transaction) Trusted() bool {
-	return !slices.ContainsFunc(t.holds, func(h *holding) bool { return t.ended(h) != nil })
+	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }
 
 // Turn waits for the turn of the session, if there is one.
@@ -119,5 +116,5 @@ func (t *transaction) Turn(ctx context.Context) (leave func()) {
 
 // Throttled emits the event of a request that was throttled, or in conflict.
 func (t *transaction) Throttled(err error) {
-	t.c.emit(context.WithoutCancel(t.ctx), Event{Kind: EventThrottled, Key: t.holds[0].key, Token: t.holds[0].token, Requests: 1, Err: err})
+	t.c.throttled(context.WithoutCancel(t.ctx), t.holds[0].key, t.holds[0].token)(err)
 }

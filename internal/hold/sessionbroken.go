@@ -1,14 +1,9 @@
-package leasehold
+package hold
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -43,13 +38,13 @@ func (s *session) hear() {
 		return
 	}
 	heard := make(map[string]bool, len(told))
-	found := map[string]*holding{}
+	found := map[string]*Lock{}
 	for word, grant := range told {
 		if looked, before := s.heard[word]; before {
 			heard[word] = looked
 			continue
 		}
-		s.heardAt = s.c.now()
+		s.heardAt = s.c.Now()
 		h := s.memberOf(grant)
 		heard[word] = h == nil
 		if h != nil {
@@ -62,7 +57,7 @@ func (s *session) hear() {
 
 // memberOf returns the session's lock of that grant; nil: it has ended, or is not known
 // yet. s.mu is held.
-func (s *session) memberOf(grant string) *holding {
+func (s *session) memberOf(grant string) *Lock {
 	for h := range s.locks {
 		if h.grant == grant {
 			return h
@@ -73,15 +68,15 @@ func (s *session) memberOf(grant string) *holding {
 
 // lookAt renews the records of locks, which ends those that were broken. They are by the
 // words that tell of them.
-func (s *session) lookAt(locks map[string]*holding) {
+func (s *session) lookAt(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return
 	}
-	s.c.detach(func() {
+	s.c.Detach(func() {
 		places := make(chan struct{}, looksAtOnce)
 		for word, h := range locks {
 			places <- struct{}{}
-			s.c.detach(func() {
+			s.c.Detach(func() {
 				defer func() { <-places }()
 				_, err := h.lease.Renew(h.ctx, lease.Changes{})
 				s.looked(word, err == nil || h.lease.IsOver())
@@ -107,7 +102,7 @@ func (s *session) looked(word string, answered bool) {
 
 // Renewal spells attempt a of a renewal, which removes what has been heard and looked at.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
-	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.wall(), Changes: ch}
+	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, word := range slices.Sorted(maps.Keys(s.heard)) {
@@ -116,66 +111,4 @@ func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Change
 		}
 	}
 	return s.proto.Renew(s.named(versions), r)
-}
-
-// tellHolder tells the session of r, if it is under one, that the grant in r was broken,
-// or may have been. It tries until limit ends, and once at least.
-func (c *Client) tellHolder(limit context.Context, r Record) error {
-	proto, ok := c.proto.(protocol.Sharing)
-	if !ok || r.Session == "" {
-		return nil
-	}
-	key, word, ctx := proto.SessionKey(r.Session), protocol.NewVersion(), context.WithoutCancel(limit)
-	throttled := c.throttled(ctx, r.Key, r.Token)
-	err := c.requests.Repeat(limit, func() error {
-		reply := c.requests.Write(ctx, proto.TellBroken(r.Session, word, r.Grant), attempts.Limit)
-		switch {
-		case reply.Effect == decide.Applied:
-			return nil
-		case reply.Cause != decide.ConditionFailed:
-			return &attempts.Failure{Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
-		}
-		row := reply.Old
-		if row == nil { // there is none, or the engine does not return it
-			var err error
-			if row, err = c.requests.Read(ctx, key); err != nil {
-				return err
-			}
-		}
-		return c.whyUntold(proto, key, row)
-	}, func(f *attempts.Failure) error {
-		if f.Cause == decide.Busy {
-			throttled(f.Err)
-		}
-		return nil
-	})
-	if err == nil {
-		return nil
-	}
-	if f := attempts.FailureOf(err); f != nil {
-		err = f.Err
-	}
-	return c.untold(r.Key, errors.Join(context.Cause(limit), err))
-}
-
-// whyUntold says why the row of a session takes no word of a break. nil: its locks have
-// ended with it, and there is nobody to tell.
-func (c *Client) whyUntold(proto protocol.Sharing, key protocol.Key, row protocol.Item) error {
-	if row == nil {
-		return nil
-	}
-	shown, err := proto.Session().Decode(row)
-	switch {
-	case err != nil:
-		return c.recordError(Key(key), row, err)
-	case shown.Released:
-		return nil
-	}
-	return errors.New("its client is of a version that cannot be told")
-}
-
-// untold says that a grant is broken, and what comes of it that its holder is not told.
-func (c *Client) untold(key Key, err error) error {
-	return opError("break", c.cfg.Table, key, fmt.Errorf(
-		"%w: the key is free, and the holder, if it lives, learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }

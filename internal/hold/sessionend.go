@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -31,16 +31,16 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	var freed []*release
-	for _, h := range s.members() {
+	for _, h := range s.Locks() {
 		r := h.newRelease()
 		r.begin(limit)
-		if r.opts.policy == keepRecord && h.endWith(ErrReleased, r) {
+		if !r.terms.Delete && h.endWith(ErrReleased, r) {
 			freed = append(freed, r)
 		}
 	}
 	_, leave := takeTurns(limit, holdsOf(freed))
 	defer leave()
-	started := c.now()
+	started := c.Now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, ErrLost) {
 		return nil // it had been lost before, and all its locks with it
@@ -50,30 +50,31 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	}
 	for _, r := range freed {
 		h := r.h
-		c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: c.now().Mono - started.Mono,
+		c.Listener.Released(h.ctx, Event{Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
 			Held: h.heldUntil(started), Err: err})
 	}
 	return err
 }
 
 // close ends the session and marks its row dead, which frees its locks for
-// everybody. It takes at least Config.ReleaseGrace if it has to, however soon ctx
+// everybody. It takes at least ReleaseGrace if it has to, however soon ctx
 // ends, and may be called again until the row is marked.
 func (s *session) close(ctx context.Context) error {
-	limit, cancel := atLeast(ctx, s.c.cfg.ReleaseGrace)
+	limit, cancel := atLeast(ctx, s.c.ReleaseGrace)
 	defer cancel()
 	s.lease.Look()
 	s.end(ErrClosed)
-	lost, _ := s.lease.Cause().(*LostError) // set by loseWith, never wrapped
-	if lost != nil && lost.seenGone() {
-		return lost // the row does not show this session any more
+	cause := s.lease.Cause()
+	why, lost := s.c.Errors.Loss(cause)
+	if lost && why.seenGone() {
+		return cause // the row does not show this session any more
 	}
 	var err error
-	if _, unknown := s.c.outlive(limit, &s.marks, func() { err = s.mark(limit, lost == nil) }); unknown != nil {
-		return s.c.unknownOutcome("release", s.key, unknown)
+	if _, unknown := attempts.Outlive(limit, s.c.Detach, &s.marks, func() { err = s.mark(limit, !lost) }); unknown != nil {
+		return s.c.UnknownOutcome("release", s.key, unknown)
 	}
-	if lost != nil {
-		return lost
+	if lost {
+		return cause
 	}
 	return err
 }
@@ -85,7 +86,7 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 	case s.marking <- struct{}{}:
 		defer func() { <-s.marking }()
 	case <-limit.Done(): // another call that marks it has taken all the time
-		return s.c.unknownOutcome("release", s.key, context.Cause(limit))
+		return s.c.UnknownOutcome("release", s.key, context.Cause(limit))
 	}
 	select {
 	case s.naming <- struct{}{}:
@@ -97,26 +98,26 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 	}
 	err := s.tryToMark(limit, trusted)
 	if s.dead = err == nil || errors.Is(err, ErrLost); !s.dead {
-		s.c.log.LogAttrs(s.ctx, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks",
-			slog.String("table", s.c.cfg.Table), slog.Any("err", err))
+		s.c.Log.LogAttrs(s.ctx, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks",
+			slog.String("table", s.c.Table), slog.Any("err", err))
 	}
 	return err
 }
 
 // tryToMark is mark for one whose turn it is.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
-	until := s.c.now().Add(s.lease.Duration()) // then the lease has freed the locks
+	until := s.c.Now().Add(s.lease.Duration()) // then the lease has freed the locks
 	ctx := context.WithoutCancel(limit)
 	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
 	if err != nil {
-		return s.c.unknownOutcome("release", s.key, err)
+		return s.c.UnknownOutcome("release", s.key, err)
 	}
 
 	sent := false
 	op := attempts.Operation[attempt]{
-		Key: protocol.Key(s.key), Throttled: s.c.throttled(s.ctx, s.key, s.token),
+		Key: s.key, Throttled: s.c.throttled(s.ctx, s.key, s.token),
 		Turn: func() (func(), error) {
-			if sent && s.c.now().Past(until) {
+			if sent && s.c.Now().Past(until) {
 				return nil, errOfNoUse
 			}
 			return func() {}, nil
@@ -125,7 +126,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 			sent = true
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
-				protocol.Release{Version: a.Version, Now: s.c.wall(), Expires: s.c.deadExpires()})
+				protocol.Release{Version: a.Version, Now: s.c.Wall(), Expires: s.c.DeadExpires()})
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			return sent[len(sent)-1], s.isMarked(item, sent)
@@ -133,9 +134,9 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	}
 	var r attempts.Result[attempt]
 	if trusted {
-		r = s.marks.Run(ctx, limit, s.c.requests, op)
+		r = s.marks.Run(ctx, limit, s.c.Requests, op)
 	} else {
-		r = s.marks.Try(ctx, s.c.requests, op)
+		r = s.marks.Try(ctx, s.c.Requests, op)
 	}
 	switch r.Outcome {
 	case attempts.Applied:
@@ -150,7 +151,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 // one of our attempts has marked it dead.
 func (s *session) isMarked(item protocol.Item, sent []attempt) bool {
 	if item != nil {
-		if r, err := s.decode(item); err == nil {
+		if r, err := s.Decode(item); err == nil {
 			_, ours := attempts.Find(sent, r.Version)
 			return ours && r.Released
 		}

@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func atLeast(ctx context.Context, grace time.Duration) (context.Context, context
 	}
 }
 
-// endedContext is the ctx of a release that takes Config.ReleaseGrace, and no more.
+// endedContext is the ctx of a release that takes ReleaseGrace, and no more.
 func endedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 // takeTurns waits for the turn of each lock, in the same order as all other callers, and
 // keeps others out until leave is called. late is the lock whose turn had not come when
 // limit ended; nil: all turns were taken.
-func takeTurns(limit context.Context, holds []*holding) (late *holding, leave func()) {
-	var taken []*holding
+func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
+	var taken []*Lock
 	leave = func() {
 		for _, h := range taken {
 			h.endTurn()
 		}
 	}
 	holds = slices.Clone(holds)
-	slices.SortFunc(holds, compareHoldings)
+	slices.SortFunc(holds, compareLocks)
 	for _, h := range holds {
 		select {
 		case h.committing <- struct{}{}:
@@ -32,4 +32,6 @@ func takeTurns(limit context.Context, holds []*holding) (late *holding, leave fu
 	return nil, leave
 }
 
-func (h *holding) endTurn() { <-h.committing }
+func (h *Lock) endTurn() { <-h.committing }
+
+func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

@@ -1,4 +1,4 @@
-package leasehold
+package attempts
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errBefore = errors.New("throttled")
+var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
 // sentBy is what was sent of a write, all of which is answered or not.
 type sentBy struct{ answered bool }
@@ -22,7 +22,7 @@ func TestAResultThatComesAsTheWaitEndsIsTheOneThatCounts(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 100 {
-		if err := await(ended, done, sentBy{answered: false}); err != nil {
+		if err := Await(ended, done, sentBy{answered: false}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestAWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
 		done := make(chan struct{})
 		time.AfterFunc(2*time.Second, func() { close(done) })
 		began := time.Now()
-		if err := await(ctx, done, sentBy{answered: true}); err != nil || time.Since(began) != 2*time.Second {
+		if err := Await(ctx, done, sentBy{answered: true}); err != nil || time.Since(began) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
@@ -43,11 +43,11 @@ func TestAWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
 
 func TestAWriteWithoutAnAnswerIsNotWaitedForAnyLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, ErrClosed)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()
 		began := time.Now()
-		err := await(ctx, nil, sentBy{answered: false})
-		if !errors.Is(err, ErrClosed) || !errors.Is(err, errBefore) || time.Since(began) != time.Second {
+		err := Await(ctx, nil, sentBy{answered: false})
+		if !errors.Is(err, errAfter) || !errors.Is(err, errBefore) || time.Since(began) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

@@ -1,10 +1,11 @@
-package leasehold
+package hold
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -60,10 +61,10 @@ func (u *unsettledKey) checkSoon() {
 // due checks the key, and sets the timer for the next check until no attempt can be late
 // any more. When the session ends, its keys are free anyway.
 func (u *unsettledKey) due() {
-	if u.s.ended() != nil || !u.c.enter() {
+	if u.s.lease.Ended() != nil || !u.c.Enter() {
 		return
 	}
-	defer u.c.leave()
+	defer u.c.Leave()
 	if free := u.check(); free && u.isOver() {
 		return
 	}
@@ -78,7 +79,7 @@ func (u *unsettledKey) due() {
 func (u *unsettledKey) isOver() bool {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
-	if u.c.seek.Unsettled.Any(u.key, u.c.now().Mono) {
+	if u.c.Seek.Unsettled.Any(u.key, u.c.Now().Mono) {
 		return false
 	}
 	delete(u.s.unsettled, u.key)
@@ -88,16 +89,15 @@ func (u *unsettledKey) isOver() bool {
 // check reads the record, and frees the key if one of the attempts holds it. It reports
 // whether none holds it now.
 func (u *unsettledKey) check() (free bool) {
-	item, err := u.c.requests.Read(context.Background(), u.key)
+	item, err := u.c.Requests.Read(context.Background(), u.key)
 	if err != nil {
 		return false
 	}
-	r, err := u.c.observer.Decode(u.key, item)
-	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.seek.IsUnsettled(u.key, r.Version) {
+	r, err := u.c.Observer.Decode(u.key, item)
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.Seek.IsUnsettled(u.key, r.Version) {
 		return true
 	}
 	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-	policy, _ := u.c.checkPolicy(byConfig)
-	reply := u.c.write(context.Background(), u.c.seek.Freeing(u.c.proto, hold, policy == deleteRecord))
+	reply := u.c.Requests.Write(context.Background(), u.c.Seek.Freeing(u.c.Proto, hold, u.c.DeletesByDefault), attempts.Limit)
 	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

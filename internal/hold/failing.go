@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"log/slog"
@@ -14,21 +14,21 @@ const sayEvery = 10 * time.Second
 // however many locks are held. Lines are written outside its mutex.
 type failing struct {
 	mu       sync.Mutex
-	locks    map[*ownRow]error // whose last renewal failed, and why
-	attempts int               // that failed since the last line
-	said     time.Time         // the last line
-	open     bool              // a line has said that renewals fail
+	locks    map[*row]error // whose last renewal failed, and why
+	attempts int            // that failed since the last line
+	said     time.Time      // the last line
+	open     bool           // a line has said that renewals fail
 }
 
 // add counts a renewal that failed. The first one is logged at once, later ones are
 // summed up.
-func (f *failing) add(row *ownRow, err error) {
+func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
 	if f.locks == nil {
-		f.locks = map[*ownRow]error{}
+		f.locks = map[*row]error{}
 	}
-	if !row.lease.IsOver() { // or forget has been called already
-		f.locks[row] = err
+	if !r.lease.IsOver() { // or forget has been called already
+		f.locks[r] = err
 	}
 	f.attempts++
 	if len(f.locks) == 0 || !f.said.IsZero() && time.Since(f.said) < sayEvery {
@@ -39,24 +39,24 @@ func (f *failing) add(row *ownRow, err error) {
 	f.attempts, f.said, f.open = 0, time.Now(), true
 	f.mu.Unlock()
 
-	worst, remaining := row, time.Duration(0)
-	now := row.c.now()
+	worst, remaining := r, time.Duration(0)
+	now := r.c.Now()
 	first := true
-	for row := range locks {
-		if left := now.Remaining(row.lease.TrustedUntil()); first || left < remaining {
-			worst, remaining, first = row, left, false
+	for r := range locks {
+		if left := now.Remaining(r.lease.TrustedUntil()); first || left < remaining {
+			worst, remaining, first = r, left, false
 		}
 	}
-	row.c.log.LogAttrs(worst.ctx, slog.LevelWarn, "leasehold: renewals fail: the lock named has the least trust left",
-		slog.String("table", row.c.cfg.Table), slog.String("key", worst.key.String()), slog.Int64("token", worst.token),
+	r.c.Log.LogAttrs(worst.ctx, slog.LevelWarn, "leasehold: renewals fail: the lock named has the least trust left",
+		slog.String("table", r.c.Table), slog.String("key", worst.key.String()), slog.Int64("token", worst.token),
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
 // over notes that a lock has been renewed, and logs when none fails any more.
-func (f *failing) over(row *ownRow) {
+func (f *failing) over(r *row) {
 	f.mu.Lock()
-	_, failed := f.locks[row]
-	delete(f.locks, row)
+	_, failed := f.locks[r]
+	delete(f.locks, r)
 	over := failed && len(f.locks) == 0 && f.open
 	attempts := f.attempts
 	if over {
@@ -64,16 +64,16 @@ func (f *failing) over(row *ownRow) {
 	}
 	f.mu.Unlock()
 	if over {
-		row.c.log.LogAttrs(row.ctx, slog.LevelInfo, "leasehold: renewals succeed again",
-			slog.String("table", row.c.cfg.Table), slog.Int("attempts", attempts))
+		r.c.Log.LogAttrs(r.ctx, slog.LevelInfo, "leasehold: renewals succeed again",
+			slog.String("table", r.c.Table), slog.Int("attempts", attempts))
 	}
 }
 
 // forget drops a lock that has ended.
-func (f *failing) forget(row *ownRow) {
+func (f *failing) forget(r *row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.locks, row)
+	delete(f.locks, r)
 	if len(f.locks) == 0 {
 		f.open = false
 	}

@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -10,16 +10,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
+
+// attempt is one write sent once. Its version is never used again.
+type attempt struct {
+	seek.Attempt
+	handsOver bool // it hands the key over to the next in our own line
+}
+
+func (c *Client) newAttempt(lease time.Duration) attempt {
+	return attempt{Attempt: c.Seek.Attempt(lease, nil)}
+}
 
 // releaser frees the key of one lock. Its releases go through it, one at a time: it
 // knows what earlier ones have sent, which may still be applied.
 type releaser struct {
-	h      *holding
-	hold   protocol.Hold // the grant to free, without what has been sent; a hand-over replaces it
-	record Record        // as of the last write known to have been applied
-	stored bool          // a write without an answer may have stored something since
-	inTime bool          // the first write was sent before the lease had run out
+	h      *Lock
+	hold   protocol.Hold   // the grant to free, without what has been sent; a hand-over replaces it
+	record protocol.Record // as of the last write known to have been applied
+	stored bool            // a write without an answer may have stored something since
+	inTime bool            // the first write was sent before the lease had run out
 	tried  attempts.Sequence[attempt]
 	passed bool // a hand-over was applied: the lock is given up, whatever becomes of the grant in hold
 	failed bool // a release has: whoever wants the key may have taken it
@@ -43,11 +54,11 @@ func (r *release) releaser() *releaser {
 	defer h.mu.Unlock()
 	if h.releaser == nil {
 		h.releaser = &releaser{
-			h: h, hold: h.asHeld(), record: h.currentRecord(), stored: h.lease.MayHaveStored(),
+			h: h, hold: h.asHeld(), record: h.Record(), stored: h.lease.MayHaveStored(),
 			inTime: errors.Is(cause, ErrReleased),
 		}
 	}
-	f, now := h.releaser, h.c.now()
+	f, now := h.releaser, h.c.Now()
 	if f.r != r {
 		f.r, f.started, f.until = r, now, now.Add(h.lease.Root().Duration())
 	}
@@ -61,8 +72,8 @@ func (r *release) free() {
 	f := r.releaser()
 	// A resumed lock has no session. If this client's locks share one, it is not
 	// handed over: the next holder's lock must be under the session.
-	alike := (f.h.session != nil) == (f.h.c.sharing != nil)
-	if f.inTime && alike && r.opts.policy == keepRecord && r.opts.changes.none() && f.handOver() {
+	alike := (f.h.session != nil) == f.h.c.Shares()
+	if f.inTime && alike && !r.terms.Delete && r.terms.Changes.None() && f.handOver() {
 		return
 	}
 	f.settle(f.release())
@@ -86,7 +97,7 @@ func (f *releaser) leaveToOthers(err error) {
 		return
 	}
 	f.failed = true
-	h.c.seek.Unsettled.Add(protocol.Key(h.key), f.named().Versions, h.c.now().Mono)
+	h.c.Seek.Unsettled.Add(h.key, f.named().Versions, h.c.Now().Mono)
 	root := h.lease.Root()
 	if root.IsOver() {
 		return
@@ -94,12 +105,12 @@ func (f *releaser) leaveToOthers(err error) {
 	if f.again != nil {
 		f.again.Stop()
 	}
-	f.pause = min(max(2*f.pause, h.c.timing.Lease), touchEvery)
-	opts := f.r.opts
+	f.pause = min(max(2*f.pause, h.c.Timing.Lease), touchEvery)
+	terms := f.r.terms
 	f.again = time.AfterFunc(f.pause, func() {
-		if root.Ended() == nil && h.c.enter() {
-			defer h.c.leave()
-			_ = h.c.release(endedContext(), []*release{{h: h, opts: opts}}) // reported as an event
+		if root.Ended() == nil && h.c.Enter() {
+			defer h.c.Leave()
+			_ = h.c.release(endedContext(), []*release{{h: h, terms: terms}}) // reported as an event
 		}
 	})
 }
@@ -112,18 +123,29 @@ func (f *releaser) report(err error) {
 		if !h.lease.Root().IsOver() && !errors.Is(err, ErrLost) {
 			way = "it is repeated while the shared lease is renewed"
 		}
-		h.c.log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
-			slog.String("table", h.c.cfg.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
+		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
+			slog.String("table", h.c.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
 	}
-	h.c.emit(h.ctx, Event{Kind: EventReleased, Key: h.key, Token: h.token, Took: h.c.now().Mono - f.started.Mono,
+	h.c.Listener.Released(h.ctx, Event{Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.started.Mono,
 		Held: h.heldUntil(f.started), Requests: f.sent, Err: err})
 	f.sent = 0
+}
+
+// readersFirst is how long other writers let readers go first after this one: the
+// longest pause of a reader who watched this writer or its intent, and the time that
+// a read and a grant take.
+func (h *Lock) readersFirst() time.Duration {
+	since := h.granted.Mono
+	if h.want.Intended != nil {
+		since = h.want.Intended.Mono
+	}
+	return decide.Sum(decide.Pause(h.c.Now().Mono-since, h.c.PollMin, h.c.PollMax, 1), decide.Times(h.c.PollMin, 2))
 }
 
 // heldUntil is how long the lock was held if it was given up at end: reported
 // once, so that times can be summed up. A release that is repeated adds nothing to
 // the first, one of a lost lock nothing to the loss.
-func (h *holding) heldUntil(end decide.Instant) time.Duration {
+func (h *Lock) heldUntil(end decide.Instant) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.heldReported || errors.Is(h.lease.Cause(), ErrLost) {
@@ -136,13 +158,13 @@ func (h *holding) heldUntil(end decide.Instant) time.Duration {
 // next returns the next attempt to release.
 func (f *releaser) next() (attempt, *protocol.Write) {
 	a := f.h.c.newAttempt(f.h.want.Timing.Lease)
-	if f.r.opts.policy != keepRecord {
+	if f.r.terms.Delete {
 		return a, f.h.proto.Delete(f.named())
 	}
-	changes := f.r.opts.changes
+	changes := f.r.terms.Changes
 	return a, f.h.proto.Release(f.named(), protocol.Release{
-		Version: a.Version, Now: f.h.c.wall(), Changes: protocol.Changes(changes),
-		Expires:      f.h.c.expires(f.stored || changes.leaveData(f.record)),
+		Version: a.Version, Now: f.h.c.Wall(), Changes: changes,
+		Expires:      f.h.c.Expires(f.stored || changes.LeaveData(f.record)),
 		ReadersFirst: f.h.readersFirst(),
 	})
 }
@@ -172,13 +194,13 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 	}
 	f.hold.Versions = versions
 	began, next := f.sent, op.Next
-	op.Key, op.Throttled = protocol.Key(h.key), h.c.throttled(h.ctx, h.key, h.token)
+	op.Key, op.Throttled = h.key, h.c.throttled(h.ctx, h.key, h.token)
 	op.Next = func() (attempt, *protocol.Write) {
 		f.sent++
 		return next()
 	}
 	op.Turn = func() (func(), error) {
-		if f.sent > began && h.c.now().Past(f.until) {
+		if f.sent > began && h.c.Now().Past(f.until) {
 			return nil, errOfNoUse
 		}
 		leave, ok := f.r.places.Take(f.r.limit)
@@ -188,9 +210,9 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 		return leave, nil
 	}
 	if !f.inTime {
-		return f.tried.Try(f.r.ctx, h.c.requests, op)
+		return f.tried.Try(f.r.ctx, h.c.Requests, op)
 	}
-	return f.tried.Run(f.r.ctx, f.r.limit, h.c.requests, op)
+	return f.tried.Run(f.r.ctx, f.r.limit, h.c.Requests, op)
 }
 
 // errOfNoUse is why a release is not repeated any more: the lease has freed the key by
@@ -202,7 +224,7 @@ func (f *releaser) release() error {
 	r := f.run(attempts.Operation[attempt]{
 		Next: f.next,
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			return sent[len(sent)-1], f.isFreed(item, sent, f.r.opts.policy)
+			return sent[len(sent)-1], f.isFreed(item, sent, f.r.terms.Delete)
 		},
 	})
 	switch r.Outcome {
@@ -216,21 +238,21 @@ func (f *releaser) release() error {
 
 // isReleasedBy reports whether a record shows that attempt a has released the grant.
 func (f *releaser) isReleasedBy(a attempt, item protocol.Item) bool {
-	r, err := f.h.decode(item)
+	r, err := f.h.Decode(item)
 	return err == nil && r.Released && r.Version == a.Version
 }
 
 // isFreed reports whether a record that does not show our grant means that an
 // attempt has freed it.
-func (f *releaser) isFreed(item protocol.Item, sent []attempt, p policy) bool {
+func (f *releaser) isFreed(item protocol.Item, sent []attempt, deletes bool) bool {
 	// Nobody else could be granted the key while the first write was under
 	// way, unless that write was applied.
 	silent := f.tried.Silent()
 	applied := silent && f.inTime && !f.h.lease.Orphaned()
 	if item == nil {
-		return applied || silent && p == deleteRecord
+		return applied || silent && deletes
 	}
-	r, err := f.h.decode(item)
+	r, err := f.h.Decode(item)
 	if err != nil {
 		return applied
 	}
@@ -248,11 +270,20 @@ func (f *releaser) lost(item protocol.Item) error {
 	if f.passed {
 		return nil
 	}
-	lost := &LostError{Table: f.h.c.cfg.Table, Key: f.h.key, Token: f.h.token, Reason: LostBroken, At: f.h.c.wall().Round(0)}
-	r, err := f.h.decode(item)
-	if err != nil { // there is none, or a damaged one
-		return lost
+	why := Loss{Key: f.h.key, Token: f.h.token, Reason: Broken, At: f.h.c.Wall().Round(0)}
+	if r, err := f.h.Decode(item); err == nil { // else there is none, or a damaged one
+		why.seen(r, f.named().Grants...)
 	}
-	lost.seen(r, f.named().Grants...)
-	return lost
+	return f.h.c.Errors.Lost(why)
+}
+
+// notDone is the error of an operation whose last attempt was neither applied nor
+// rejected. Nothing was done, if all attempts have been answered. limit is that of the
+// operation.
+func (c *Client) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
+	err := joined(context.Cause(limit), r.Err)
+	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
+		return c.UnknownOutcome(op, key, err)
+	}
+	return c.Errors.Failed(op, key, err)
 }

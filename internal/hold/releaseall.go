@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-func holdsOf(rs []*release) []*holding {
-	holds := make([]*holding, len(rs))
+func holdsOf(rs []*release) []*Lock {
+	holds := make([]*Lock, len(rs))
 	for i, r := range rs {
 		holds[i] = r.h
 	}
@@ -19,10 +19,10 @@ func holdsOf(rs []*release) []*holding {
 }
 
 // release ends the trust in all the locks and frees their keys. It takes at least
-// Config.ReleaseGrace if it has to, however soon ctx ends. Errors are in the
+// ReleaseGrace if it has to, however soon ctx ends. Errors are in the
 // order of rs.
 func (c *Client) release(ctx context.Context, rs []*release) []error {
-	limit, cancel := atLeast(ctx, c.cfg.ReleaseGrace)
+	limit, cancel := atLeast(ctx, c.ReleaseGrace)
 	defer cancel()
 	return c.releaseWithin(limit, rs)
 }
@@ -45,7 +45,7 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 		}
 	}
 	for chunk := range slices.Chunk(claimed, attempts.MaxTransact) {
-		c.detach(func() {
+		c.Detach(func() {
 			_, leave := takeTurns(limit, holdsOf(chunk))
 			defer leave()
 			free(chunk)
@@ -91,7 +91,7 @@ func freeTogether(rs []*release) (left []*release) {
 	for _, r := range rs { // whoever repeats the release of one need not wait for this answer
 		defer context.AfterFunc(r.ctx, cancel)()
 	}
-	t, _ := attempts.Together(ctx, c.requests, attempts.Limit, parts)
+	t, _ := attempts.Together(ctx, c.Requests, attempts.Limit, parts)
 	fs[0].sent++
 	applied := t.Effect == decide.Applied
 	if len(t.Reasons) == len(fs) { // of a transaction delivered twice, this may be the second answer
@@ -103,7 +103,7 @@ func freeTogether(rs []*release) (left []*release) {
 		switch {
 		case applied:
 			f.settle(nil)
-		case len(t.Reasons) == len(fs) && t.Reasons[i].Old != nil && f.tried.Answered() && !f.isFreed(t.Reasons[i].Old, nil, rs[i].opts.policy):
+		case len(t.Reasons) == len(fs) && t.Reasons[i].Old != nil && f.tried.Answered() && !f.isFreed(t.Reasons[i].Old, nil, rs[i].terms.Delete):
 			f.settle(f.lost(t.Reasons[i].Old))
 		default:
 			left = append(left, rs[i])
@@ -112,11 +112,11 @@ func freeTogether(rs []*release) (left []*release) {
 	return left
 }
 
-// giveBack frees what nobody wants any more, within the release grace.
-func (c *Client) giveBack(held []seek.Holding) {
+// GiveBack frees what nobody wants any more, within the release grace.
+func (c *Client) GiveBack(held []seek.Holding) {
 	rs := make([]*release, len(held))
 	for i, h := range held {
-		rs[i] = h.(*holding).newRelease()
+		rs[i] = h.(*Lock).newRelease()
 	}
 	_ = c.release(endedContext(), rs) // reported as events
 }

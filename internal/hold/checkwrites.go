@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"fmt"
@@ -10,30 +10,30 @@ import (
 )
 
 // checkWrites refuses what can never be committed beside the guards of holds.
-func (c *Client) checkWrites(holds []*holding, writes []types.TransactWriteItem) error {
+func (c *Client) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
 	rows := rowsOf(holds)
 	switch most := attempts.MaxTransact - len(rows); {
 	case most < 0:
-		return c.errorf("commit", holds[0].key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
+		return c.Errorf("commit", holds[0].key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
 			len(rows), attempts.MaxTransact)
 	case len(writes) > most:
-		return c.errorf("commit", holds[0].key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
+		return c.Errorf("commit", holds[0].key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
 			len(writes), most, nameGuards(len(holds), len(rows)))
 	}
 	for i, w := range writes {
 		table, item, n := target(w)
 		if n != 1 {
-			return c.errorf("commit", holds[0].key, "write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
+			return c.Errorf("commit", holds[0].key, "write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
 				i, n)
 		}
 		for _, h := range holds {
 			if h.isIn(table, item) {
-				return c.errorf("commit", h.key, "write %d is to the lock's own record: change that with Renew, or with options of CommitAndRelease",
+				return c.Errorf("commit", h.key, "write %d is to the lock's own record: change that with Renew, or with options of CommitAndRelease",
 					i)
 			}
 		}
 		if s := sessionOf(holds); s != nil && s.isIn(table, item) {
-			return c.errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write",
+			return c.Errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write",
 				i)
 		}
 	}

@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// ownRow is one grant of one row of the table while this client has it: the
+// row is one grant of one row of the table while this client has it: the
 // record of a lock, or the row of a session. For how long it is trusted is its
 // lease's to say, for which it spells the renewals and reads their records.
-type ownRow struct {
+type row struct {
 	c     *Client
-	key   Key
+	key   protocol.Key
 	owner string
 	grant string
 	token int64
@@ -28,59 +28,44 @@ type ownRow struct {
 	lease *lease.Lease
 }
 
-// newOwnRow is the grant that record shows. Its lease is still to be set.
-func (c *Client) newOwnRow(ctx context.Context, key Key, proto protocol.Protocol, record protocol.Record) ownRow {
-	return ownRow{
+// newRow is the grant that record shows. Its lease is still to be set.
+func (c *Client) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
+	return row{
 		c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token,
 		ctx: context.WithoutCancel(ctx), proto: proto,
 	}
 }
 
 // Lease is the lease of the row.
-func (r *ownRow) Lease() *lease.Lease { return r.lease }
-
-// ended returns why trust ended, nil while it lasts.
-func (r *ownRow) ended() error { return r.lease.Ended() }
-
-// currentRecord is the record as of the last write known to have been applied.
-func (r *ownRow) currentRecord() Record { return recordOf(r.lease.Record()) }
+func (r *row) Lease() *lease.Lease { return r.lease }
 
 // asHeld names the grant for a condition.
-func (r *ownRow) asHeld() protocol.Hold { return r.named(r.lease.Versions()) }
+func (r *row) asHeld() protocol.Hold { return r.named(r.lease.Versions()) }
 
 // named is asHeld of a record that shows one of versions.
-func (r *ownRow) named(versions []string) protocol.Hold {
-	return protocol.Hold{Key: protocol.Key(r.key), Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
-}
-
-// decode reads an item as the record of this grant.
-func (r *ownRow) decode(item protocol.Item) (Record, error) {
-	record, err := r.Decode(item)
-	if err != nil {
-		return Record{}, err
-	}
-	return recordOf(record), nil
+func (r *row) named(versions []string) protocol.Hold {
+	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
 // narrow returns those of versions that the next condition still has to name, besides
 // those of tried, from which it drops the others: none, unless they are too many for a
 // condition. Then a read shows which are settled. It gives up when limit ends, or at
 // until.
-func (r *ownRow) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[attempt], until decide.Instant) (left []string, reads int, err error) {
+func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[attempt], until decide.Instant) (left []string, reads int, err error) {
 	all := slices.Concat(versions, tried.Versions())
 	if len(all) <= attempts.MostUnanswered {
 		return versions, 0, nil
 	}
-	var shown Record
-	err = r.c.requests.Repeat(limit, func() error {
+	var shown protocol.Record
+	err = r.c.Requests.Repeat(limit, func() error {
 		reads++
-		item, err := r.c.requests.Read(ctx, protocol.Key(r.key))
-		if record, damaged := r.decode(item); item != nil && damaged == nil {
+		item, err := r.c.Requests.Read(ctx, r.key)
+		if record, damaged := r.Decode(item); item != nil && damaged == nil {
 			shown = record
 		}
 		return err
 	}, func(failed *attempts.Failure) error {
-		if r.c.now().Past(until) {
+		if r.c.Now().Past(until) {
 			return failed
 		}
 		return nil
@@ -98,23 +83,23 @@ func (r *ownRow) narrow(ctx, limit context.Context, versions []string, tried *at
 	return slices.DeleteFunc(slices.Clone(versions), settled), reads, nil
 }
 
-func (r *ownRow) guard() types.TransactWriteItem {
+func (r *row) guard() types.TransactWriteItem {
 	return r.proto.Guard(protocol.Hold{
-		Key: protocol.Key(r.key), Owner: r.owner, Grants: []string{r.grant}, Token: r.token,
-	}).TransactItem(r.c.cfg.Table)
+		Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token,
+	}).TransactItem(r.c.Table)
 }
 
 // isIn reports whether item, or a key, is the row. Two spellings of one number
 // are left to DynamoDB, which refuses a second operation on one item.
-func (r *ownRow) isIn(table *string, item protocol.Item) bool {
-	if !sameTable(aws.ToString(table), r.c.cfg.Table) {
+func (r *row) isIn(table *string, item protocol.Item) bool {
+	if !sameTable(aws.ToString(table), r.c.Table) {
 		return false
 	}
-	own, err := r.c.proto.Key(protocol.Key(r.key))
+	own, err := r.c.Proto.Key(r.key)
 	if err != nil {
 		return false
 	}
-	schema := r.c.proto.Schema()
+	schema := r.c.Proto.Schema()
 	for name := range own {
 		if _, ok := item[name]; !ok {
 			return false
@@ -125,88 +110,88 @@ func (r *ownRow) isIn(table *string, item protocol.Item) bool {
 
 // gone says how a record shows that the grant has ended, "" if it stands. A
 // nil item is none.
-func (r *ownRow) gone(item protocol.Item) (reason LostReason, by *Record, damage error) {
+func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, damage error) {
 	if item == nil {
-		return LostBroken, nil, nil
+		return Broken, nil, nil
 	}
-	shown, err := r.decode(item)
+	shown, err := r.Decode(item)
 	if err != nil {
-		return LostBroken, nil, err
+		return Broken, nil, err
 	}
 	freed := shown.Released && shown.Grant == ""  // by a peer, or in a layout whose free records name nobody
 	named := !shown.Released || shown.Owner != "" // the row of a read/write lock names no writer that has left
 	switch {
 	case !freed && (shown.Grant != r.grant || named && shown.Owner != r.owner):
-		return LostReplaced, &shown, nil
+		return Replaced, &shown, nil
 	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late duplicate of its request
-		return LostBroken, &shown, nil
+		return Broken, &shown, nil
 	}
 	return "", &shown, nil
 }
 
 // lossBy says how the lease was lost.
-func (r *ownRow) lossBy(loss lease.Loss) *LostError {
-	switch loss.Reason {
+func (r *row) lossBy(why lease.Loss) error {
+	switch why.Reason {
 	case lease.Paused:
-		return r.lostError(LostPaused, nil, loss.Err)
+		return r.lostError(Paused, nil, why.Err)
 	case lease.Unreadable:
-		return r.lostError(LostReplaced, nil, loss.Err)
+		return r.lostError(Replaced, nil, why.Err)
 	case lease.Gone:
-		return r.lossShown(loss.Item, nil)
+		return r.lossShown(why.Item, nil)
 	}
-	return r.lostError(LostExpired, nil, loss.Err)
+	return r.lostError(Expired, nil, why.Err)
 }
 
 // lossShown says how the grant was lost that a record does not show any more, or
 // not under a version of ours. err is what else there is to say.
-func (r *ownRow) lossShown(item protocol.Item, err error) *LostError {
+func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
 	if reason == "" { // somebody else renews under our grant: it was resumed elsewhere
-		reason = LostReplaced
+		reason = Replaced
 	}
 	return r.lostError(reason, by, joined(damage, err))
 }
 
 // lostError says that the grant is lost since now, or since its trust ran out.
-func (r *ownRow) lostError(reason LostReason, by *Record, err error) *LostError {
-	return &LostError{Table: r.c.cfg.Table, Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
-		At: r.c.wall().Add(min(r.lease.Remaining(), 0)).Round(0)}
+func (r *row) lostError(reason Reason, by *protocol.Record, err error) error {
+	return r.c.Errors.Lost(Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
+		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
 // Renewal spells attempt a of a renewal.
-func (r *ownRow) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
-	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.wall(), Changes: ch})
+func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
+	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
 
 // Decode reads an item as the record of this grant.
-func (r *ownRow) Decode(item protocol.Item) (protocol.Record, error) {
+func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	record, err := r.proto.Decode(item)
 	if err != nil {
-		return record, r.c.recordError(r.key, item, err)
+		return record, r.c.Errors.Unreadable(r.key, item, err)
 	}
 	return record, nil
 }
 
 // Stands reports whether an item shows that the grant stands.
-func (r *ownRow) Stands(item protocol.Item) bool {
+func (r *row) Stands(item protocol.Item) bool {
 	reason, _, _ := r.gone(item)
 	return reason == ""
 }
 
 // Renewed tells of a renewal.
-func (r *ownRow) Renewed(report lease.Report) {
+func (r *row) Renewed(report lease.Report) {
 	r.c.failing.over(r)
-	r.c.emit(r.ctx, Event{Kind: EventRenewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
+	r.c.Listener.Renewed(r.ctx, Event{Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
 
 // Failed tells of an attempt to renew that was not applied, or had no answer.
-func (r *ownRow) Failed(report lease.Report) {
+func (r *row) Failed(report lease.Report) {
 	r.c.failing.add(r, report.Err)
 	if report.Throttled {
 		r.c.throttled(r.ctx, r.key, r.token)(report.Err)
 	}
-	r.c.emit(r.ctx, Event{Kind: EventRenewError, Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
-		Requests: report.Requests, Err: opError("renew", r.c.cfg.Table, r.key, report.Err)})
+	r.c.Listener.RenewFailed(r.ctx, Event{Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
+		Requests: report.Requests, Err: r.c.Errors.Failed("renew", r.key, report.Err)})
 }
 
 // sameTable compares two names of tables, each of which may be an ARN. A name

@@ -1,10 +1,12 @@
-package leasehold
+package hold
 
 import (
 	"context"
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // lockContext is a context that looks at the clock: after a pause it answers correctly
@@ -18,7 +20,7 @@ type lockContext struct {
 
 // heldKeys lists the locks that a context belongs to, innermost first.
 type heldKeys struct {
-	by    *holding
+	by    *Lock
 	bound context.Context // what was bound to the lock; nil: its own context
 	outer *heldKeys
 }
@@ -30,10 +32,22 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// find returns the holding of that key that the context belongs to, if it is still held.
-func (h *heldKeys) find(c *Client, key Key) *holding {
-	for ; h != nil; h = h.outer {
-		if h.by.c == c && h.by.key == key && h.by.ended() == nil {
+// Of returns the lock of that key that ctx belongs to; nil: it belongs to none that is
+// still held.
+func (c *Client) Of(ctx context.Context, key protocol.Key) *Lock {
+	for h := heldKeysOf(ctx); h != nil; h = h.outer {
+		if h.by.c == c && h.by.key == key && h.by.Ended() == nil {
+			return h.by
+		}
+	}
+	return nil
+}
+
+// Above returns a lock of several that ctx belongs to, and whose key comes after key where
+// several are taken; nil: there is none that is still held.
+func (c *Client) Above(ctx context.Context, key protocol.Key) *Lock {
+	for h := heldKeysOf(ctx); h != nil; h = h.outer {
+		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
 			return h.by
 		}
 	}
@@ -41,7 +55,7 @@ func (h *heldKeys) find(c *Client, key Key) *holding {
 }
 
 // has reports whether the context belongs to one of holds.
-func (h *heldKeys) has(holds []*holding) bool {
+func (h *heldKeys) has(holds []*Lock) bool {
 	for ; h != nil; h = h.outer {
 		if slices.Contains(holds, h.by) {
 			return true
@@ -51,7 +65,7 @@ func (h *heldKeys) has(holds []*holding) bool {
 }
 
 // newLockContext returns a context with the values of parent but not its end.
-func newLockContext(parent context.Context, h *holding) (*lockContext, context.CancelCauseFunc) {
+func newLockContext(parent context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	look := func() {
 		// Whoever ended the lease may not have come to this context yet.
@@ -93,7 +107,7 @@ func (c *lockContext) ended() error {
 
 // bind returns a copy of ctx that belongs to all the locks and ends with the
 // first of them too.
-func bind(ctx context.Context, locks ...*Lock) (*lockContext, context.CancelFunc) {
+func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(ctx)
 	held := heldKeysOf(ctx)
 	stops := make([]func() bool, len(locks))
@@ -119,7 +133,7 @@ func bind(ctx context.Context, locks ...*Lock) (*lockContext, context.CancelFunc
 
 // besides returns a context that ends with ctx, but not because one of holds is
 // released: ctx may be bound to that lock, and its release must still be sent.
-func besides(ctx context.Context, holds ...*holding) (context.Context, context.CancelFunc) {
+func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {

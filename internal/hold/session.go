@@ -1,4 +1,4 @@
-package leasehold
+package hold
 
 import (
 	"context"
@@ -24,11 +24,17 @@ const (
 	touchEvery = lockLease / 3
 )
 
+// UnderSession is how a record is renewed whose session is renewed in its place: of has the
+// margin.
+func UnderSession(of lease.Timing) lease.Timing {
+	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
+}
+
 // session is a shared lease: one row that this client renews for all the locks that
 // it was granted under the session. Such a lock is trusted while both its record and
 // the session are. An id is never used again.
 type session struct {
-	ownRow
+	row
 	id     string
 	queue  chan struct{} // a mutex whose wait can end: for the next transaction that names the row
 	naming chan struct{} // likewise: for a transaction that names the row, or a write of it
@@ -38,7 +44,7 @@ type session struct {
 	dead    bool                       // it is marked
 
 	mu        sync.Mutex // guards what follows; never held across I/O
-	locks     map[*holding]bool
+	locks     map[*Lock]bool
 	heard     map[string]bool // words of breaks in the row; true: looked at
 	heardAt   decide.Instant  // when the last of them was heard; zero: never
 	unsettled map[protocol.Key]*unsettledKey
@@ -47,7 +53,7 @@ type session struct {
 // Names are the session's id and the owner of its locks.
 func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
-// sharing is the session of a client, if it has Config.SharedLease.
+// sharing is the session of a client, if its locks share one.
 type sharing struct {
 	c     *Client
 	proto protocol.Sharing
@@ -70,15 +76,15 @@ func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 	case <-ctx.Done():
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
-	if c.isClosing() {
+	if c.IsClosing() {
 		return nil, &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	}
 	before := sh.get()
 	switch {
 	case before == nil:
-	case before.ended() != nil:
+	case before.lease.Ended() != nil:
 		// Its locks are lost. Only once it is marked dead can others have them at once.
-		c.detach(func() { _ = before.close(ctx) })
+		c.Detach(func() { _ = before.close(ctx) })
 	case before.lease.Remaining() <= 0: // held on to through an outage
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: errSessionOut}
 	default:
@@ -97,17 +103,17 @@ func (sh *sharing) get() *session {
 // the next attempt has another one.
 func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 	c := sh.c
-	owner := protocol.NewOwner(c.cfg.Owner)
+	owner := protocol.NewOwner(c.Owner)
 	id := protocol.ClientID(owner)
 	key, proto := sh.proto.SessionKey(id), sh.proto.Session()
 	var tried attempts.Sequence[attempt]
-	r := tried.Try(context.WithoutCancel(ctx), c.requests, attempts.Operation[attempt]{
+	r := tried.Try(context.WithoutCancel(ctx), c.Requests, attempts.Operation[attempt]{
 		Key: key,
 		Next: func() (attempt, *protocol.Write) {
-			a := c.newAttempt(c.timing.Lease)
-			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.wall()})
+			a := c.newAttempt(c.Timing.Lease)
+			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.Wall()})
 		},
-		Within: min(attempts.Limit, c.timing.Trust()),
+		Within: min(attempts.Limit, c.Timing.Trust()),
 	})
 	failure := r.Failure()
 	switch {
@@ -115,18 +121,18 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Outcome != attempts.Applied:
 		return nil, failure
-	case c.isClosing(): // Close may have stopped waiting for this
+	case c.IsClosing(): // Close may have stopped waiting for this
 		failure = &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	default:
 		record, err := proto.Decode(r.Item)
 		if err == nil {
 			return sh.started(ctx, id, r.Attempt, record), nil
 		}
-		failure = &attempts.Failure{Cause: decide.Refused, Err: c.recordError(Key(key), r.Item, err)}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Errors.Unreadable(key, r.Item, err)}
 	}
 	version := r.Attempt.Version
 	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}
-	c.detach(func() { c.write(context.WithoutCancel(ctx), proto.Delete(hold)) })
+	c.Detach(func() { c.Requests.Write(context.WithoutCancel(ctx), proto.Delete(hold), attempts.Limit) })
 	return nil, failure
 }
 
@@ -135,12 +141,12 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 func (sh *sharing) started(ctx context.Context, id string, a attempt, record protocol.Record) *session {
 	key := sh.proto.SessionKey(id)
 	s := &session{
-		ownRow: sh.c.newOwnRow(ctx, Key(key), sh.proto.Session(), record), id: id,
+		row: sh.c.newRow(ctx, key, sh.proto.Session(), record), id: id,
 		queue: make(chan struct{}, 1), naming: make(chan struct{}, 1), marking: make(chan struct{}, 1),
-		locks: map[*holding]bool{}, unsettled: map[protocol.Key]*unsettledKey{},
+		locks: map[*Lock]bool{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
-	terms := lease.Terms{Timing: sh.c.timing, Key: key, Values: s.ctx, Writes: s.naming}
-	s.lease = sh.c.leases.New(terms, a.Attempt.Attempt, record, s)
+	terms := lease.Terms{Timing: sh.c.Timing, Key: key, Values: s.ctx, Writes: s.naming}
+	s.lease = sh.c.Leases.New(terms, a.Attempt.Attempt, record, s)
 	s.lease.Start()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -151,11 +157,11 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 // join makes h one of the session's locks. If the session has ended meanwhile
 // the lock is lost already; if the lock has, the session forgets it. If a break was heard
 // of since the grant was sent, it may have been of this one, which nobody knew yet.
-func (s *session) join(h *holding) {
+func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	s.locks[h] = true
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.lookAt(map[string]*holding{"": h}) // no word that is heard yet
+		s.lookAt(map[string]*Lock{"": h}) // no word that is heard yet
 	}
 	s.mu.Unlock()
 	switch {
@@ -166,16 +172,17 @@ func (s *session) join(h *holding) {
 	}
 }
 
-func (s *session) leave(h *holding) {
+func (s *session) leave(h *Lock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.locks, h)
 }
 
-func (s *session) members() []*holding {
+// Locks are those that the session is renewed for.
+func (s *session) Locks() []*Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	locks := make([]*holding, 0, len(s.locks))
+	locks := make([]*Lock, 0, len(s.locks))
 	for h := range s.locks {
 		locks = append(locks, h)
 	}
@@ -212,9 +219,9 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 }
 
 // Lost ends the session.
-func (s *session) Lost(loss lease.Loss) {
-	lost := s.lossBy(loss)
-	if loss.Reason == lease.Gone {
+func (s *session) Lost(why lease.Loss) {
+	lost := s.lossBy(why)
+	if why.Reason == lease.Gone {
 		s.loseAs(lost)
 		return
 	}
@@ -224,28 +231,30 @@ func (s *session) Lost(loss lease.Loss) {
 // loseAs ends the session, and with it every lock of it, because its row does not show
 // it any more. It returns the reason: that or, if its lease had run out before, that. For
 // then somebody has marked it dead to take a lock over, and nobody has broken anything.
-func (s *session) loseAs(seen *LostError) LostReason {
-	if before, ok := s.ended().(*LostError); ok { // set by loseWith, never wrapped
-		return before.Reason
+func (s *session) loseAs(seen error) Reason {
+	why, before := s.c.Errors.Loss(s.lease.Ended())
+	if !before {
+		why, _ = s.c.Errors.Loss(seen)
+		s.loseWith(seen)
 	}
-	s.loseWith(seen)
-	return seen.Reason
+	return why.Reason
 }
 
 // loseWith ends the session and every lock of it, and reports them once all have
 // ended. It reports on a goroutine of its own: its caller may have asked about one
 // lock only, and does not wait for the listeners.
-func (s *session) loseWith(cause *LostError) {
+func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return
 	}
+	why, _ := s.c.Errors.Loss(cause)
 	var losses []loss
-	for _, h := range s.members() {
-		if lost := h.lossWith(cause); h.end(lost) {
-			losses = append(losses, newLoss(h, lost))
+	for _, h := range s.Locks() {
+		if lost := h.lossWith(why); h.end(lost) {
+			losses = append(losses, loss{h, lost, h.Age()})
 		}
 	}
-	s.c.detach(func() { tellOf(losses) })
+	s.c.Detach(func() { tellOf(losses) })
 }
 
 // end ends the trust for good, once, and reports whether this call did. Locks that
@@ -254,7 +263,7 @@ func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false
 	}
-	s.c.failing.forget(&s.ownRow)
+	s.c.failing.forget(&s.row)
 	return true
 }
 
@@ -262,13 +271,7 @@ func (s *session) end(cause error) bool {
 // reply may tell of breaks.
 func (s *session) Extended() {
 	s.hear()
-	for _, h := range s.members() {
+	for _, h := range s.Locks() {
 		h.lease.Rearm()
 	}
-}
-
-// isSession reports whether the row of key is a session's.
-func (c *Client) isSession(key Key) bool {
-	proto, ok := c.proto.(protocol.Sharing)
-	return ok && proto.IsSessionKey(protocol.Key(key))
 }

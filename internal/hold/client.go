@@ -1,0 +1,231 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+	"github.com/leasehold-go/leasehold/internal/unsettled"
+)
+
+// Client is what one client holds, and what it needs for that.
+type Client struct {
+	Table    string
+	Requests *attempts.Sender
+	Proto    protocol.Protocol
+	Observer *liveness.Observer
+	Leases   *lease.Client
+	Seek     *seek.Client
+	Timing   lease.Timing
+	Owner    string // without the id of a client or a session
+	Log      *slog.Logger
+	Now      func() decide.Instant // both clocks
+	Wall     func() time.Time
+
+	PollMin, PollMax time.Duration
+	ReleaseGrace     time.Duration
+	Retention        time.Duration // 0: the default; Forever
+	Concurrency      int           // how many locks are released at a time when the client closes
+	DeletesByDefault bool          // a release deletes the record, unless its caller says otherwise
+
+	Errors   Errors
+	Listener Listener
+	Grew     func(held int) // called when one lock more is held that is renewed by itself
+
+	sharing  *sharing // nil: locks are renewed one by one
+	failing  failing
+	resumes  unsettled.Attempts[string] // to resume a grant, by its id
+	resuming resuming
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	held    map[*Lock]int
+	grants  int           // ever, to put held in order
+	running int           // calls and senders that are not done
+	idle    chan struct{} // closed when running comes to 0; Close waits for it
+	closing chan struct{} // closed when Close is called
+	closed  chan struct{} // closed when Close is done
+	result  error         // of Close
+}
+
+// Errors makes the errors that callers are told, and whose types they know.
+type Errors interface {
+	// Lost says how a lock was lost. It matches ErrLost.
+	Lost(l Loss) error
+
+	// Loss is what Lost was told of an error; false: it is of no loss.
+	Loss(err error) (Loss, bool)
+
+	// Failed says why a request of an operation did nothing, or may have done something.
+	Failed(op string, key protocol.Key, err error) error
+
+	// Unreadable says why an item is no record of the key.
+	Unreadable(key protocol.Key, item protocol.Item, err error) error
+
+	// Uncommitted says which of the caller's writes cancelled a commit.
+	Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error
+
+	// Unsupported says what the layout cannot do.
+	Unsupported(feature string) error
+}
+
+// Listener is told what happens. No mutex is held.
+type Listener interface {
+	Renewed(ctx context.Context, e Event)
+	RenewFailed(ctx context.Context, e Event)
+	Lost(ctx context.Context, e Event)
+	Released(ctx context.Context, e Event)
+	Committed(ctx context.Context, e Event)
+	Throttled(ctx context.Context, e Event)
+}
+
+// Event is what a Listener is told. Fields that do not apply are zero.
+type Event struct {
+	Key       protocol.Key
+	Token     int64
+	Took      time.Duration // of the requests
+	Held      time.Duration // how long the grant lasted, if no event has said so before
+	Remaining time.Duration // of trust
+	Requests  int
+	Err       error
+}
+
+// Begin makes the client ready to hold locks; shared: under sessions.
+func (c *Client) Begin(shared bool) {
+	c.held, c.closing, c.closed = map[*Lock]int{}, make(chan struct{}), make(chan struct{})
+	if shared {
+		c.sharing = &sharing{c: c, proto: c.Proto.(protocol.Sharing), busy: make(chan struct{}, 1)}
+	}
+}
+
+// Shares reports whether locks are held under sessions.
+func (c *Client) Shares() bool { return c.sharing != nil }
+
+// Sessions are those that locks are granted under; nil: they are renewed one by one.
+func (c *Client) Sessions() seek.Sessions {
+	if c.sharing == nil {
+		return nil
+	}
+	return c.sharing
+}
+
+// Locks returns what is held, in order of acquisition.
+func (c *Client) Locks() []*Lock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*Lock, 0, len(c.held))
+	for h := range c.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
+	return all
+}
+
+// Holds reports whether a lock of this client is that grant.
+func (c *Client) Holds(key protocol.Key, grant string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.held {
+		if h.key == key && h.lease.Record().Grant == grant { // of one key there may be several readers
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Client) keep(h *Lock) {
+	c.mu.Lock()
+	if !h.lease.IsOver() {
+		c.grants++
+		c.held[h] = c.grants
+	}
+	held := len(c.held)
+	c.mu.Unlock()
+	if h.session == nil {
+		c.Grew(held)
+	}
+}
+
+func (c *Client) drop(h *Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, h)
+}
+
+// Enter counts a call that Close waits for; false: the client is closed.
+func (c *Client) Enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.IsClosing() {
+		return false
+	}
+	c.running++
+	return true
+}
+
+// Leave ends what Enter has counted.
+func (c *Client) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	if c.running == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// Detach runs fn on a goroutine of its own; Close waits for it.
+func (c *Client) Detach(fn func()) {
+	c.mu.Lock()
+	c.running++
+	c.mu.Unlock()
+	go func() {
+		defer c.Leave()
+		fn()
+	}()
+}
+
+// Closing is closed when Close is called.
+func (c *Client) Closing() <-chan struct{} { return c.closing }
+
+// IsClosing reports whether Close has been called. Close releases what was held before
+// that. A call that is granted something later gives it back.
+func (c *Client) IsClosing() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// UntilClosing returns a context that ends with ctx, and with ErrClosed when Close is
+// called: retries under it do not delay Close.
+func (c *Client) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.closing:
+			cancel(ErrClosed)
+		case <-out.Done():
+		}
+	}()
+	return out, func() { cancel(context.Canceled) }
+}
+
+// throttled tells of attempts for a key that were throttled, or in conflict.
+func (c *Client) throttled(ctx context.Context, key protocol.Key, token int64) func(error) {
+	return func(err error) {
+		c.Listener.Throttled(ctx, Event{Key: key, Token: token, Requests: 1, Err: err})
+	}
+}

@@ -1,0 +1,237 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/places"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+// Close ends the client. Calls that wait for a key return ErrClosed, and so do later
+// calls. Every lock's context ends with the cause ErrClosed. Each lock is released
+// once no function in Do runs under it: those with the least trust left go first, and
+// at most Concurrency at a time. Errors are joined. Once ctx has ended and
+// ReleaseGrace has passed, locks that are still held are left to their leases.
+// A second Close waits for the first until its own ctx ends, and returns the same.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	if c.IsClosing() {
+		c.mu.Unlock()
+		select {
+		case <-c.closed:
+			return c.result
+		case <-ctx.Done():
+			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", context.Cause(ctx))
+		}
+	}
+	close(c.closing)
+	c.mu.Unlock()
+	defer close(c.closed)
+
+	limit, cancel := atLeast(ctx, c.ReleaseGrace)
+	defer cancel()
+	cl := &closer{c: c, limit: limit, places: places.New(c.Concurrency)}
+	held := c.byTrust()
+	cl.freeAll(held)
+	c.waitIdle(limit)
+	if len(cl.errs) > 0 {
+		c.result = &closeError{table: c.Table, held: len(held), errs: cl.errs}
+	}
+	return c.result
+}
+
+// closer frees what is held when the client closes.
+type closer struct {
+	c      *Client
+	limit  context.Context
+	places *places.Places
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	busy bool       // a function in Do has not returned
+	errs []error
+}
+
+// byTrust returns what is held, that with the least trust left first.
+func (c *Client) byTrust() []*Lock {
+	held := c.Locks()
+	now := c.Now()
+	left := make(map[*Lock]time.Duration, len(held))
+	for _, h := range held {
+		left[h] = now.Remaining(h.lease.TrustedUntil())
+	}
+	slices.SortStableFunc(held, func(a, b *Lock) int { return cmp.Compare(left[a], left[b]) })
+	return held
+}
+
+// freeAll frees each lock once no function in Do works under it. The locks of a
+// session are freed together, by one write that ends the session, if their functions
+// return within half of the grace. Otherwise they are freed one by one, so that a
+// function that does not return holds up its own lock only.
+func (cl *closer) freeAll(held []*Lock) {
+	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
+	defer cancel()
+	for _, h := range held {
+		h.cancelHandles(ErrClosed)
+	}
+	var ofSession []*Lock
+	for _, h := range held {
+		if h.session != nil && !h.want.Delete {
+			ofSession = append(ofSession, h)
+		} else {
+			cl.freeOne(h)
+		}
+	}
+	if !waitForDo(patience, ofSession) {
+		for _, h := range ofSession {
+			cl.freeOne(h)
+		}
+	}
+	cl.wg.Wait()
+	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
+}
+
+// waitForDo waits until no function in Do works under any of the locks. False: until
+// ended first.
+func waitForDo(until context.Context, held []*Lock) bool {
+	for _, h := range held {
+		if !h.waitForDo(until) {
+			return false
+		}
+	}
+	return true
+}
+
+// freeOne frees a lock once there is a place for its request. If no function in Do
+// works under the lock, it has no goroutine before that.
+func (cl *closer) freeOne(h *Lock) {
+	if h.isIdle() {
+		leave, ok := cl.places.Take(cl.limit)
+		cl.wg.Go(func() { cl.free(h, leave, ok) })
+		return
+	}
+	cl.wg.Go(func() {
+		if !h.waitForDo(cl.limit) {
+			h.end(ErrClosed)
+			cl.mu.Lock()
+			cl.busy = true
+			cl.mu.Unlock()
+			cl.failed(fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
+				h.key, context.Cause(cl.limit)))
+			return
+		}
+		leave, ok := cl.places.Take(cl.limit)
+		cl.free(h, leave, ok)
+	})
+}
+
+// free frees a lock whose request has a place. ok is false if no time is left.
+func (cl *closer) free(h *Lock, leave func(), ok bool) {
+	if !ok {
+		h.end(ErrClosed)
+		cl.failed(cl.c.unreleased(h.key, context.Cause(cl.limit)))
+		return
+	}
+	defer leave()
+	r := h.newRelease()
+	r.places = cl.places.Effort(leave)
+	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
+}
+
+// unreleased is the error of a lock for which no request was sent.
+func (c *Client) unreleased(key protocol.Key, cause error) error {
+	return c.Errors.Failed("release", key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
+}
+
+func (cl *closer) failed(err error) {
+	if err == nil {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.errs = append(cl.errs, err)
+}
+
+// closeError sums up the errors of Close in one line. It unwraps to all of them.
+type closeError struct {
+	table string
+	held  int
+	errs  []error
+}
+
+func (e *closeError) Error() string {
+	// Of a request that was under way at the end nothing is known: one that was answered
+	// says what the trouble is.
+	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, ErrUnknownOutcome) })
+	one := visible.Error(e.errs[max(answered, 0)]).Error()
+	if len(e.errs) == 1 {
+		return one
+	}
+	return fmt.Sprintf("leasehold: close: %d of %d locks in table %s are left to their leases, or lost; one of them: %s",
+		len(e.errs), e.held, e.table, strings.TrimPrefix(one, "leasehold: "))
+}
+
+func (e *closeError) Unwrap() []error { return e.errs }
+
+// waitIdle waits until no call and no sender is left.
+func (c *Client) waitIdle(limit context.Context) {
+	c.mu.Lock()
+	if c.running == 0 {
+		c.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	c.idle = idle
+	c.mu.Unlock()
+	select {
+	case <-idle:
+	case <-limit.Done():
+	}
+}
+
+// cancelHandles ends the contexts of a lock that is still trusted, so that functions in
+// Do stop. Until they have, the lease is renewed.
+func (h *Lock) cancelHandles(cause error) {
+	h.mu.Lock()
+	handles := slices.Clone(h.handles)
+	h.mu.Unlock()
+	for _, l := range handles {
+		l.cancel(cause)
+	}
+}
+
+// isIdle reports whether no function in Do works under the lock.
+func (h *Lock) isIdle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.working == 0
+}
+
+// waitForDo waits until no function in Do works under the lock. False: until ended
+// first.
+func (h *Lock) waitForDo(until context.Context) bool {
+	h.mu.Lock()
+	if h.working == 0 {
+		h.mu.Unlock()
+		return true
+	}
+	if h.idle == nil {
+		h.idle = make(chan struct{})
+	}
+	idle := h.idle
+	h.mu.Unlock()
+	select {
+	case <-idle:
+		return true
+	case <-until.Done():
+		return h.isIdle()
+	}
+}

@@ -1,0 +1,176 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Commit runs writes in one transaction that lands only while the grants stand.
+func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
+	holds := g.inOrder()
+	if err := g.c.checkWrites(holds, writes); err != nil {
+		return err
+	}
+	if err := g.Err(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return notSent(holds[0], context.Cause(ctx))
+	}
+	t := newTransaction(ctx, holds, writes, nil)
+	var err error
+	if _, unknown := attempts.Outlive(ctx, g.c.Detach, t, func() { err = g.commit(t) }); unknown != nil {
+		return g.c.UnknownOutcome("commit", holds[0].key, unknown)
+	}
+	return err
+}
+
+// commit runs t in the turn of every lock.
+func (g *Group) commit(t *transaction) error {
+	defer t.stop()
+	waiting, cancel := g.Bind(t.ctx)
+	late, leave := takeTurns(waiting, t.holds)
+	cancel()
+	if late != nil {
+		leave()
+		if err := g.Err(); err != nil {
+			return err
+		}
+		return notSent(late, context.Cause(t.ctx))
+	}
+	result, err := t.run()
+	leave() // before anybody is told, who may commit or release the locks
+	t.report(result, err)
+	return err
+}
+
+// CommitAndRelease is Commit that frees the keys in the same transaction or, if the writes
+// have not landed, after it. wrong is why nothing can be committed, as terms that cannot be
+// kept: the keys are freed all the same.
+func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
+	rs, err := g.releases(terms), wrong
+	if err == nil {
+		err = g.c.checkWrites(g.inOrder(), writes)
+	}
+	switch {
+	case err != nil:
+	case g.Err() != nil:
+		err = g.Err()
+	case ctx.Err() != nil:
+		err = notSent(g.inOrder()[0], context.Cause(ctx))
+	default:
+		return g.commitAndRelease(ctx, rs, writes)
+	}
+	return withReleases(err, g.release(ctx, rs))
+}
+
+// withReleases joins the error of a commit that has not landed, or may not have, and
+// those of the releases after it. They may report the same loss: it is said once.
+func withReleases(err error, released []error) error {
+	if errors.Is(err, ErrLost) {
+		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
+	}
+	return joined(append([]error{err}, released...)...)
+}
+
+// commitAndRelease ends the handles, and the trust in all the locks that no other
+// handle shares, and runs writes together with the releases of those.
+func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
+	c := g.c
+	ctx, stop := besides(ctx, holdsOf(rs)...)
+	defer stop()
+	limit, cancel := atLeast(ctx, c.ReleaseGrace)
+	defer cancel()
+	var ended error // which keeps the commit from being sent, while others were claimed
+	for i, r := range rs {
+		ended = cmp.Or(ended, g.handles[i].claim(limit, r))
+	}
+	slices.SortFunc(rs, func(a, b *release) int { return compareLocks(a.h, b.h) })
+	if ended != nil {
+		return withReleases(ended, c.freeClaimed(limit, rs))
+	}
+	var err error
+	var now attempts.Latest
+	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
+		late, leave := takeTurns(limit, holdsOf(rs))
+		if late != nil { // another commit has had all the time there was
+			err = notSent(late, context.Cause(limit))
+		} else {
+			err = c.commitWithReleases(ctx, rs, writes, &now)
+		}
+		c.Detach(func() { // nobody waits for that to know the outcome
+			defer leave()
+			free(slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() }))
+		})
+	})
+	for _, r := range rs { // whoever releases another handle after this call is not held up by it
+		r.drop(limit)
+	}
+	if unknown != nil {
+		return c.UnknownOutcome("commit", rs[0].h.key, unknown)
+	}
+	released := make([]error, len(rs))
+	for i, r := range rs {
+		released[i] = r.wait(limit)
+	}
+	if err == nil { // whatever became of a release that was no part of it
+		return nil
+	}
+	return withReleases(err, released)
+}
+
+// commitWithReleases sends one transaction of writes and releases, with guards in the
+// place of releases where other handles share the grant. It settles the releases of all
+// if it was committed, and those of locks that turn out to be lost. Releases that follow
+// expect what it may have written. now holds the transaction.
+func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
+	fs := make([]*releaser, len(rs)) // nil: others share the grant
+	sent := make([]attempt, len(rs))
+	ends := make([]types.TransactWriteItem, len(rs))
+	for i, r := range rs {
+		if r.handle != nil {
+			ends[i] = r.h.guard()
+			continue
+		}
+		var w *protocol.Write
+		fs[i] = r.releaser()
+		sent[i], w = fs[i].next()
+		ends[i] = w.TransactItem(c.Table)
+	}
+	t := newTransaction(ctx, holdsOf(rs), writes, ends)
+	t.ended = func(h *Lock) error {
+		if fs[slices.Index(t.holds, h)] == nil {
+			return h.Ended()
+		}
+		return h.outlived()
+	}
+	now.Begin(t)
+	result, err := t.run()
+	t.report(result, err)
+	for i, f := range fs {
+		switch {
+		case f == nil:
+		case result.Step == decide.Committed:
+			f.settle(nil)
+		case t.losses[i] != nil:
+			f.settle(t.losses[i])
+		case result.Step == decide.Doubtful:
+			f.tried.Add(sent[i])
+			f.tried.NoReply()
+		}
+	}
+	return err
+}
+
+// notSent is the error of a commit that did not send anything.
+func notSent(h *Lock, cause error) error {
+	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
+}

@@ -1,0 +1,44 @@
+package hold
+
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Detached is a grant that was given up without a release.
+type Detached struct {
+	Key          protocol.Key
+	Owner        string
+	Token        int64
+	Grant        string   // its id
+	Versions     []string // that the record may show
+	Lease        time.Duration
+	TrustedUntil time.Time
+}
+
+// Detach ends the handle without releasing the key. Nothing is sent.
+func (l *Handle) Detach() (Detached, error) {
+	h := l.h
+	if err := l.Err(); err != nil {
+		return Detached{}, err
+	}
+	until := l.TrustedUntil()
+	if h.session != nil {
+		return Detached{}, h.c.Errors.Unsupported("Detach together with SharedLease")
+	}
+	if h.want.Mode != protocol.ModePlain {
+		return Detached{}, h.c.Errors.Unsupported("Detach of a read/write lock")
+	}
+	if l.isShared() {
+		return Detached{}, h.c.Errorf("detach", h.key, "other handles share the grant: release them first")
+	}
+	if !h.end(ErrDetached) {
+		return Detached{}, h.Ended()
+	}
+	h.passTurn()
+	return Detached{
+		Key: h.key, Owner: h.owner, Token: h.token, Grant: h.grant,
+		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,
+	}, nil
+}

@@ -1,0 +1,58 @@
+// Package hold is what a client has been granted, from the grant to its end: locks, the
+// sessions they may be under, and the requests that renew, use and free them.
+//
+//	               renewed (package lease), committed under (package fence)
+//	                 ┌──────┐
+//	  granted        ▼      │
+//	──────────►  held ──────┘
+//	              │
+//	              ├── lost: trust ran out, or the record shows the grant no more ──► lost
+//	              ├── Detach: nothing is sent; Resume, anywhere, holds it again ───► detached
+//	              ├── Release, CommitAndRelease, Close ──► releasing ──┬──────────► released
+//	              │                                            ▲      │
+//	              │                                            └──────┘ no answer, or refused:
+//	              │                                                     asked again, or left to
+//	              │                                                     the lease
+//	              └── Release, and a goroutine of this client waits ──► handed over
+//
+// Trust in a [Lock] ends once, before anything is sent that frees its key: its contexts
+// end, it is forgotten by [Client.Locks], and what comes later changes nothing. A lock that
+// was lost before its release began is lost: the release finds out what it may still free.
+//
+// # What each request does, and what its failure means
+//
+//	renewal          package lease
+//	commit           package fence. Under several locks they take their turns (turns.go):
+//	                 no two commits of a lock are under way, nor a commit and its release
+//	release          applied: the key is free. Rejected: somebody has freed it (one of our
+//	                 own attempts, as its version shows, or because nobody else could while
+//	                 the lease lasted), else the lock was lost before. No answer: repeated,
+//	                 and each attempt names those before it. Out of time: the outcome is
+//	                 unknown, and the lease frees the key
+//	hand-over        one write ends this grant and begins the next. It is a release until
+//	                 it was applied; then whoever has left hands it on
+//	commit with      a transaction of writes and releases. If it is not known to have
+//	releases         landed, each release follows alone
+//	resume           a renewal of a grant that some process has detached. Two at a time
+//	                 could each name the other's attempt: they go one after the other
+//	mark a session   frees all its locks. No answer: repeated until the lease is over
+//	dead
+//
+// A request outlives its caller (attempts.Outlive): what became of it must be known to
+// whoever writes next, so it goes on, and Close waits for it.
+//
+// # Alone or under a session
+//
+// A lock alone is renewed by its own record. A lock under a session has a long lease in
+// its record, for libraries that know no sessions, and a parent: its [lease.Lease] is
+// trusted while the session's is. Whoever needs to know asks the lease (Root, Orphaned,
+// Outlived). What else differs is said in one place each: a commit names the session's row
+// as well, and waits for its turn (guard.go, session.go); a break is told to the row
+// (sessionbroken.go); attempts that were given up are looked for while the session lives
+// (sessionunsettled.go); the session ends with one write for all (sessionend.go).
+//
+// # What it does not know
+//
+// How keys are sought (package seek, which calls [Client.Hold]); which options there are;
+// the types of errors and events, which [Errors] and [Listener] make.
+package hold

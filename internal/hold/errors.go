@@ -1,0 +1,111 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// The errors that say how a lock has ended, or what is known of a write.
+var (
+	ErrLost           = errors.New("leasehold: lock lost")
+	ErrReleased       = errors.New("leasehold: lock released")
+	ErrDetached       = errors.New("leasehold: lock detached")
+	ErrClosed         = errors.New("leasehold: client closed")
+	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
+)
+
+// Loss is how a lock was lost.
+type Loss struct {
+	Key    protocol.Key
+	Token  int64
+	Reason Reason
+	At     time.Time        // when trust ended, by the wall clock
+	By     *protocol.Record // what the record showed; nil: it was not seen
+	Err    error            // of the last renewal, or of the transaction; nil: none failed
+}
+
+// Reason is why a lock was lost.
+type Reason string
+
+// The reasons.
+const (
+	Expired  Reason = "expired"
+	Paused   Reason = "paused"
+	Replaced Reason = "replaced"
+	Broken   Reason = "broken"
+)
+
+// seen says what the record shows in place of the grants that were ours. A free record
+// may name none.
+func (l *Loss) seen(r protocol.Record, ours ...string) {
+	l.By = &r
+	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
+		l.Reason = Replaced
+	}
+}
+
+// seenGone reports whether the record was seen without the grant.
+func (l Loss) seenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
+
+// Errorf is the error of a call for a key that sent nothing.
+func (c *Client) Errorf(op string, key protocol.Key, format string, args ...any) error {
+	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, c.Table}, args...)...)
+}
+
+// UnknownOutcome is the error of an operation that gives up although one of its writes
+// may have been applied, or may still be, whatever the last answer was.
+func (c *Client) UnknownOutcome(op string, key protocol.Key, err error) error {
+	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
+}
+
+// endedError is ErrReleased, ErrDetached or ErrClosed of a call, with its key and table.
+type endedError struct {
+	table string
+	op    string       // the call that sent nothing; "" if the lock has ended
+	key   protocol.Key // empty if the call is not for one key
+	err   error
+}
+
+func (e *endedError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.err.Error() + ":")
+	if e.op != "" {
+		b.WriteString(" " + e.op)
+	}
+	if e.key != (protocol.Key{}) {
+		fmt.Fprintf(&b, " %v", e.key)
+	}
+	if e.table != "" {
+		b.WriteString(" in table " + e.table)
+	}
+	return b.String()
+}
+
+func (e *endedError) Unwrap() error { return e.err }
+
+// AfterClose is the error of a call that Close came before.
+func (c *Client) AfterClose(op string, key protocol.Key) error {
+	return &endedError{table: c.Table, op: op, key: key, err: ErrClosed}
+}
+
+// naming adds the lock to an error that names none.
+func (h *Lock) naming(err error) error {
+	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
+		return &endedError{table: h.c.Table, key: h.key, err: err}
+	}
+	return err
+}
+
+// joined is errors.Join, but leaves a single error as it is.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,122 @@
+package hold
+
+import (
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Guards returns the checks of all that the grants depend on, for a transaction of the
+// caller's.
+func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.locks())) }
+
+// rowsOf returns what the grants of holds depend on: their own records in order,
+// and the row of their session.
+func rowsOf(holds []*Lock) []*row {
+	rows := make([]*row, 0, len(holds)+1)
+	for _, h := range holds {
+		rows = append(rows, &h.row)
+	}
+	if s := sessionOf(holds); s != nil {
+		rows = append(rows, &s.row)
+	}
+	return rows
+}
+
+// sessionOf returns the session that holds are under, nil for none. There are no two: a
+// client begins another once it trusts no lock of the last, and locks are put together
+// while all are trusted.
+func sessionOf(holds []*Lock) *session {
+	for _, h := range holds {
+		if h.session != nil {
+			return h.session
+		}
+	}
+	return nil
+}
+
+func guardsOf(rows []*row) []types.TransactWriteItem {
+	guards := make([]types.TransactWriteItem, len(rows))
+	for i, of := range rows {
+		guards[i] = of.guard()
+	}
+	return guards
+}
+
+// GuardError tells the locks how a transaction of the caller's ended, whose items from
+// first on were Guards.
+func (g *Group) GuardError(err error, first int) error {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {
+		return err
+	}
+	reasons := cancelled.CancellationReasons[first:]
+	holds := g.locks()
+	var failed []failedGuard
+	for i, of := range rowsOf(holds) {
+		if i >= len(reasons) {
+			break
+		}
+		reason := reasons[i]
+		ours := reason.Item == nil || of.isIn(&g.c.Table, reason.Item) // else first was another item
+		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
+			failed = append(failed, failedGuard{of, reason.Item})
+		}
+	}
+	for _, lost := range loseBy(failed, holds, err, (*Lock).endedOtherwise) {
+		if lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+// failedGuard is a guard that has failed. It can never pass again: no grant comes
+// back.
+type failedGuard struct {
+	row  *row          // whose it is: a lock's, or a session's
+	item protocol.Item // as it was then; nil: there was none
+}
+
+// loseBy ends every lock that depends on a guard that failed, and returns how each of
+// holds was lost; nil: it was not. The error of a loss is err, joined with what
+// otherwise says had ended the lock before. All have ended before one is reported.
+func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock) error) []error {
+	losses := make([]error, len(holds))
+	var told []loss
+	for _, f := range failed {
+		reason := Reason("") // of the session
+		if s := sessionOf(holds); s != nil && f.row == &s.row {
+			reason = s.loseAs(s.lossShown(f.item, err))
+		}
+		for i, h := range holds {
+			switch {
+			case losses[i] != nil:
+				continue
+			case f.row == &h.row:
+				losses[i] = h.lossShown(f.item, joined(otherwise(h), err))
+			case h.session != nil && f.row == &h.session.row:
+				losses[i] = h.lostError(reason, nil, joined(otherwise(h), err))
+			default:
+				continue
+			}
+			if h.end(losses[i]) {
+				told = append(told, loss{h, losses[i], h.Age()})
+			}
+		}
+	}
+	tellOf(told)
+	return losses
+}
+
+// endedOtherwise is why the grant was given up here, nil if it was not.
+func (h *Lock) endedOtherwise() error {
+	cause := h.lease.Cause()
+	if errors.Is(cause, ErrLost) {
+		return nil
+	}
+	return h.naming(cause)
+}

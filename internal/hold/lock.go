@@ -1,0 +1,188 @@
+package hold
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// Lock is one grant of one key while this client has it. Handles share it.
+type Lock struct {
+	row
+	want    *seek.Want
+	session *session // whose lease is renewed in this grant's place; nil: none
+	granted decide.Instant
+	dead    *protocol.Record // the dead holder's, if it was taken over
+	first   *Handle          // of the call that was granted
+
+	committing chan struct{} // one place: commits exclude each other and the release
+
+	mu           sync.Mutex // guards what follows; never held across I/O
+	handles      []*Handle
+	working      int           // functions in Do
+	idle         chan struct{} // closed when there are none; Close waits for it
+	release      *release      // the last one that has begun
+	releaser     *releaser     // used by one release at a time
+	heldReported bool          // an event of a release has said how long it was held
+}
+
+// Hold begins to hold what was granted. first is the handle of the call that was
+// granted it.
+func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first *Handle, warnings []Warning) *Lock {
+	c.Seek.Unsettled.Settle(want.Key, g.Record.Version)
+	h := &Lock{
+		row: c.newRow(ctx, want.Key, want.Protocol(c.Proto, g.Record.Grant), g.Record), want: want,
+		granted: g.Sent, dead: g.Dead, first: first, committing: make(chan struct{}, 1),
+	}
+	h.session, _ = g.Session.(*session)
+	terms := lease.Terms{
+		Timing: want.Timing, Manual: want.Manual, Key: want.Key, Values: h.ctx, Writes: h.committing,
+	}
+	if h.session != nil {
+		terms.Parent = h.session.lease
+	}
+	h.lease = c.Leases.New(terms, g.Attempt.Attempt, g.Record, h)
+	h.add(ctx, first)
+	first.warn(warnings)
+	h.lease.Start()
+	c.keep(h)
+	if h.session != nil {
+		h.session.join(h)
+	}
+	return h
+}
+
+// Key is the key that was granted.
+func (h *Lock) Key() protocol.Key { return h.key }
+
+// Token is that of the grant.
+func (h *Lock) Token() int64 { return h.token }
+
+// Want is what was asked for.
+func (h *Lock) Want() *seek.Want { return h.want }
+
+// UnderSession reports whether a session is renewed in the lock's place.
+func (h *Lock) UnderSession() bool { return h.session != nil }
+
+// Duration is how long a renewal lasts.
+func (h *Lock) Duration() time.Duration { return h.lease.Duration() }
+
+// First is the handle of the call that was granted the key.
+func (h *Lock) First() *Handle { return h.first }
+
+// Dead is the record of the dead holder that the key was taken over from; nil: from none.
+func (h *Lock) Dead() *protocol.Record { return h.dead }
+
+// Record is the record as of the last write known to have been applied.
+func (h *Lock) Record() protocol.Record { return h.lease.Record() }
+
+// Age is the time since the grant, by the clock that stops while the machine is
+// suspended.
+func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.granted.Mono }
+
+// Handles are those that share the grant.
+func (h *Lock) Handles() []*Handle {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.handles)
+}
+
+// Ended is what the trust has ended with, nil before it.
+func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
+
+// end ends the trust for good, once, and reports whether this call did.
+func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
+
+// endWith is end, and makes r the release that has begun.
+func (h *Lock) endWith(cause error, r *release) bool {
+	h.mu.Lock()
+	if !h.lease.End(cause) {
+		h.mu.Unlock()
+		return false
+	}
+	if r != nil {
+		h.release = r
+	}
+	handles := slices.Clone(h.handles)
+	h.mu.Unlock()
+	for _, l := range handles {
+		l.cancel(cause)
+	}
+	h.c.drop(h)
+	h.c.failing.forget(&h.row)
+	if h.session != nil {
+		h.session.leave(h)
+	}
+	return true
+}
+
+// Lost ends the trust.
+func (h *Lock) Lost(why lease.Loss) {
+	err := h.endBy(why)
+	if !h.end(err) {
+		return
+	}
+	if _, lost := h.c.Errors.Loss(err); lost {
+		tellOf([]loss{{h, err, h.Age()}})
+	} else {
+		h.passTurn()
+	}
+}
+
+// endBy says how a lock has ended whose lease was lost. If this client has given the
+// session up, which it does when it closes, it has given up the lock too.
+func (h *Lock) endBy(why lease.Loss) error {
+	if why.Reason != lease.WithParent {
+		return h.lossBy(why)
+	}
+	if of, lost := h.c.Errors.Loss(why.Err); lost {
+		return h.lossWith(of)
+	}
+	return why.Err
+}
+
+// lossWith is the loss of a lock whose session was lost.
+func (h *Lock) lossWith(session Loss) error { return h.lostError(session.Reason, nil, session.Err) }
+
+// outlived says how a lock that this client has given up would have ended by now; nil
+// while it would still be trusted.
+func (h *Lock) outlived() error {
+	if why, lost := h.lease.Outlived(); lost {
+		return h.endBy(why)
+	}
+	return nil
+}
+
+// loss is a lock that has been lost, and how.
+type loss struct {
+	h    *Lock
+	err  error // as from Errors.Lost
+	held time.Duration
+}
+
+// tellOf reports locks that were lost; all of them have ended. Those who wait for one,
+// or want a warning, come first: the log and the listeners may be slow.
+func tellOf(losses []loss) {
+	for _, l := range losses {
+		l.h.passTurn()
+		l.h.lease.WarnOfLoss()
+	}
+	for _, l := range losses {
+		h := l.h
+		why, _ := h.c.Errors.Loss(l.err)
+		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
+			slog.String("table", h.c.Table),
+			slog.Int64("token", h.token), slog.String("reason", string(why.Reason)), slog.Any("err", why.Err))
+		h.c.Listener.Lost(h.ctx, Event{Key: h.key, Token: h.token, Held: l.held, Err: l.err})
+	}
+}
+
+// passTurn lets the next in the local line seek the key.
+func (h *Lock) passTurn() { h.c.Seek.Lines.Pass(h.key, h) }

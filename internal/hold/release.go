@@ -1,0 +1,239 @@
+package hold
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/places"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Terms are what a caller wants of a release.
+type Terms struct {
+	Delete  bool // the record goes, else it is kept, marked released
+	Changes protocol.Changes
+}
+
+// Release frees the keys, up to 100 in one transaction. terms are those of each handle.
+func (g *Group) Release(ctx context.Context, terms []Terms) error {
+	return joined(g.release(ctx, g.releases(terms))...)
+}
+
+func (g *Group) releases(terms []Terms) []*release {
+	rs := make([]*release, len(g.handles))
+	for i, l := range g.handles {
+		rs[i] = &release{h: l.h, terms: terms[i]}
+	}
+	return rs
+}
+
+// release frees the keys, except those whose grants other handles share: there
+// it ends this handle alone.
+func (g *Group) release(ctx context.Context, rs []*release) []error {
+	errs := make([]error, len(rs))
+	last := make([]*release, 0, len(rs))
+	var at []int // of last
+	for i, l := range g.handles {
+		shared, err := l.endIfShared(rs[i].terms.Changes)
+		if errs[i] = err; !shared {
+			last, at = append(last, rs[i]), append(at, i)
+		}
+	}
+	for i, err := range g.c.release(ctx, last) {
+		errs[at[i]] = err
+	}
+	return errs
+}
+
+// endIfShared ends this handle, if others share its grant or it has ended before. It
+// sends nothing: the error says that the changes which a release would make are not made.
+func (l *Handle) endIfShared(ch protocol.Changes) (shared bool, _ error) {
+	left, before := l.leave()
+	if !left || l.drop() {
+		return before, nil
+	}
+	if !ch.In(l.h.Record()) {
+		return true, l.h.c.Errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
+	}
+	return true, nil
+}
+
+// claim ends this handle for a commit that releases it, and begins r: the release of the
+// grant, if no other handle shares it. The error says why nothing can be committed.
+func (l *Handle) claim(limit context.Context, r *release) error {
+	left, before := l.leave()
+	if !left && !before {
+		if !r.claim(limit) {
+			return r.h.Ended()
+		}
+		return nil
+	}
+	r.handle = l
+	r.begin(limit)
+	if before {
+		r.end(nil)
+		return l.h.naming(ErrReleased)
+	}
+	if !r.terms.Changes.In(l.h.Record()) {
+		return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
+	}
+	return nil
+}
+
+// release is the release of one lock by one call. Of several, one at a time sends
+// requests, and the others wait for it.
+type release struct {
+	h      *Lock
+	terms  Terms
+	places *places.Effort // of its requests; nil: they wait for none
+	handle *Handle        // all that it ends, since others share the grant; nil: it ends the grant
+
+	// Of one that sends requests, from begin on:
+	limit context.Context    // of the call; it begins no request after that
+	ctx   context.Context    // of its requests
+	cut   context.CancelFunc // ends them, without an answer; otherwise nobody has to call it
+	done  chan struct{}
+	err   error // once done is closed
+	freed bool  // once done is closed: the record does not show the grant any more
+}
+
+// newRelease returns a release of the lock as it was agreed at its grant.
+func (h *Lock) newRelease() *release {
+	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
+}
+
+func (r *release) begin(limit context.Context) {
+	r.limit, r.done = limit, make(chan struct{})
+	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
+}
+
+// claim ends the trust and begins the release, unless the lock had ended before.
+func (r *release) claim(limit context.Context) bool {
+	r.h.lease.Look()
+	r.begin(limit)
+	if r.h.endWith(ErrReleased, r) {
+		return true
+	}
+	r.done = nil
+	return false
+}
+
+// isBegun reports whether the lock was held until this release began.
+func (r *release) isBegun() bool { return r.done != nil }
+
+// drop forgets the handle of a release that ends a handle alone, and ends the release:
+// at once or, if that handle was the last by now, when another release has freed the key.
+func (r *release) drop(limit context.Context) {
+	switch c := r.h.c; {
+	case r.handle == nil || r.ended():
+	case r.handle.drop():
+		c.Detach(func() { r.end(c.release(limit, []*release{{h: r.h, terms: r.terms}})[0]) })
+	default:
+		r.end(nil)
+	}
+}
+
+// end says how the release ended. Only what showed the grant gone is final.
+func (r *release) end(err error) {
+	r.err, r.freed = err, err == nil || errors.Is(err, ErrLost)
+	close(r.done)
+}
+
+func (r *release) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// failed reports whether the release has ended and the grant may stand.
+func (r *release) failed() bool { return r.ended() && !r.freed }
+
+// wait waits for a release that has begun, and returns its error.
+func (r *release) wait(limit context.Context) error {
+	if unknown := attempts.Await(limit, r.done, r); unknown != nil {
+		return r.h.c.UnknownOutcome("release", r.h.key, unknown)
+	}
+	return r.err
+}
+
+// Answered reports whether all requests of the release have been answered, and it begins
+// no other, since its own time is over.
+func (r *release) Answered() bool {
+	tried := r.tried()
+	return tried != nil && r.limit.Err() != nil && tried.Answered()
+}
+
+// LastErr is why the last attempt that has ended was not applied.
+func (r *release) LastErr() error {
+	if tried := r.tried(); tried != nil {
+		return tried.LastErr()
+	}
+	return nil
+}
+
+// tried returns the attempts of this release; nil: it has none.
+func (r *release) tried() *attempts.Sequence[attempt] {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	if f := r.h.releaser; f != nil && f.r == r {
+		return &f.tried
+	}
+	return nil
+}
+
+// repeat frees the key of a lock that had ended before this call, if it may still
+// be held. It waits for the release that has begun, or is the next.
+func (r *release) repeat(limit context.Context) error {
+	h := r.h
+	cause := h.Ended()
+	if errors.Is(cause, ErrDetached) {
+		return cause
+	}
+	why, lost := h.c.Errors.Loss(cause)
+	if lost && why.seenGone() {
+		return cause // nothing of ours is left to release
+	}
+	for {
+		current := h.currentRelease(limit, r)
+		if current == r {
+			h.c.Detach(func() {
+				_, leave := takeTurns(limit, []*Lock{h})
+				defer leave()
+				r.free()
+			})
+		}
+		err := current.wait(limit)
+		switch {
+		case current != r && current.failed() && limit.Err() == nil:
+			continue // with a request of this call's own
+		case lost && current.ended():
+			return cause
+		}
+		return err
+	}
+}
+
+// currentRelease returns the release that is under way or has freed the key. If
+// there is none it begins next. One that nobody waits for any more is cut short.
+func (h *Lock) currentRelease(limit context.Context, next *release) *release {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.release; r != nil && !r.failed() {
+		if r.limit.Err() != nil {
+			r.cut()
+		}
+		return r
+	}
+	next.begin(limit)
+	h.release = next
+	return next
+}
+
+// GiveBack frees a grant that nobody wants any more.
+func (h *Lock) GiveBack() {
+	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
+}

@@ -1,0 +1,66 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Renewal is what a caller of Renew asks for.
+type Renewal struct {
+	Lease   time.Duration // 0: as before
+	Changes protocol.Changes
+}
+
+// Renew renews now, until it is answered, ctx ends or the trust does.
+func (l *Handle) Renew(ctx context.Context, r Renewal) error {
+	h := l.h
+	if ctx.Err() != nil {
+		return h.c.Errorf("renew", h.key, "%w", context.Cause(ctx))
+	}
+	var err error
+	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = h.renewUntil(ctx, r) }); unknown != nil {
+		return h.c.UnknownOutcome("renew", h.key, unknown)
+	}
+	return err
+}
+
+// renewUntil renews for a caller.
+func (h *Lock) renewUntil(ctx context.Context, r Renewal) error {
+	unknown, err := h.lease.Renew(ctx, lease.Changes{Lease: r.Lease, Record: r.Changes})
+	f := attempts.FailureOf(err)
+	switch {
+	case err == nil:
+		return nil
+	case h.Ended() != nil:
+		return h.Ended()
+	case f == nil: // nothing was sent
+		return err
+	case f.Cause == decide.Refused && unknown:
+		return h.c.UnknownOutcome("renew", h.key, f.Err)
+	case f.Cause == decide.Refused:
+		return h.c.Errors.Failed("renew", h.key, f.Err)
+	}
+	err = context.Cause(ctx)
+	if unknown {
+		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
+}
+
+// Extended has nothing to do: nobody else is trusted for longer.
+func (h *Lock) Extended() {}
+
+// Renewed tells of a renewal, and removes the dead readers that it showed.
+func (h *Lock) Renewed(r lease.Report) {
+	if r.Item != nil {
+		h.c.Seek.Sweep(h.ctx, h.want, r.Item)
+	}
+	h.row.Renewed(r)
+}

@@ -1,0 +1,167 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// Resume resumes a grant that was detached, in this process or another, by one renewal.
+// If it ends without an answer it may be called again: the client knows what it has tried.
+func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Renewal) (*Lock, error) {
+	if ctx.Err() != nil {
+		return nil, c.Errorf("resume", want.Key, "%w", context.Cause(ctx))
+	}
+	if !c.Enter() {
+		return nil, c.AfterClose("resume", want.Key)
+	}
+	defer c.Leave()
+	var tried attempts.Sequence[attempt]
+	ctx, stop := c.UntilClosing(ctx)
+	defer stop()
+	end, ok := c.resuming.begin(ctx, d.Grant)
+	if !ok { // of an earlier call, which has had no answer yet
+		return nil, c.UnknownOutcome("resume", want.Key, context.Cause(ctx))
+	}
+	var h *Lock
+	var err error
+	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, r, &tried) })
+	if unknown != nil {
+		c.Detach(func() {
+			defer end()
+			if <-done; h != nil {
+				c.detachAgain(d, h)
+			}
+		})
+		return nil, c.UnknownOutcome("resume", want.Key, unknown)
+	}
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	if c.IsClosing() {
+		c.Detach(h.GiveBack)
+		return nil, c.AfterClose("resume", want.Key)
+	}
+	return h, nil
+}
+
+// detachAgain detaches a grant whose Resume was answered after its caller had left: a
+// later Resume on this client resumes it. After Close there is none.
+func (c *Client) detachAgain(d Detached, h *Lock) {
+	if c.IsClosing() {
+		h.GiveBack()
+		return
+	}
+	h.end(ErrDetached)
+	h.passTurn()
+	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
+}
+
+// resuming lets one Resume of a grant be under way at a time. Two could each name the
+// other's attempt in their conditions, and both would be told that they hold the lock.
+// It is safe for concurrent use.
+type resuming struct {
+	mu sync.Mutex
+	by map[string]chan struct{} // id of the grant; closed at the end
+}
+
+// begin waits until no other Resume of the grant is under way, and keeps others
+// out until end is called; false: ctx ended before that.
+func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
+	for {
+		r.mu.Lock()
+		other, busy := r.by[id]
+		if !busy {
+			if r.by == nil {
+				r.by = map[string]chan struct{}{}
+			}
+			own := make(chan struct{})
+			r.by[id] = own
+			r.mu.Unlock()
+			return func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				delete(r.by, id)
+				close(own)
+			}, true
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// resume sends the renewal until it is answered.
+func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Renewal, tried *attempts.Sequence[attempt]) (*Lock, error) {
+	of := row{c: c, key: want.Key, proto: c.Proto}
+	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // calls' attempts without an answer
+	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
+	if err != nil {
+		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(context.Cause(ctx), err))
+	}
+	defer func() { c.resumes.Add(d.Grant, tried.Versions(), c.Now().Mono) }()
+	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempt]{
+		Key: want.Key,
+		Next: func() (attempt, *protocol.Write) {
+			a := c.newAttempt(r.Lease)
+			return a, c.Proto.Renew(protocol.Hold{
+				Key: want.Key, Owner: d.Owner, Grants: []string{d.Grant}, Token: d.Token,
+				Versions: slices.Concat(versions, tried.Versions()),
+			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: c.Wall(), Changes: r.Changes})
+		},
+		Within: want.Within(nil),
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			shown, err := c.Observer.Decode(want.Key, item)
+			a, ok := attempts.Find(sent, shown.Version)
+			return a, ok && err == nil && !shown.Released && !c.Now().Past(want.Timing.TrustedFrom(a.Sent))
+		},
+		Throttled: c.throttled(ctx, want.Key, d.Token),
+	})
+	switch res.Outcome {
+	case attempts.Applied:
+		return c.resumed(ctx, want, res.Attempt, res.Item)
+	case attempts.Rejected:
+		return nil, c.notResumed(d, want, res.Item)
+	}
+	if len(earlier) > 0 { // they may be applied yet, whatever became of this call's
+		return nil, c.UnknownOutcome("resume", want.Key, joined(context.Cause(ctx), res.Err))
+	}
+	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
+}
+
+func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item protocol.Item) (*Lock, error) {
+	r, err := c.Observer.Decode(want.Key, item)
+	if err != nil {
+		return nil, err
+	}
+	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r}).(*Lock)
+	c.Seek.Lines.GrantedOutOfTurn(want.Key, h)
+	return h, nil
+}
+
+// notResumed says that a grant is gone, and what the record shows in its place.
+func (c *Client) notResumed(d Detached, want *seek.Want, item protocol.Item) error {
+	lost := Loss{Key: want.Key, Token: d.Token, Reason: Broken, At: d.TrustedUntil}
+	if now := c.Wall().Round(0); now.Before(lost.At) {
+		lost.At = now
+	}
+	if item == nil {
+		return c.Errors.Lost(lost)
+	}
+	r, err := c.Observer.Decode(want.Key, item)
+	if err != nil {
+		return errors.Join(c.Errors.Lost(lost), err)
+	}
+	lost.seen(r, d.Grant)
+	return c.Errors.Lost(lost)
+}

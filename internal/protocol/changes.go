@@ -1,0 +1,52 @@
+package protocol
+
+import (
+	"bytes"
+	"reflect"
+)
+
+// Changes are changes to the caller's data and attributes. Everything else stays
+// as it is.
+type Changes struct {
+	SetData     bool
+	Data        []byte // with SetData; nil removes the data
+	InitialData []byte // set if the record has no data; in grants only
+	Attributes  Item   // a nil value removes the attribute
+}
+
+// None reports whether nothing is changed.
+func (c Changes) None() bool { return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0 }
+
+// In reports whether the changes would leave a record as it is.
+func (c Changes) In(r Record) bool {
+	if c.SetData && ((c.Data == nil) != (r.Data == nil) || !bytes.Equal(c.Data, r.Data)) {
+		return false
+	}
+	if !c.SetData && c.InitialData != nil && r.Data == nil {
+		return false
+	}
+	for name, v := range c.Attributes {
+		if v == nil && r.Attributes[name] != nil || v != nil && !reflect.DeepEqual(v, r.Attributes[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// LeaveData reports whether something of the caller's is in r after the changes.
+func (c Changes) LeaveData(r Record) bool {
+	if c.Data != nil || r.Data != nil && !c.SetData {
+		return true
+	}
+	for name := range r.Attributes {
+		if _, changed := c.Attributes[name]; !changed {
+			return true
+		}
+	}
+	for _, v := range c.Attributes {
+		if v != nil {
+			return true
+		}
+	}
+	return false
+}

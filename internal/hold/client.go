@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
@@ -104,7 +105,7 @@ type Event struct {
 func (c *Client) Begin(shared bool) {
 	c.held, c.closing, c.closed = map[*Lock]int{}, make(chan struct{}), make(chan struct{})
 	if shared {
-		c.sharing = &sharing{c: c, proto: c.Proto.(protocol.Sharing), busy: make(chan struct{}, 1)}
+		c.sharing = &sharing{c: c, proto: c.Proto.(protocol.Sharing), busy: ctxmutex.New()}
 	}
 }
 

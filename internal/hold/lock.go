@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -22,7 +23,7 @@ type Lock struct {
 	dead    *protocol.Record // the dead holder's, if it was taken over
 	first   *Handle          // of the call that was granted
 
-	committing chan struct{} // one place: commits exclude each other and the release
+	committing ctxmutex.Mutex // commits exclude each other and the release
 
 	mu           sync.Mutex // guards what follows; never held across I/O
 	handles      []*Handle
@@ -39,7 +40,7 @@ func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first 
 	c.Seek.Unsettled.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, want.Protocol(c.Proto, g.Record.Grant), g.Record), want: want,
-		granted: g.Sent, dead: g.Dead, first: first, committing: make(chan struct{}, 1),
+		granted: g.Sent, dead: g.Dead, first: first, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
 	terms := lease.Terms{

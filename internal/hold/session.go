@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -36,10 +37,10 @@ func UnderSession(of lease.Timing) lease.Timing {
 type session struct {
 	row
 	id     string
-	queue  chan struct{} // a mutex whose wait can end: for the next transaction that names the row
-	naming chan struct{} // likewise: for a transaction that names the row, or a write of it
+	queue  ctxmutex.Mutex // for the next transaction that names the row
+	naming ctxmutex.Mutex // for a transaction that names the row, or a write of it
 
-	marking chan struct{}              // likewise: for marking the row dead; guards the next two
+	marking ctxmutex.Mutex             // for marking the row dead; guards the next two
 	marks   attempts.Sequence[attempt] // to mark it dead
 	dead    bool                       // it is marked
 
@@ -57,7 +58,7 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 type sharing struct {
 	c     *Client
 	proto protocol.Sharing
-	busy  chan struct{} // a mutex whose wait can end: for who begins a session
+	busy  ctxmutex.Mutex // for who begins a session
 
 	mu      sync.Mutex // guards current
 	current *session
@@ -70,12 +71,10 @@ var errSessionOut = errors.New("leasehold: the shared lease has run out: it is h
 // Session returns the client's session, and begins one if none is trusted.
 func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 	c := sh.c
-	select {
-	case sh.busy <- struct{}{}:
-		defer func() { <-sh.busy }()
-	case <-ctx.Done():
+	if !sh.busy.Lock(ctx) {
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 	}
+	defer sh.busy.Unlock()
 	if c.IsClosing() {
 		return nil, &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	}
@@ -142,7 +141,7 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 	key := sh.proto.SessionKey(id)
 	s := &session{
 		row: sh.c.newRow(ctx, key, sh.proto.Session(), record), id: id,
-		queue: make(chan struct{}, 1), naming: make(chan struct{}, 1), marking: make(chan struct{}, 1),
+		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
 		locks: map[*Lock]bool{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
 	terms := lease.Terms{Timing: sh.c.Timing, Key: key, Values: s.ctx, Writes: s.naming}
@@ -198,11 +197,11 @@ const turnAtMost = 500 * time.Millisecond
 // keeps others waiting until leave is called. All but one wait in the queue,
 // so that no more than two go before a renewal of the row.
 func (s *session) turn(ctx context.Context) (leave func()) {
-	for _, mutex := range []chan struct{}{s.queue, s.naming} {
+	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {
 		case mutex <- struct{}{}:
 			if mutex == s.queue {
-				defer func() { <-s.queue }()
+				defer s.queue.Unlock()
 			}
 		case <-s.lease.Over():
 			return func() {}
@@ -210,7 +209,7 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 			return func() {}
 		}
 	}
-	pass := sync.OnceFunc(func() { <-s.naming })
+	pass := sync.OnceFunc(s.naming.Unlock)
 	late := time.AfterFunc(turnAtMost, pass)
 	return func() {
 		late.Stop()

@@ -16,10 +16,8 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	if c.sharing == nil {
 		return nil
 	}
-	select {
-	case c.sharing.busy <- struct{}{}: // after a session that is being begun; no other is begun then
-		defer func() { <-c.sharing.busy }()
-	case <-limit.Done():
+	if c.sharing.busy.Lock(limit) { // after a session that is being begun; no other is begun then
+		defer c.sharing.busy.Unlock()
 	}
 	s := c.sharing.get()
 	if s == nil {
@@ -82,16 +80,12 @@ func (s *session) close(ctx context.Context) error {
 // mark marks the row dead, once no transaction of this client names it. trusted: the
 // session was trusted until this client gave it up. One that was lost gets one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
-	select {
-	case s.marking <- struct{}{}:
-		defer func() { <-s.marking }()
-	case <-limit.Done(): // another call that marks it has taken all the time
+	if !s.marking.Lock(limit) { // another call that marks it has taken all the time
 		return s.c.UnknownOutcome("release", s.key, context.Cause(limit))
 	}
-	select {
-	case s.naming <- struct{}{}:
-		defer func() { <-s.naming }()
-	case <-limit.Done():
+	defer s.marking.Unlock()
+	if s.naming.Lock(limit) {
+		defer s.naming.Unlock()
 	}
 	if s.dead {
 		return nil

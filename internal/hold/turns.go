@@ -16,22 +16,18 @@ func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) 
 	var taken []*Lock
 	leave = func() {
 		for _, h := range taken {
-			h.endTurn()
+			h.committing.Unlock()
 		}
 	}
 	holds = slices.Clone(holds)
 	slices.SortFunc(holds, compareLocks)
 	for _, h := range holds {
-		select {
-		case h.committing <- struct{}{}:
-			taken = append(taken, h)
-		case <-limit.Done():
+		if !h.committing.Lock(limit) {
 			return h, leave
 		}
+		taken = append(taken, h)
 	}
 	return nil, leave
 }
-
-func (h *Lock) endTurn() { <-h.committing }
 
 func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

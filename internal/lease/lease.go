@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
@@ -33,7 +34,7 @@ type Terms struct {
 	Parent *Lease          // trusted while this one is; nil: none
 	Key    protocol.Key    // of the record
 	Values context.Context // context values of background renewals
-	Writes chan struct{}   // a mutex whose wait can end: for transactions that name the record, and renewals
+	Writes ctxmutex.Mutex  // for transactions that name the record, and renewals
 }
 
 // Holder has a lease. It makes the writes, decodes the records, and is told what
@@ -98,7 +99,7 @@ type Lease struct {
 	holder Holder
 
 	over    chan struct{}              // closed when trust has ended
-	renews  chan struct{}              // a mutex whose wait can end: for renewals
+	renews  ctxmutex.Mutex             // for renewals
 	pending attempts.Sequence[Attempt] // renewals without an answer
 
 	mu       sync.Mutex // guards what follows; never held across I/O
@@ -121,7 +122,7 @@ type Lease struct {
 func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
-		over: make(chan struct{}), renews: make(chan struct{}, 1),
+		over: make(chan struct{}), renews: ctxmutex.New(),
 	}
 	l.until = l.trustedFrom(l.timing, a)
 	l.expiry = time.AfterFunc(math.MaxInt64, l.Look)

@@ -98,7 +98,7 @@ func (l *Lease) enter(ctx context.Context) bool {
 	return false
 }
 
-func (l *Lease) leave() { <-l.renews }
+func (l *Lease) leave() { l.renews.Unlock() }
 
 // turn returns a function that ends the turn of a renewal: the record may be written by
 // a transaction, and renewed again. Only its first call does something.
@@ -116,14 +116,12 @@ func (l *Lease) awaitTurn() (leave func()) {
 	defer patience.Stop()
 	select {
 	case l.terms.Writes <- struct{}{}:
-		return l.leaveTurn
+		return l.terms.Writes.Unlock
 	case <-patience.C:
 	case <-l.over:
 	}
 	return func() {}
 }
-
-func (l *Lease) leaveTurn() { <-l.terms.Writes }
 
 // due sends one renewal in the background. While it waits for other writes of the
 // record, it does not keep other leases from being renewed.
@@ -142,7 +140,7 @@ func (l *Lease) due() renewals.Outcome {
 			return renewals.Over
 		}
 	}
-	leave := l.leaveTurn
+	leave := l.terms.Writes.Unlock
 	select {
 	case l.terms.Writes <- struct{}{}:
 	default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -18,8 +19,8 @@ type Session struct {
 	o     *Observer
 	proto protocol.Sharing
 	key   protocol.Key
-	used  time.Duration // monotonic: when somebody last asked for it; sessions.mu guards it
-	busy  chan struct{} // a mutex whose wait can end: for reading or writing the row; guards the rest
+	used  time.Duration  // monotonic: when somebody last asked for it; sessions.mu guards it
+	busy  ctxmutex.Mutex // for reading or writing the row; guards the rest
 
 	looked time.Duration   // monotonic; when the row was read last
 	known  bool            // it has been read, and could be
@@ -55,7 +56,7 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	s := o.sessions.byID[r.Session]
 	if s == nil {
 		o.sessions.letGo(decide.Less(now, max(keepSession, decide.Times(o.PollMax, 2))))
-		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: make(chan struct{}, 1)}
+		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: ctxmutex.New()}
 		if o.sessions.byID == nil {
 			o.sessions.byID = map[string]*Session{}
 		}
@@ -84,17 +85,11 @@ func (ss *sessions) letGo(before time.Duration) {
 
 // enter waits until nobody else reads or writes the row. The error: ctx has ended.
 func (s *Session) enter(ctx context.Context) error {
-	if ctx.Err() == nil {
-		select {
-		case s.busy <- struct{}{}:
-			return nil
-		case <-ctx.Done():
-		}
+	if ctx.Err() == nil && s.busy.Lock(ctx) {
+		return nil
 	}
 	return &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
 }
-
-func (s *Session) leave() { <-s.busy }
 
 // Look returns the session's row, and when the session may be marked dead, by a read
 // that is not older than fresh. For a dead session that is math.MinInt64.
@@ -102,7 +97,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
 	}
-	defer s.leave()
+	defer s.busy.Unlock()
 	if s.dead || s.known && s.o.Now().Mono-s.looked < fresh {
 		return s.record, s.deadAt, nil
 	}
@@ -156,7 +151,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err
 	}
-	defer s.leave()
+	defer s.busy.Unlock()
 	if s.dead {
 		return true, nil
 	}

@@ -1,0 +1,25 @@
+// Package ctxmutex is a mutex whose wait can end.
+package ctxmutex
+
+import "context"
+
+// Mutex lets one goroutine at a time have it. As it is a channel, who waits for more than
+// a context sends to it in a select, and then has it.
+type Mutex chan struct{}
+
+// New returns a Mutex that nobody has.
+func New() Mutex { return make(Mutex, 1) }
+
+// Lock waits until nobody has m, or ctx ends; false: ctx ended, and the caller does not
+// have m.
+func (m Mutex) Lock(ctx context.Context) bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Unlock gives m to the next.
+func (m Mutex) Unlock() { <-m }

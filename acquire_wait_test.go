@@ -231,23 +231,6 @@ func TestATryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others ne
 	})
 }
 
-func TestARenewedLockIsNeverTakenOver(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		if _, err := b.Acquire(ctx, "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("error %v", err)
-		}
-		if err := lock.Err(); err != nil {
-			t.Errorf("the holder: %v", err)
-		}
-		w.Release(lock)
-	})
-}
-
 func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
@@ -334,22 +317,6 @@ func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestATryGivesUpWhenItHearsNothing(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		wire.SetFault(lab.Cut)
-		began := time.Now()
-		var op *leasehold.OpError
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &op) {
-			t.Errorf("error %v", err)
-		}
-		if took := time.Since(began); took < 10*time.Second || took > 15*time.Second {
-			t.Errorf("took %v", took)
-		}
-		lab.Elapse(10 * time.Second)
-	})
 }
 
 func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {

@@ -158,22 +158,3 @@ func TestSeveralLocksUnderASession(t *testing.T) {
 		_ = heir.Close(t.Context())
 	})
 }
-
-func TestASessionThatLivesIsNotTakenOverBySeveralKeys(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "y")
-		c, _ := w.Client(lab.Config())
-		for name, try := range map[string]func(ctx context.Context) error{
-			"all": func(ctx context.Context) error { _, err := c.AcquireAll(ctx, leasehold.Keys("x", "y")); return err },
-			"any": func(ctx context.Context) error { _, err := c.AcquireAny(ctx, leasehold.Keys("y")); return err },
-		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			if err := try(ctx); !errors.Is(err, leasehold.ErrHeld) || lock.Err() != nil {
-				t.Errorf("%s: %v, the holder: %v", name, err, lock.Err())
-			}
-			cancel()
-		}
-		_ = holder.Close(t.Context())
-	})
-}

@@ -192,27 +192,6 @@ func TestAKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
 	})
 }
 
-func TestATryForOneOfSeveralTakesOverWhatItsClientWatchedForALease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.Config())
-		w.AcquireAll(holder, leasehold.Keys("a", "b"))
-		wire.SetFault(lab.Cut)
-		c, _ := w.Client(lab.Config())
-		for _, wait := range []time.Duration{0, 19 * time.Second} {
-			lab.Elapse(wait)
-			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-				t.Fatalf("not yet a lease: %v", err)
-			}
-		}
-		lab.Elapse(time.Second)
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Release(lock)
-	})
-}
-
 func TestATryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())

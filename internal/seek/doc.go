@@ -42,6 +42,7 @@
 //
 // It does not know what becomes of a grant: [Want].Hold puts it into the hands of the
 // client, and a [Holding] says how old it is, and whether it has ended. It knows no
-// options, handles or events of users. When a holder is dead, internal/liveness says;
+// options, handles or events of users. A [Watch] looks as a waiter does, for somebody who
+// does not want the key. When a holder is dead, internal/liveness says;
 // what a reply means, internal/attempts.
 package seek

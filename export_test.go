@@ -14,9 +14,6 @@ func KillSession(ctx context.Context, c *Client, id string) (bool, error) {
 	return c.observer.SessionOf(protocol.Record{Session: id}).MarkDead(ctx)
 }
 
-// WatchedSessions is the number of sessions that c remembers.
-func WatchedSessions(c *Client) int { return c.observer.Sessions() }
-
 // EndLeaseAlone is the first half of what ends a lock.
 func EndLeaseAlone(l *Lock, cause error) { l.h.Lock().Lease().End(cause) }
 

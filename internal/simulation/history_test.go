@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,11 @@ func (h *history) lines(names ids) []string {
 // ids names what is random by the order in which it first came.
 type ids map[string]string
 
+// shortOwner is an owner of the simulation as errors name it: with four characters of its id.
+var shortOwner = regexp.MustCompile(`\btest/[a-z2-7]{4}\b`)
+
 func (n ids) in(text string) string {
+	text = shortOwner.ReplaceAllString(text, "test/#")
 	return lab.Random.ReplaceAllStringFunc(text, func(id string) string {
 		if n[id] == "" {
 			n[id] = fmt.Sprint("#", len(n)+1)

@@ -159,6 +159,8 @@ func TestOtherProcessesGetTheirPermit(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
+		_ = c.Close(t.Context()) // waits for what was granted to callers who had left
+		_ = other.Close(t.Context())
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -369,15 +368,6 @@ func opError(op, table string, key Key, err error) error {
 		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
 	}
 	return &OpError{Op: op, Table: table, Key: key, Err: err}
-}
-
-// joined is errors.Join, but leaves a single error as it is.
-func joined(errs ...error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
 }
 
 // notRunError marks an error of Do from before the function was called.

@@ -67,7 +67,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		return nil
 	})
 	if f := attempts.FailureOf(err); f != nil {
-		return opError(op, c.cfg.Table, key, joined(context.Cause(ctx), f.Err))
+		return opError(op, c.cfg.Table, key, attempts.Joined(context.Cause(ctx), f.Err))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -116,4 +117,13 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 			return err
 		}
 	}
+}
+
+// Joined is errors.Join, but leaves a single error as it is.
+func Joined(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }

@@ -2,7 +2,6 @@ package attempts
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 )
 
@@ -48,10 +47,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 		<-done
 		return nil
 	}
-	if err := sent.LastErr(); err != nil {
-		return errors.Join(context.Cause(limit), err)
-	}
-	return context.Cause(limit)
+	return Joined(context.Cause(limit), sent.LastErr())
 }
 
 // Latest is what has been sent of a write in parts, of which one at a time is under way.

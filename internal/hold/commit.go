@@ -78,7 +78,7 @@ func withReleases(err error, released []error) error {
 	if errors.Is(err, ErrLost) {
 		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
 	}
-	return joined(append([]error{err}, released...)...)
+	return attempts.Joined(append([]error{err}, released...)...)
 }
 
 // commitAndRelease ends the handles, and the trust in all the locks that no other

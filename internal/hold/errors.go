@@ -100,12 +100,3 @@ func (h *Lock) naming(err error) error {
 	}
 	return err
 }
-
-// joined is errors.Join, but leaves a single error as it is.
-func joined(errs ...error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
-}

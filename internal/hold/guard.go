@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -97,9 +98,9 @@ func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock
 			case losses[i] != nil:
 				continue
 			case f.row == &h.row:
-				losses[i] = h.lossShown(f.item, joined(otherwise(h), err))
+				losses[i] = h.lossShown(f.item, attempts.Joined(otherwise(h), err))
 			case h.session != nil && f.row == &h.session.row:
-				losses[i] = h.lostError(reason, nil, joined(otherwise(h), err))
+				losses[i] = h.lostError(reason, nil, attempts.Joined(otherwise(h), err))
 			default:
 				continue
 			}

@@ -45,7 +45,7 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	case ended != nil:
 		return nil, ended
 	case err != nil:
-		return nil, h.c.Errors.Failed("read", h.key, joined(context.Cause(ctx), err))
+		return nil, h.c.Errors.Failed("read", h.key, attempts.Joined(context.Cause(ctx), err))
 	}
 	if err := h.stillHeld(items[len(gets):]); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type Terms struct {
 
 // Release frees the keys, up to 100 in one transaction. terms are those of each handle.
 func (g *Group) Release(ctx context.Context, terms []Terms) error {
-	return joined(g.release(ctx, g.releases(terms))...)
+	return attempts.Joined(g.release(ctx, g.releases(terms))...)
 }
 
 func (g *Group) releases(terms []Terms) []*release {

@@ -281,7 +281,7 @@ func (f *releaser) lost(item protocol.Item) error {
 // rejected. Nothing was done, if all attempts have been answered. limit is that of the
 // operation.
 func (c *Client) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
-	err := joined(context.Cause(limit), r.Err)
+	err := attempts.Joined(context.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
 		return c.UnknownOutcome(op, key, err)
 	}

@@ -134,7 +134,7 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 		return nil, c.notResumed(d, want, res.Item)
 	}
 	if len(earlier) > 0 { // they may be applied yet, whatever became of this call's
-		return nil, c.UnknownOutcome("resume", want.Key, joined(context.Cause(ctx), res.Err))
+		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(context.Cause(ctx), res.Err))
 	}
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
 }

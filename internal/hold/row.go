@@ -149,7 +149,7 @@ func (r *row) lossShown(item protocol.Item, err error) error {
 	if reason == "" { // somebody else renews under our grant: it was resumed elsewhere
 		reason = Replaced
 	}
-	return r.lostError(reason, by, joined(damage, err))
+	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
 // lostError says that the grant is lost since now, or since its trust ran out.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/fence"
 )
@@ -73,7 +74,7 @@ func (t *transaction) errorOf(r fence.Result) error {
 	}
 	for _, h := range t.holds {
 		if err := t.ended(h); err != nil {
-			return joined(err, r.Err)
+			return attempts.Joined(err, r.Err)
 		}
 	}
 	return t.c.Errors.Failed("commit", key, fmt.Errorf("not committed: %w", errors.Join(context.Cause(t.ctx), r.Err)))

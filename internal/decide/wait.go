@@ -11,7 +11,22 @@ type View struct {
 	Dead    time.Duration // when the holder is dead if the record does not change, in monotonic time
 	PollMin time.Duration
 	PollMax time.Duration
+	Line    *Place // in the record's line; nil: none, and pauses are random
 }
+
+// Place is where a waiter stands in the line of a record, or would stand if it had room.
+type Place struct {
+	Ahead     int           // how many come before it
+	RoundTrip time.Duration // as measured last
+	Most      time.Duration // the longest pause; see LongestLinePause
+}
+
+// Whoever stands in line may be handed the key unseen, under a lease of HandedLease: it
+// must look often enough to learn of that while most of the lease is left.
+const (
+	HandedLease      = 3 * time.Second
+	LongestLinePause = time.Second
+)
 
 // Move is what a waiter does next.
 type Move int
@@ -38,6 +53,9 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 		return TakeOver, 0
 	}
 	pause := Pause(Less(now, v.Grant), v.PollMin, v.PollMax, u)
+	if v.Line != nil {
+		pause = v.Line.Pause(Less(now, v.Grant))
+	}
 	if left := Less(v.Dead, now); pause >= left {
 		return TakeOver, left
 	}
@@ -68,6 +86,18 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 // first limited to low..high; the pause is uniform between 0 and twice that.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return Scale(min(max(age, low), high), 2*u)
+}
+
+// Pause returns the time between two reads of a grant of that age. The head reads as
+// often as a tenth of the age: it waits that much longer at most than who holds the key
+// works. Those behind it have time; nobody's pause is random, as nobody races.
+func (p Place) Pause(age time.Duration) time.Duration {
+	const headMost, least = 250 * time.Millisecond, time.Millisecond
+	roundTrip := max(p.RoundTrip, least)
+	if p.Ahead == 0 {
+		return min(max(age/10, roundTrip), headMost, p.Most)
+	}
+	return min(Times(max(Times(roundTrip, 2), age/4), int64(p.Ahead)), p.Most)
 }
 
 // Backoff returns the pause before the nth retry of a failed request, n from 0:

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -106,5 +107,42 @@ func TestBackoffStaysUnderItsCeilingAndTheCeilingDoubles(t *testing.T) {
 	}
 	if got := Backoff(1000, 50*time.Millisecond, time.Second, 1); got != time.Second {
 		t.Errorf("repetition 1000: %v", got)
+	}
+}
+
+func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
+	const rt = 5 * time.Millisecond
+	for _, tc := range []struct {
+		ahead     int
+		age, want time.Duration
+	}{
+		{0, 0, rt},
+		{0, 100 * time.Millisecond, 10 * time.Millisecond},
+		{0, time.Hour, 250 * time.Millisecond},
+		{1, 0, 2 * rt},
+		{3, 0, 6 * rt},
+		{3, 400 * time.Millisecond, 300 * time.Millisecond},
+		{1, time.Hour, time.Second},
+		{30, math.MaxInt64, time.Second},
+	} {
+		if got := (Place{Ahead: tc.ahead, RoundTrip: rt, Most: LongestLinePause}).Pause(tc.age); got != tc.want {
+			t.Errorf("behind %d, of a grant of %v: %v, want %v", tc.ahead, tc.age, got, tc.want)
+		}
+	}
+	if got := (Place{Most: LongestLinePause}).Pause(0); got < time.Millisecond {
+		t.Errorf("beside the table it looks every %v", got)
+	}
+	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Line: &Place{RoundTrip: rt, Most: time.Second}}
+	for _, u := range []float64{0, 0.99} {
+		if move, wait := Next(v, 0, u); move != Look || wait != rt {
+			t.Errorf("%v after %v", move, wait)
+		}
+	}
+}
+
+// Anyone may become head unseen: the pauses leave most of the lease of a hand-over.
+func TestNoPauseInLineIsLongBesideTheLeaseOfAHandOver(t *testing.T) {
+	if LongestLinePause > HandedLease/3 {
+		t.Errorf("pauses of %v, a lease of %v", LongestLinePause, HandedLease)
 	}
 }

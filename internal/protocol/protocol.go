@@ -32,6 +32,7 @@ type Record struct {
 	Mode       Mode    // of one entry of a read/write lock
 	Broken     *Broken // the grant of this record that was broken last; nil: none
 	TakenOver  *TakenOver
+	Waiters    []Waiter // in line, the head first
 
 	BrokenGrants map[string]string // of a session's row: grants under it that its client is told were broken, by the ids of the words that tell it
 }
@@ -96,6 +97,8 @@ type Grant struct {
 	Takeable []string // versions of earlier attempts that no client treats as held: a writer or plain lock may replace them, for a reader they must be absent
 	Intents  []string // versions of this client's intents, which the grant replaces
 	Dead     []Record // holders known to be dead, which the grant replaces
+	InLine   *Place   // of who is granted the key, in the record's line, which it leaves; nil: it stands in none
+	NoLine   bool     // the line is removed: a head that never took the key is replaced, and others may be as dead
 	Changes  Changes
 }
 

@@ -113,6 +113,9 @@ func add(clause *strings.Builder, keyword string, action ...string) {
 // Where sets the condition.
 func (w *Write) Where(condition string) { w.condition = condition }
 
+// AndWhere adds to the condition.
+func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + ") AND " + condition }
+
 // In returns the condition that the attribute has one of the values. Without
 // values, it returns a condition that never holds.
 func (w *Write) In(name string, values []string) string {

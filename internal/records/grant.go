@@ -26,7 +26,6 @@ const (
 const (
 	attrKind    = "kind"
 	attrSession = "session"
-	attrWaiters = "waiters"
 )
 
 // ours are leasehold's own attributes in every layout.

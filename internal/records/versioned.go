@@ -177,7 +177,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		}
 		d.lenient = true
 	}
-	r.Broken, r.TakenOver = brokenOf(item), takenOverOf(item)
+	r.Broken, r.TakenOver, r.Waiters = brokenOf(item), takenOverOf(item), waitersOf(item)
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)

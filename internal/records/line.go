@@ -1,0 +1,125 @@
+package records
+
+import (
+	"encoding/base32"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// attrWaiters is the line of a record: a list of entries. An entry is one binary value,
+// short so that many fit into a kilobyte: the 16 bytes of the version, 17 of the client
+// id, of whose 26 letters 24 are 15 bytes in base 32, and then the owner's name.
+const attrWaiters = "waiters"
+
+const versionBytes, idPacked, idBytes = 16, 24, 17
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func entryOf(w protocol.Waiter) types.AttributeValue {
+	version, badVersion := hex.DecodeString(strings.ReplaceAll(w.Version, "-", ""))
+	id := protocol.ClientID(w.Owner)
+	packed, badID := idEncoding.DecodeString(id[:min(idPacked, len(id))])
+	if badVersion != nil || badID != nil || len(version) != versionBytes || id == "" {
+		panic("records: " + w.Version + " or " + w.Owner + " is not of a client of leasehold")
+	}
+	return &types.AttributeValueMemberB{Value: slices.Concat(
+		version, packed, []byte(id[idPacked:]), []byte(strings.TrimSuffix(w.Owner, "/"+id)),
+	)}
+}
+
+// waiterOf is the waiter of an entry; false: it is none.
+func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
+	b, _ := v.(*types.AttributeValueMemberB)
+	if b == nil || len(b.Value) < versionBytes+idBytes {
+		return protocol.Waiter{}, false
+	}
+	version, id, name := b.Value[:versionBytes], b.Value[versionBytes:versionBytes+idBytes], b.Value[versionBytes+idBytes:]
+	packed := len(id) - 2
+	w := protocol.Waiter{
+		Version: protocol.VersionOfHex(hex.EncodeToString(version)),
+		Owner:   string(name) + "/" + idEncoding.EncodeToString(id[:packed]) + string(id[packed:]),
+	}
+	return w, protocol.HasClientID(w.Owner)
+}
+
+// waitersOf is the line that an item shows. What is no line is none: it is an advice.
+func waitersOf(item protocol.Item) []protocol.Waiter {
+	list, _ := item[attrWaiters].(*types.AttributeValueMemberL)
+	if list == nil {
+		return nil
+	}
+	line := make([]protocol.Waiter, 0, len(list.Value))
+	for _, v := range list.Value {
+		w, ok := waiterOf(v)
+		if !ok {
+			return nil
+		}
+		line = append(line, w)
+	}
+	return line
+}
+
+// pathOf is the path of an entry of the line, standsAt the condition that w is there.
+func pathOf(w *protocol.Write, index int) string {
+	return w.Name(attrWaiters) + "[" + strconv.Itoa(index) + "]"
+}
+
+func standsAt(w *protocol.Write, p protocol.Place) string {
+	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
+}
+
+// Join appends to the line of a record that is held.
+func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(k))
+	line, entry := w.Name(attrWaiters), entryOf(of)
+	none, one := w.Value(&types.AttributeValueMemberL{}), w.Value(&types.AttributeValueMemberL{Value: []types.AttributeValue{entry}})
+	w.SetTo(attrWaiters, fmt.Sprintf("list_append(if_not_exists(%s, %s), %s)", line, none, one))
+	w.Where(strings.Join(append(p.record.unreleased(w),
+		"attribute_exists("+w.Name(attrVersion)+")",
+		"attribute_not_exists("+w.Name(attrKind)+")",
+		fmt.Sprintf("(attribute_not_exists(%[1]s) OR attribute_type(%[1]s, %[2]s) AND size(%[1]s) < %[3]s AND NOT contains(%[1]s, %[4]s))",
+			line, w.Text("L"), w.Value(number(protocol.MostWaiters)), w.Value(entry)),
+	), " AND "))
+	return w
+}
+
+// Leave removes one entry.
+func (p native) Leave(k protocol.Key, at protocol.Place) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(k))
+	w.RemovePath(pathOf(w, at.Index))
+	w.Where(standsAt(w, at))
+	return w
+}
+
+// HandToHead gives the key to the head.
+func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
+	w := protocol.NewUpdate(p.mustKey(g.Key))
+	p.setGrant(w, g)
+	head := protocol.Place{Of: protocol.Waiter{Version: g.Version, Owner: g.Owner}}
+	w.RemovePath(pathOf(w, 0))
+	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + standsAt(w, head))
+	return w
+}
+
+// Grant is as in all layouts, and takes who is granted the key out of the line. That is
+// there only while the record is: one that has gone is looked at again.
+func (p native) Grant(g protocol.Grant) *protocol.Write {
+	takesOut := g.InLine != nil && !g.NoLine
+	g.IfExists = g.IfExists || takesOut
+	w := p.lock.Grant(g)
+	switch {
+	case takesOut:
+		w.RemovePath(pathOf(w, g.InLine.Index))
+		w.AndWhere(standsAt(w, *g.InLine))
+	case g.NoLine:
+		w.Remove(attrWaiters)
+	}
+	return w
+}

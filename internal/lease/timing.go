@@ -27,6 +27,9 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 // Scaled returns the timing of another lease, in the same proportions. The allowance
 // for clocks that differ stays.
 func (t Timing) Scaled(lease time.Duration) Timing {
+	if lease == t.Lease {
+		return t
+	}
 	ratio := float64(lease) / float64(t.Lease)
 	t.Lease = lease
 	t.Margin = decide.Scale(t.Margin, ratio)

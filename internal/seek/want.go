@@ -62,7 +62,7 @@ func (a Attempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil
 	}
-	return !now.Past(t.TrustedFrom(a.Sent))
+	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
 // isWorthHaving reports whether at least half of the trust in a grant by this attempt is
@@ -71,6 +71,7 @@ func (a Attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
 	}
+	t = t.Scaled(a.Lease)
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 

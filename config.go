@@ -116,6 +116,17 @@ type Config struct {
 	// the next grant, and TTL does not delete them.
 	SharedLease bool
 
+	// Line lets waiters of different clients stand in line, in the lock's record: who
+	// comes first is granted the key first, by the write that releases it, and nobody
+	// asks in vain. Native layout only; set it on every client that waits for a key.
+	//
+	// Up to 32 stand in line, fewer if their names are long; others wait as without it,
+	// and so do calls of AcquireAny and AcquireAll. Those in line read the record at least
+	// once a second, whatever PollMax is. A waiter that dies there costs the others up to
+	// three seconds, once the key would be its. Every 16th release is for anybody, so that
+	// TryAcquire is granted the key now and then.
+	Line bool
+
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
 	// every request with a 5xx or throttling. The price: if only this process has
 	// the outage, another process may be granted the lock while this one still works
@@ -228,6 +239,9 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	}
 	if _, ok := proto.(protocol.Sharing); cfg.SharedLease && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("SharedLease"))
+	}
+	if _, ok := proto.(protocol.Lining); cfg.Line && proto != nil && !ok {
+		problems = append(problems, cfg.unsupported("Line"))
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -20,6 +20,9 @@ func newSeek(c *Client) *seek.Client {
 		Expires: func() time.Time { return c.holds.Expires(true) }, Detach: c.holds.Detach, AwaitGrace: c.awaitGrace, GiveBack: c.holds.GiveBack,
 		Closing: c.holds.Closing(), Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
+	if c.cfg.Line {
+		s.Line = c.proto.(protocol.Lining)
+	}
 	return s
 }
 

@@ -73,7 +73,7 @@ func (r *release) free() {
 	// A resumed lock has no session. If this client's locks share one, it is not
 	// handed over: the next holder's lock must be under the session.
 	alike := (f.h.session != nil) == f.h.c.Shares()
-	if f.inTime && alike && !r.terms.Delete && r.terms.Changes.None() && f.handOver() {
+	if f.inTime && !r.terms.Delete && r.terms.Changes.None() && (alike && f.handOver() || f.handToHead()) {
 		return
 	}
 	f.settle(f.release())
@@ -83,8 +83,24 @@ func (r *release) free() {
 func (f *releaser) settle(err error) {
 	f.leaveToOthers(err)
 	f.report(err)
-	f.h.passTurn()
+	f.passTurn()
 	f.r.end(err)
+}
+
+// passTurn lets the next in the local line seek the key. Other processes go first if there
+// may be any: who stands in the record's line is seen there.
+func (f *releaser) passTurn() {
+	switch seek := f.h.c.Seek; {
+	case seek.Line == nil:
+		f.h.passTurn()
+	case len(f.record.Waiters) > 0:
+		if f.record.HasRoom(protocol.LastPlaces, f.h.owner) {
+			seek.Crowds.Leave(f.h.key)
+		}
+		fallthrough
+	default:
+		seek.Lines.PassOn(f.h.key, f.h)
+	}
 }
 
 // leaveToOthers takes care of what a release that failed may have left. No client

@@ -152,6 +152,16 @@ func (l *Lines[K, C, G, H]) GrantedOutOfTurn(key K, grant G) {
 // nothing.
 func (l *Lines[K, C, G, H]) Pass(key K, grant G) { l.PassAfter(key, grant, 0) }
 
+// PassOn is Pass if no other process waits, or one has had its turn: there is no delay.
+func (l *Lines[K, C, G, H]) PassOn(key K, grant G) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln := l.byKey[key]; ln != nil && ln.grant == grant {
+		ln.handOvers, ln.longest = 0, 0
+		l.pass(ln, key, 0)
+	}
+}
+
 // PassAfter is Pass of a turn with a delay.
 func (l *Lines[K, C, G, H]) PassAfter(key K, grant G, delay time.Duration) {
 	l.mu.Lock()

@@ -24,6 +24,7 @@ type Client struct {
 	Observer *liveness.Observer
 	Sessions Sessions // nil: grants are renewed one by one
 	Lines    *Lines
+	Line     protocol.Lining // of the records, where other processes wait, too; nil: there is none
 
 	// Holds reports whether the client holds that grant of the key. Through an outage it
 	// may, though the record has not changed for a lease.
@@ -41,7 +42,8 @@ type Client struct {
 	Listener   Listener
 
 	Unsettled unsettled.Attempts[protocol.Key] // to be granted
-	sweeping  atomic.Bool                      // dead readers are being removed
+	Crowds    Crowds
+	sweeping  atomic.Bool // dead readers are being removed
 }
 
 // Sessions are the shared leases of a client, one at a time.

@@ -39,6 +39,8 @@ type waiter struct {
 	pauses  attempts.Pauses
 
 	view    decide.View
+	asked   decide.Instant   // when the request was sent whose reply is observed
+	took    time.Duration    // from there to the reply, of the last read
 	seen    *protocol.Record // the record as last shown, if held by another
 	met     []string         // the versions of those who were in the way first; nil: nobody was yet
 	silent  bool             // those in the way look dead
@@ -63,6 +65,8 @@ type wantedRecord interface {
 	grant(takeOver bool) (Attempt, *protocol.Write)                // the next attempt; follows prepare
 	shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) // the attempt whose grant a record shows
 	rejected(r attempts.Result[Attempt])                           // notes why a grant was rejected; follows observe
+	handed() (Attempt, bool)                                       // the grant that a holder has handed over, if it is held as it is
+	holds(version string)                                          // notes by which attempt the key is held
 	intents() []Attempt                                            // posted, or perhaps posted
 	giveUp()                                                       // removes those
 }
@@ -75,7 +79,7 @@ func (t *task) waiter(c *Client, want *Want) *waiter {
 		pauses: c.Pauses(),
 	}
 	if want.Side == nil {
-		w.record = &plainRecord{w}
+		w.record = &plainRecord{waiter: w, since: c.Now(), place: -1}
 	} else {
 		w.record = newSideRecord(w)
 	}
@@ -229,10 +233,12 @@ func (w *waiter) timeoutError(began decide.Instant) error {
 // look reads the record once.
 func (w *waiter) look() error {
 	w.requests++
+	w.asked = w.c.Now()
 	item, err := w.c.Requests.Read(w.ctx, w.want.Key)
 	if err != nil {
 		return err
 	}
+	w.took = w.c.Now().Mono - w.asked.Mono
 	return w.shown(item)
 }
 
@@ -269,6 +275,9 @@ func (w *waiter) decode(grant string, item protocol.Item) (protocol.Record, erro
 // take sends one grant. A holding ends the waiting. Without one and without an error
 // somebody else has the key.
 func (w *waiter) take() (Holding, error) {
+	if a, ok := w.record.handed(); ok {
+		return w.newHolding(a, *w.seen), nil
+	}
 	takeOver := w.isDead()
 	if err := w.record.prepare(takeOver); errors.Is(err, errSessionLives) {
 		w.slowDown()
@@ -277,6 +286,7 @@ func (w *waiter) take() (Holding, error) {
 		return nil, err
 	}
 	w.requests++
+	w.asked = w.c.Now()
 	r := w.tried.Try(context.WithoutCancel(w.ctx), w.c.Requests, attempts.Operation[Attempt]{
 		Key:    w.want.Key,
 		Next:   func() (Attempt, *protocol.Write) { return w.record.grant(takeOver) },
@@ -346,6 +356,7 @@ func (w *waiter) leaveOldest() {
 // newHolding makes a holding of a grant.
 func (w *waiter) newHolding(a Attempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
+	w.record.holds(a.Version)
 	w.c.Observer.Records.Forget(w.want.Key)
 	return w.want.Hold(w.ctx, Grant{a, r})
 }

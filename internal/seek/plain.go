@@ -6,20 +6,27 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // plainRecord is the record of a lock with one holder, whose lease may be its
 // session's.
-type plainRecord struct{ *waiter }
+type plainRecord struct {
+	*waiter
+	since   decide.Instant
+	entries []Attempt // of this waiter in the record's line: a release may grant the key by one
+	place   int       // of the last of them, as the record was last shown; -1: it is not in line
+	joining bool      // it was sent, and the record has not been seen since
+	joins   int       // sent
+}
 
 func (t *plainRecord) watch()   { t.c.Observer.Records.Watch(t.want.Key) }
 func (t *plainRecord) unwatch() { t.c.Observer.Records.Unwatch(t.want.Key) }
 
 func (t *plainRecord) due() time.Duration { return math.MaxInt64 }
-func (t *plainRecord) intents() []Attempt { return nil }
-func (t *plainRecord) giveUp()            {}
+func (t *plainRecord) intents() []Attempt { return t.entries }
 
 func (t *plainRecord) observe(item protocol.Item) error {
 	wall, now := t.c.Wall(), t.c.Now()
@@ -28,11 +35,14 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	if err != nil {
 		return err
 	}
+	if err := t.noteLine(item, shown); err != nil {
+		return err
+	}
 	if shown == nil {
 		t.seen = nil
 		return nil
 	}
-	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version)
+	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version) || t.isEntry(shown.Version)
 	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, wall)
 	isNew := liveness.IsNewGrant(t.seen, *shown)
 	t.seen = shown
@@ -63,9 +73,17 @@ func (t *plainRecord) sessionOf() *liveness.Session {
 	return t.c.Observer.SessionOf(*t.seen)
 }
 
-// refresh finds out until when the holder's session keeps it alive. That alone counts,
-// even if its own record has not changed for long.
+// refresh finds out until when the holder lives, and takes a place in the record's line.
 func (t *plainRecord) refresh() error {
+	if err := t.lookAtSession(); err != nil {
+		return err
+	}
+	return t.join()
+}
+
+// lookAtSession finds out until when the holder's session keeps it alive. That alone
+// counts, even if its own record has not changed for long.
+func (t *plainRecord) lookAtSession() error {
 	session := t.sessionOf()
 	if session == nil {
 		return nil
@@ -123,7 +141,7 @@ func (t *plainRecord) endSession() error {
 	if dead || err != nil {
 		return err
 	}
-	if err := t.refresh(); err != nil { // renewed since: look at the clock again
+	if err := t.lookAtSession(); err != nil { // renewed since: look at the clock again
 		return err
 	}
 	return errSessionLives
@@ -135,7 +153,8 @@ func (t *plainRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 		a.Dead = t.deadHolder()
 	}
 	g := t.c.Grant(t.want, a)
-	g.Takeable = t.tried.Versions()
+	g.Takeable = append(t.tried.Versions(), attempts.Versions(t.entries)...)
+	g.InLine, g.NoLine = t.inLine(), takeOver && t.isHandedOver()
 	switch {
 	case takeOver && t.view.Ours:
 		g.Takeable = append(g.Takeable, t.seen.Version)
@@ -162,6 +181,9 @@ func (t *plainRecord) shows(item protocol.Item, sent []Attempt) (Attempt, bool) 
 		return Attempt{}, false
 	}
 	r, err := t.c.Observer.Decode(t.want.Key, item)
+	if a, ok := t.handedBy(r); ok && err == nil && !r.Released {
+		return a, true
+	}
 	a, ok := attempts.Find(sent, r.Version)
 	return a, ok && err == nil && !r.Released && a.isWorthHaving(t.want.Timing, t.c.Now())
 }

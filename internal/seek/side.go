@@ -33,10 +33,12 @@ func newSideRecord(w *waiter) *sideRecord {
 	return t
 }
 
-func (t *sideRecord) watch()             {} // entries watches what observe meets
-func (t *sideRecord) unwatch()           { t.entries.Only() }
-func (t *sideRecord) prepare(bool) error { return nil } // each is renewed by itself, without a session
-func (t *sideRecord) intents() []Attempt { return t.intended }
+func (t *sideRecord) watch()                  {} // entries watches what observe meets
+func (t *sideRecord) unwatch()                { t.entries.Only() }
+func (t *sideRecord) prepare(bool) error      { return nil } // each is renewed by itself, without a session
+func (t *sideRecord) intents() []Attempt      { return t.intended }
+func (t *sideRecord) handed() (Attempt, bool) { return Attempt{}, false }
+func (t *sideRecord) holds(string)            {}
 
 // blocker is a holder, or a writer's intent, that a grant must wait for.
 type blocker struct {

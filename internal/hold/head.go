@@ -1,0 +1,79 @@
+package hold
+
+import (
+	"slices"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// openEvery is how often a key is released for anybody, though others stand in line: who
+// does not stand there, as with NoWait, would never find it free. The token counts, as
+// each hand-over is a grant.
+const openEvery = 16
+
+// mostHeads is how many heads a release tries: each may leave while the write is under way.
+const mostHeads = 3
+
+// handToHead hands the key to the head of the record's line, in one write that ends this
+// grant and begins theirs. It ends the release, unless there is no head: then the grant
+// must still be released.
+//
+// The head may believe in its grant as soon as it reads the record. So no later attempt of
+// the release may replace it, and it is no attempt of this client: each write has a version
+// of its own here, which is never written.
+func (f *releaser) handToHead() (ended bool) {
+	for range mostHeads {
+		head, ok := f.head()
+		if !ok {
+			return false
+		}
+		if ended, err := f.grantToHead(head); ended || err != nil {
+			f.settle(err)
+			return true
+		}
+	}
+	return false
+}
+
+// head is the first in the line that the record showed last; false: there is none, or the
+// key is released for anybody.
+func (f *releaser) head() (protocol.Waiter, bool) {
+	if f.h.c.Seek.Line == nil || len(f.record.Waiters) == 0 || f.hold.Token%openEvery == 0 || f.hold.Token >= protocol.MaxToken {
+		return protocol.Waiter{}, false
+	}
+	return f.record.Waiters[0], true
+}
+
+// grantToHead sends the hand-over until it is answered. If the grant has not ended, and
+// there is no error, another stands first by now.
+func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
+	h := f.h
+	g := protocol.Grant{Key: h.key, Owner: head.Owner, Version: head.Version, Lease: min(decide.HandedLease, h.want.Timing.Lease)}
+	r := f.run(attempts.Operation[attempt]{
+		Next: func() (attempt, *protocol.Write) {
+			g.Now = h.c.Wall()
+			return h.c.newAttempt(g.Lease), h.c.Seek.Line.HandToHead(f.named(), g)
+		},
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			record, err := h.Decode(item)
+			return sent[len(sent)-1], err == nil && record.Grant == head.Version
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
+		return true, nil
+	case attempts.Rejected:
+		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {
+			return true, nil
+		}
+		record, err := h.Decode(r.Item)
+		if err != nil || record.Released || !slices.Contains(f.named().Grants, record.Grant) {
+			return true, f.lost(r.Item) // nil: this grant had ended before, and was handed on
+		}
+		f.record = record
+		return false, nil
+	}
+	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
+}

@@ -1,0 +1,209 @@
+package seek
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// A waiter that was refused stands in the line of the record, if the layout and its
+// client have one. Its entry there is an attempt to be granted the key, without an answer
+// yet: whoever releases may apply it, and the waiter learns of that when it reads the
+// record. So trust in it counts from the last request whose reply did not show it.
+
+// mayStand reports whether the waiter may stand in line: it must look often enough.
+func (t *plainRecord) mayStand() bool {
+	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder && t.turn == nil
+}
+
+func (t *plainRecord) isEntry(version string) bool {
+	_, ok := attempts.Find(t.entries, version)
+	return ok
+}
+
+// join takes a place in line if there is room, and the record has not shown one. What
+// happens to it meanwhile, the reply or the next look shows.
+func (t *plainRecord) join() error {
+	const most = 16 // a record that is damaged, or erased again and again, has no line
+	if !t.mayStand() || t.joining || t.joins >= most || !t.wantsPlace() {
+		return nil
+	}
+	t.joins++
+	a := t.c.Attempt(decide.HandedLease, nil)
+	t.entries = append(t.entries, a)
+	t.joining, t.asked = true, a.Sent
+	t.requests++
+	r := t.c.Requests.Write(context.WithoutCancel(t.ctx), t.c.Line.Join(t.want.Key, waiterOf(a)), attempts.Limit)
+	t.took = t.c.Now().Mono - a.Sent.Mono
+	switch {
+	case r.Effect == decide.Applied:
+		return t.waiter.observe(r.Item)
+	case r.Cause != decide.ConditionFailed:
+		return &attempts.Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
+	case r.Old == nil: // the record is gone, or the engine does not show it
+		return nil
+	}
+	err := t.waiter.observe(r.Old)
+	if t.place < 0 && !t.view.Ours { // else this is the reply to a second copy
+		t.forget(a.Version)
+	}
+	return err
+}
+
+// wantsPlace reports whether the record, as far as it is known, is held by another and has
+// room in line. Who left a crowd a moment ago need not ask whether it is held.
+func (t *plainRecord) wantsPlace() bool {
+	if !t.view.Known {
+		return t.c.Crowds.Left(t.want.Key)
+	}
+	return !t.view.Free && !t.view.Ours && t.place < 0 && t.seen.HasRoom(t.placesLeft(), t.c.Owner)
+}
+
+// placesLeft is how many places must be left for a waiter to take one.
+func (t *plainRecord) placesLeft() int {
+	if t.waited() < time.Second {
+		return protocol.LastPlaces
+	}
+	return 1
+}
+
+func (t *plainRecord) waited() time.Duration { return t.c.Now().Mono - t.since.Mono }
+
+// noteLine notes what a reply to the request sent at t.asked has shown of the line. held is
+// the record if somebody holds it.
+func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error {
+	if !t.mayStand() {
+		t.place = -1
+		return nil
+	}
+	var shown protocol.Record
+	switch {
+	case held != nil:
+		shown = *held
+	case item != nil:
+		var err error
+		if shown, err = t.c.Observer.Decode(t.want.Key, item); err != nil {
+			return err
+		}
+	}
+	t.joining, t.place = false, -1
+	if n := len(t.entries); n > 0 {
+		last := t.entries[n-1].Version
+		t.place = slices.IndexFunc(shown.Waiters, func(w protocol.Waiter) bool { return w.Version == last })
+	}
+	for i := range t.entries {
+		if t.entries[i].Version != shown.Grant {
+			t.entries[i].Sent = t.asked
+		}
+	}
+	t.view.Line = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: min(decide.LongestLinePause, t.want.Timing.Lease/4)}
+	if t.place < 0 { // there was no room: who has waited long looks more often
+		t.view.Line.Ahead = 1 + len(shown.Waiters)/(1+int(t.waited()/time.Second))
+	}
+	return nil
+}
+
+// handed returns the entry by which the record shows that the key was handed over, if it
+// is held as it is. It is not if what a grant of this call writes is missing, or too
+// little trust is left: then a grant of our own replaces it.
+func (t *plainRecord) handed() (Attempt, bool) {
+	if t.seen == nil {
+		return Attempt{}, false
+	}
+	return t.handedBy(*t.seen)
+}
+
+// holds takes the entry out by which the key is held, or the one that left the line as
+// the key was granted.
+func (t *plainRecord) holds(version string) {
+	if at := t.inLine(); at != nil && !t.isEntry(version) {
+		version = at.Of.Version
+	}
+	t.forget(version)
+}
+
+func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
+	a, ok := attempts.Find(t.entries, r.Version)
+	a.Lease = r.Lease
+	return a, ok && !t.want.Manual && t.want.Changes.None() && t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now())
+}
+
+// isHandedOver reports whether a holder to be taken over may be a head that never took
+// the key: it has not renewed. Those behind it may be as dead, and who is not joins again.
+func (t *plainRecord) isHandedOver() bool {
+	return len(t.seen.Waiters) > 0 && !t.view.Ours && t.seen.Version == t.seen.Grant
+}
+
+// inLine is the place of the waiter as the record was last shown; nil: none.
+func (t *plainRecord) inLine() *protocol.Place {
+	if t.place < 0 || len(t.entries) == 0 {
+		return nil
+	}
+	return &protocol.Place{Index: t.place, Of: waiterOf(t.entries[len(t.entries)-1])}
+}
+
+// forget drops an entry that stands in line no more.
+func (t *plainRecord) forget(version string) {
+	t.entries = slices.DeleteFunc(t.entries, func(a Attempt) bool { return a.Version == version })
+	t.place = -1
+}
+
+// giveUp leaves the line. If the key was handed over meanwhile, it is freed. Each write
+// that fails shows where the entry stands by then.
+func (t *plainRecord) giveUp() {
+	const most = 3
+	for range most {
+		at := t.inLine()
+		if at == nil {
+			break
+		}
+		r := t.c.Requests.Write(context.WithoutCancel(t.ctx), t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
+		if r.Effect == decide.Applied || r.Cause != decide.ConditionFailed || r.Old == nil {
+			return
+		}
+		if t.observe(r.Old) != nil {
+			return
+		}
+	}
+	if t.seen != nil {
+		if a, ok := attempts.Find(t.entries, t.seen.Version); ok {
+			t.c.freeUnsettled(t.ctx, t.want, []Attempt{a})
+		}
+	}
+}
+
+func waiterOf(a Attempt) protocol.Waiter { return protocol.Waiter{Version: a.Version, Owner: a.Owner} }
+
+// Crowds are the keys that this client has handed to others who were in line. It is safe
+// for concurrent use, and the zero Crowds are empty.
+type Crowds struct {
+	mu   sync.Mutex
+	keys map[protocol.Key]struct{}
+}
+
+// mostCrowds is how many keys are remembered.
+const mostCrowds = 1000
+
+// Leave notes that others wait for a key.
+func (c *Crowds) Leave(key protocol.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil || len(c.keys) >= mostCrowds {
+		c.keys = map[protocol.Key]struct{}{}
+	}
+	c.keys[key] = struct{}{}
+}
+
+// Left reports whether others have waited for a key, once.
+func (c *Crowds) Left(key protocol.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.keys[key]
+	delete(c.keys, key)
+	return ok
+}

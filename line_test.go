@@ -1,0 +1,505 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func inLine() leasehold.Config {
+	cfg := lab.Config()
+	cfg.Line = true
+	return cfg
+}
+
+// far is a network whose round trips take that long.
+func far(roundTrip time.Duration) lab.Fault {
+	return func(r *lab.Request) (*http.Response, error) {
+		time.Sleep(roundTrip / 2)
+		res, err := r.Send()
+		time.Sleep(roundTrip / 2)
+		return res, err
+	}
+}
+
+// contention is what becomes of clients that all want one key, again and again.
+type contention struct {
+	each      time.Duration // of a section
+	longest   time.Duration // wait
+	overtaken int           // the most that others were granted during one wait
+	writes    float64       // of a section
+	reads     float64
+}
+
+const (
+	sectionTakes = 10 * time.Millisecond
+	roundTrip    = 6 * time.Millisecond
+)
+
+func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c contention) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var mu sync.Mutex
+		granted := 0
+		var wires []*lab.Wire
+		var all sync.WaitGroup
+		began := time.Now()
+		for i := range clients {
+			cfg.Owner = fmt.Sprint("c", i)
+			client, wire := w.Client(cfg)
+			wire.SetFault(far(roundTrip))
+			wires = append(wires, wire)
+			all.Go(func() {
+				for {
+					since, before := time.Now(), 0
+					mu.Lock()
+					before = granted
+					done := granted >= sections
+					mu.Unlock()
+					if done {
+						return
+					}
+					lock, err := client.Acquire(t.Context(), "job")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					c.longest, c.overtaken = max(c.longest, time.Since(since)), max(c.overtaken, granted-before)
+					granted++
+					mu.Unlock()
+					time.Sleep(sectionTakes)
+					if err := lock.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		c.each = time.Since(began) / time.Duration(granted)
+		for _, wire := range wires {
+			for _, call := range wire.Sent() {
+				if call.Reads() {
+					c.reads++
+				} else {
+					c.writes++
+				}
+			}
+		}
+		c.reads, c.writes = c.reads/float64(granted), c.writes/float64(granted)
+	})
+	return c
+}
+
+// The limit is the section itself, and the two round trips of a grant and a release. A line
+// of 64 has no room for all in a record below a kilobyte: those outside come in as places
+// are left, who has waited longest most likely first.
+func TestWhoeverWaitsInLineIsGrantedTheKeyInTurn(t *testing.T) {
+	const limit = sectionTakes + 2*roundTrip
+	for _, tc := range []struct {
+		clients   int
+		longest   time.Duration
+		overtaken int
+		units     float64
+	}{
+		{2, 8 * limit, 4, 4},
+		{4, 8 * limit, 8, 5},
+		{16, 20 * limit, 24, 6},
+		{64, 300 * limit, 250, 12},
+	} {
+		c := contend(t, inLine(), tc.clients, 400)
+		if c.each > limit*104/100 || c.longest > tc.longest || c.overtaken > tc.overtaken || c.writes+c.reads/2 > tc.units {
+			t.Errorf("%d clients: %v a section, the limit is %v; the longest waited %v, and was overtaken %d times; %.1f writes and %.1f reads",
+				tc.clients, c.each, limit, c.longest, c.overtaken, c.writes, c.reads)
+		}
+	}
+}
+
+// lined is a key with a holder whose client has seen who stands in line.
+type lined struct {
+	*lab.World
+	holder *leasehold.Client
+	lock   *leasehold.Lock
+	wire   *lab.Wire // of the holder
+	wires  []*lab.Wire
+	heads  []*leasehold.Client
+	got    []chan *leasehold.Lock
+	leave  []context.CancelFunc
+}
+
+// inOrder has that many clients stand in line, one after the other.
+func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
+	t.Helper()
+	holder, wire := w.Client(inLine())
+	l := &lined{World: w, holder: holder, lock: w.Acquire(holder, "job"), wire: wire}
+	for range waiters {
+		c, wire := w.Client(cfg)
+		ctx, leave := context.WithCancel(t.Context())
+		got := make(chan *leasehold.Lock, 1)
+		go func() {
+			lock, err := c.Acquire(ctx, "job", opts...)
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			got <- lock
+		}()
+		synctest.Wait()
+		l.wires, l.heads, l.got, l.leave = append(l.wires, wire), append(l.heads, c), append(l.got, got), append(l.leave, leave)
+	}
+	if err := l.lock.Renew(t.Context()); err != nil { // its reply shows the line
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *lined) waiting() int {
+	if list, ok := l.Item("job")["waiters"].(*types.AttributeValueMemberL); ok {
+		return len(list.Value)
+	}
+	return 0
+}
+
+func TestTheReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 3, inLine())
+		if n := l.waiting(); n != 3 {
+			t.Fatalf("%d stand in line", n)
+		}
+		last := l.lock
+		for i, got := range l.got {
+			l.wires[i].Sent()
+			w.Release(last)
+			next := <-got
+			if next.Token() != last.Token()+1 || next.Err() != nil {
+				t.Errorf("number %d: token %d after %d: %v", i, next.Token(), last.Token(), next.Err())
+			}
+			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
+				t.Errorf("number %d sent %d grants", i, n)
+			}
+			last = next
+		}
+		w.Release(last)
+		if !w.IsReleased("job") || l.waiting() != 0 {
+			t.Errorf("in the end %v", w.Item("job"))
+		}
+	})
+}
+
+func TestAHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
+		var asked []time.Time
+		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
+			asked = append(asked, time.Now())
+			return far(100 * time.Millisecond)(r)
+		})
+		lab.Elapse(2 * time.Second)
+		if err := l.lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(l.lock)
+		next := <-l.got[0]
+		unseen := asked[len(asked)-2]
+		if want := unseen.Add(3*time.Second - 300*time.Millisecond); !next.TrustedUntil().Equal(want) {
+			t.Errorf("trusted until %v after the last look that did not show it, want %v", next.TrustedUntil().Sub(unseen), want.Sub(unseen))
+		}
+		lab.Elapse(2 * time.Second)
+		if left := time.Until(next.TrustedUntil()); left < 15*time.Second {
+			t.Errorf("renewed, it is trusted for %v", left)
+		}
+		w.Release(next)
+	})
+}
+
+func TestAHeadThatDiesBlocksTheKeyForAShortLeaseAndTheWholeLineIsAskedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 6, inLine())
+		for i := range 5 {
+			l.wires[i].SetFault(lab.Cut)
+		}
+		w.Release(l.lock)
+		began := time.Now()
+		next := <-l.got[5]
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("behind five that are dead it waited for %v", took)
+		}
+		w.Release(next)
+		for _, leave := range l.leave {
+			leave()
+		}
+		lab.Elapse(10 * time.Second) // what the dead send ends without a reply
+	})
+}
+
+func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 3, inLine())
+		for _, i := range []int{1, 0} {
+			l.leave[i]()
+			<-l.got[i]
+			lab.Elapse(time.Second)
+		}
+		if n := l.waiting(); n != 1 {
+			t.Errorf("%d stand in line", n)
+		}
+		w.Release(l.lock) // the head that it has seen has left
+		w.Release(<-l.got[2])
+	})
+}
+
+func TestAHeadThatHasGivenUpFreesTheKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		lab.Elapse(10 * time.Second)
+		if err := l.lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(l.lock)
+		l.leave[0]() // before it has looked
+		<-l.got[0]
+		lab.Elapse(time.Second)
+		if !w.IsReleased("job") {
+			t.Errorf("the record is %v", w.Item("job"))
+		}
+	})
+}
+
+func TestALineThatIsErasedIsJoinedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 3, inLine())
+		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
+		lab.Elapse(2 * time.Second)
+		if n := l.waiting(); n != 3 {
+			t.Errorf("%d stand in line", n)
+		}
+		w.Release(l.lock)
+		for range l.got {
+			select {
+			case next := <-l.got[0]:
+				w.Release(next)
+			case next := <-l.got[1]:
+				w.Release(next)
+			case next := <-l.got[2]:
+				w.Release(next)
+			}
+		}
+	})
+}
+
+func TestWhatIsNoLineIsNone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		for _, odd := range []types.AttributeValue{
+			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
+			&types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberB{Value: []byte("short")}}},
+		} {
+			holder, _ := w.Client(inLine())
+			lock := w.Acquire(holder, "job")
+			w.Update("job", map[string]types.AttributeValue{"waiters": odd})
+			if err := lock.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c, _ := w.Client(inLine())
+			got := w.Queue(c, "job")
+			lab.Elapse(2 * time.Second)
+			w.Release(lock)
+			w.Release(<-got)
+		}
+	})
+}
+
+func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 4 {
+			c, wire := w.Client(inLine())
+			wire.SetFault(far(roundTrip))
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if lock, err := c.Acquire(ctx, "job"); err == nil {
+						time.Sleep(sectionTakes)
+						w.Release(lock)
+					}
+				}
+			})
+		}
+		lab.Elapse(time.Second)
+		other, _ := w.Client(inLine())
+		granted, began := 0, time.Now()
+		for time.Since(began) < 20*time.Second {
+			if lock, err := other.TryAcquire(t.Context(), "job"); err == nil {
+				granted++
+				w.Release(lock)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if granted == 0 {
+			t.Error("a try of each millisecond was never granted the key")
+		}
+		stop()
+		all.Wait()
+	})
+}
+
+// What a grant of theirs would write, that of a hand-over does not: so they write it.
+func TestAHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
+	shared := inLine()
+	shared.SharedLease = true
+	for name, tc := range map[string]struct {
+		cfg leasehold.Config
+		opt leasehold.AcquireOption
+	}{
+		"data":           {inLine(), leasehold.WithData([]byte("mine"))},
+		"by hand":        {inLine(), leasehold.WithoutRenewal()},
+		"a shared lease": {shared, leasehold.WithInitialData([]byte("mine"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrder(t, w, 1, tc.cfg, tc.opt)
+				w.Release(l.lock)
+				next := <-l.got[0]
+				if left := time.Until(next.TrustedUntil()); left < 17*time.Second || next.Token() != l.lock.Token()+2 {
+					t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
+				}
+				if name != "by hand" && string(next.Data()) != "mine" {
+					t.Errorf("data %q", next.Data())
+				}
+				w.Release(next)
+				for _, c := range l.heads {
+					_ = c.Close(t.Context())
+				}
+			})
+		})
+	}
+}
+
+// The head may work as soon as it has read the record, whatever becomes of the reply.
+func TestAHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
+		done := make(chan error, 1)
+		go func() { done <- l.lock.Release(t.Context()) }()
+		next := <-l.got[0]
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		lab.Elapse(time.Minute)
+		if err := next.Err(); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+	})
+}
+
+func TestAHandOverThatIsNeverAnsweredIsNoAttemptOfTheClientThatSentIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		l.wire.SetFault(func(r *lab.Request) (*http.Response, error) { return lab.LoseReply(r) })
+		limit, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.lock.Release(limit); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Error(err)
+		}
+		next := <-l.got[0]
+		l.wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
+		if lock, err := l.holder.TryAcquire(t.Context(), "job"); err == nil {
+			t.Errorf("granted %d, which %d holds", lock.Token(), next.Token())
+		}
+		if err := next.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+	})
+}
+
+func TestAJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		lock := w.Acquire(holder, "job")
+		c, wire := w.Client(inLine())
+		wire.SetFault(lab.Once(func(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }, lab.LoseReply))
+		got := w.Queue(c, "job")
+		lab.Elapse(10 * time.Second)
+		if n := (&lined{World: w}).waiting(); n != 1 {
+			t.Errorf("%d entries", n)
+		}
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+		next := <-got
+		if next.Token() != lock.Token()+1 {
+			t.Errorf("token %d after %d", next.Token(), lock.Token())
+		}
+		w.Release(next)
+	})
+}
+
+// Whoever knows no lines leaves them alone, and takes its turn by chance.
+func TestClientsWithAndWithoutALineShareAKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 2, inLine())
+		plain, _ := w.Client(lab.Config())
+		got := w.Queue(plain, "job")
+		w.Release(l.lock)
+		for range 3 {
+			select {
+			case next := <-l.got[0]:
+				w.Release(next)
+			case next := <-l.got[1]:
+				w.Release(next)
+			case next := <-got:
+				w.Release(next)
+			}
+		}
+	})
+}
+
+func TestGoroutinesWhoHaveHandedTheKeyOnGoOnAtOnceIfNoProcessWaits(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(inLine())
+		wire.SetFault(far(roundTrip))
+		var all sync.WaitGroup
+		const each, goroutines = 20, 64
+		began := time.Now()
+		for range goroutines {
+			all.Go(func() {
+				for range each {
+					lock, err := c.Acquire(t.Context(), "job")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					w.Release(lock)
+				}
+			})
+		}
+		all.Wait()
+		if rate := float64(each*goroutines) * float64(roundTrip) / float64(time.Since(began)); rate < 0.94 {
+			t.Errorf("%.2f hand-overs a round trip", rate)
+		}
+	})
+}
+
+func TestALineIsOfNativeRecordsAlone(t *testing.T) {
+	cfg := inLine()
+	cfg.Layout = layout.AWSLabs{}
+	var unsupported *leasehold.UnsupportedError
+	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) {
+		t.Error(err)
+	}
+}

@@ -46,6 +46,8 @@ type checker struct {
 	pairs    map[[2]string]bool       // of grant id and token, ever installed
 	terms    map[[2]string]int        // by owner and token, ever installed: the process
 	trusts   map[string]time.Time     // by grant: the latest instant that any installed attempt supports
+	handed   map[string]handed        // by grant, to the head of a line
+	joined   map[string]*process      // by the version of the entry that it has put in a line
 	seen     map[seenBy]time.Time     // the first reply that showed it
 	arrived  map[string]time.Time     // by record: the last write of a process of the run
 	sessions map[string]*sessionState // by id
@@ -54,6 +56,13 @@ type checker struct {
 	commits  map[string]*commitCall // by value
 	logs     map[string][]string    // by key, as the table has them
 	permits  permitLog
+}
+
+// handed is a grant that the holder before has handed to the head of the record's line. The
+// head did not send it: it trusts it from a read that was sent before it was applied.
+type handed struct {
+	applied time.Time
+	trust   time.Duration
 }
 
 // belief is the time in which a process believes in a grant.
@@ -70,7 +79,7 @@ func newChecker() *checker {
 	return &checker{
 		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
-		trusts: map[string]time.Time{}, seen: map[seenBy]time.Time{}, over: map[[2]string]bool{},
+		trusts: map[string]time.Time{}, handed: map[string]handed{}, joined: map[string]*process{}, seen: map[seenBy]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, toldOf: map[string]time.Time{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{},
 	}
@@ -274,6 +283,11 @@ func (c *checker) finish() {
 		}
 		c.checkHearing(b)
 		supported := c.trusts[b.grant]
+		if h, ok := c.handed[b.grant]; ok {
+			if until := h.applied.Add(time.Duration(float64(h.trust)/min(b.by.rate, 1)) + time.Microsecond); until.After(supported) {
+				supported = until
+			}
+		}
 		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
 			supported = s.trust
 		}

@@ -44,6 +44,15 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 		c.terms[[2]string{now.owner, strconv.FormatInt(now.token, 10)}] = r.by.id
 	}
 	before := c.records[key]
+	if before != nil && *before == (state{now.version, now.grant, now.owner, now.token, now.lease, now.released, now.session, before.by}) {
+		c.applies(r, key, "its line")
+		for _, version := range item.waiters() {
+			if c.joined[version] == nil {
+				c.joined[version] = r.by
+			}
+		}
+		return
+	}
 	c.records[key] = now
 	c.applies(r, key, fmt.Sprintf("%+v", *now))
 	c.check(r, key, before, now, item)
@@ -98,6 +107,9 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 
 	// A grant.
 	c.permits.installed(now.grant)
+	if before != nil && r.manner == handsOver && now.owner != before.owner && now.version == now.grant {
+		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
+	}
 	if c.pairs[pair] && !c.deletes {
 		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
 	}
@@ -116,7 +128,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
 		}
 	}
-	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by {
+	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.version] == r.by {
 		return // handed over, or its own and believed in no more
 	}
 	if s := c.sessions[before.session]; s != nil {

@@ -2,12 +2,16 @@ package simulation
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // attributeMap is an item in DynamoDB JSON.
@@ -16,6 +20,19 @@ type attributeMap map[string]map[string]any
 func (m attributeMap) text(name string) string {
 	s, _ := m[name]["S"].(string)
 	return s
+}
+
+// waiters are the versions of the entries of a line.
+func (m attributeMap) waiters() (versions []string) {
+	list, _ := m["waiters"]["L"].([]any)
+	for _, v := range list {
+		entry, _ := v.(map[string]any)
+		b, _ := entry["B"].(string)
+		if raw, err := base64.StdEncoding.DecodeString(b); err == nil && len(raw) > 16 {
+			versions = append(versions, protocol.VersionOfHex(hex.EncodeToString(raw[:16])))
+		}
+	}
+	return versions
 }
 
 func (m attributeMap) number(name string) int64 {

@@ -2,6 +2,7 @@ package ambiguity
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
+
+func inLine() leasehold.Config {
+	cfg := lab.Config()
+	cfg.Line = true
+	return cfg
+}
 
 var operations = []*operation{
 	{
@@ -65,6 +72,66 @@ var operations = []*operation{
 			}
 		},
 		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:     "wait in line",
+		acquires: true,
+		about:    "`Acquire` with `Config.Line` of a key that another holds and releases after 3 s. The requests are those that join the line.",
+		cfg:      inLine,
+		fits: func(c lab.Call) bool {
+			return c.Writes("UpdateItem") && strings.Contains(string(c.Body), "list_append")
+		},
+		prepare: func(x *trial) func() error {
+			lock := x.Acquire(x.other, "job")
+			return func() error {
+				released := make(chan struct{})
+				go func() {
+					defer close(released)
+					time.Sleep(3 * time.Second)
+					_ = errors.Join(lock.Renew(context.Background()), lock.Release(context.Background()))
+				}()
+				err := x.acquire()
+				<-released
+				return err
+			}
+		},
+		overtake: stolen("job"), shows: keys("job"),
+	},
+	{
+		name:  "hand-over to the head of a line",
+		about: "`Release` with `Config.Line`, while another client stands in line for the key, for 15 s at most.",
+		cfg:   inLine,
+		fits:  lab.Call.HandsOver,
+		prepare: func(x *trial) func() error {
+			lock := x.believes(x.Acquire(x.c, "job"))
+			next := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+				defer cancel()
+				theirs, err := x.other.Acquire(ctx, "job")
+				if err == nil {
+					time.Sleep(time.Second)
+					err = errors.Join(theirs.Err(), theirs.Release(context.Background()))
+				}
+				next <- err
+			}()
+			lab.Elapse(time.Second)
+			if err := lock.Renew(x.T.Context()); err != nil { // its reply shows the line
+				x.T.Fatal(err)
+			}
+			return func() error {
+				ctx, cancel := x.ctx()
+				defer cancel()
+				err := lock.Release(ctx)
+				x.mend()
+				x.note = "who waits: nil"
+				if err := <-next; err != nil {
+					x.note = "who waits: " + strings.Join(errorsOf(err), ", ")
+				}
+				return err
+			}
+		},
+		overtake: stolen("job"), shows: keys("job"), frees: true,
 	},
 	{
 		name:  "renewal",

@@ -58,16 +58,32 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// BoundedReplies has clients of other services refuse a reply that is longer than any of
-// DynamoDB's: those of who gives credentials, which read what they are sent to its end.
+// BoundedReplies does as much for clients of other services, those of who gives
+// credentials: they read what they are sent to its end, and lose it with the connection.
 // It is for the APIOptions of an aws.Config; Bounded is for DynamoDB's own.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {
+			return next.HandleDeserialize(ctx, in)
+		}
+		if r, ok := in.Request.(*smithyhttp.Request); ok {
+			in.Request = readOnly(r)
+		}
 		out, about, err := next.HandleDeserialize(ctx, in)
-		if r, ok := out.RawResponse.(*smithyhttp.Response); ok && r != nil && r.Response != nil && r.Body != nil && awsmiddleware.GetServiceID(ctx) != dynamodb.ServiceID {
+		if r, ok := out.RawResponse.(*smithyhttp.Response); ok && r != nil && r.Response != nil && r.Body != nil {
 			r.Body = &replyBody{ReadCloser: r.Body, endpoint: endpointOf(r.Request), left: longestReply}
 		}
 		return out, about, err
 	}
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
+}
+
+// readOnly returns a request whose body can only be read, as that of an exchange.
+func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
+	if body, ok := r.GetStream().(io.ReadSeeker); ok {
+		if only, err := r.SetStream(struct{ io.ReadSeeker }{body}); err == nil {
+			return only
+		}
+	}
+	return r
 }

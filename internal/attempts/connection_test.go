@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -85,5 +87,32 @@ func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
 		transport.CloseIdleConnections()
 		close(network.accept)
 		_ = server.Close()
+	})
+}
+
+// The request of whoever gives credentials is as slow to leave, and its reply comes in two
+// parts.
+func TestAReplyOfAnotherServiceIsReadToItsEndThoughTheWriterIsSlower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &pipes{accept: make(chan net.Conn)}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, `<Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+		})}
+		go func() { _ = server.Serve(network) }()
+		transport := &http.Transport{DialContext: network.dial}
+		out, err := sts.New(sts.Options{
+			Region: "eu-west-1", BaseEndpoint: aws.String("http://sts.example"), Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{},
+			HTTPClient: &http.Client{Transport: transport}, APIOptions: []func(*middleware.Stack) error{BoundedReplies},
+		}).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+		if err != nil || aws.ToString(out.Account) != "123456789012" {
+			t.Error(out, err)
+		}
+		transport.CloseIdleConnections()
+		close(network.accept)
+		_ = server.Shutdown(t.Context())
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -41,6 +42,7 @@ type Client struct {
 	observer    *liveness.Observer
 	leases      *lease.Client
 	holds       *hold.Client
+	breaks      *breaking.Client
 	waitFails   waitFails
 	connections connections
 	waiting     atomic.Int64
@@ -89,6 +91,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.connections.idle = idleConnections(db)
 	c.connections.check(concurrency, 0, cfg.Logger)
 	c.seek = newSeek(c)
+	c.breaks = newBreaks(c)
 	c.holds.Observer, c.holds.Leases, c.holds.Seek = c.observer, c.leases, c.seek
 	return c, nil
 }

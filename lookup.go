@@ -52,7 +52,6 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 // TryAcquire would.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
 	began := c.now()
-	throttled := c.throttled(ctx, key, 0)
 	err := c.requests.Repeat(ctx, func() error {
 		attempt, cancel := context.WithTimeout(ctx, attempts.Limit)
 		defer cancel()
@@ -62,7 +61,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 			return f
 		}
 		if f.Cause == decide.Busy {
-			throttled(f.Err)
+			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Requests: 1, Err: f.Err})
 		}
 		return nil
 	})
@@ -113,7 +112,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			}
 			for _, item := range items {
 				key := Key(c.proto.Schema().KeyOf(item))
-				if c.isSession(key) || protocol.IsPermits(c.proto, item) {
+				if protocol.IsSessionKey(c.proto, protocol.Key(key)) || protocol.IsPermits(c.proto, item) {
 					continue // not a lock, and not damaged either
 				}
 				all, err := c.decodeAll(key, item)

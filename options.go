@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -242,24 +243,20 @@ func ListPartition(key string) ListOption { return listFunc(func(l *listing) { l
 func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.Prefix = p }) }
 
 // BreakOption is for Break.
-type BreakOption interface{ toBreak(*breaking) }
+type BreakOption interface{ toBreak(*breaking.Request) }
 
-// breaking is what a caller of Break asks for.
-type breaking struct {
-	unrenewed bool
-	reason    string
-}
+type breakFunc func(*breaking.Request)
 
-type breakFunc func(*breaking)
-
-func (f breakFunc) toBreak(b *breaking) { f(b) }
+func (f breakFunc) toBreak(b *breaking.Request) { f(b) }
 
 // WithReason says why the grant is broken, in at most 1000 bytes: the record keeps it,
 // and the holder is told. An *UnsupportedError in layouts whose free keys have no
 // record.
-func WithReason(text string) BreakOption { return breakFunc(func(b *breaking) { b.reason = text }) }
+func WithReason(text string) BreakOption {
+	return breakFunc(func(b *breaking.Request) { b.Reason = text })
+}
 
 // IfUnrenewed breaks only if the holder has not renewed since the record was read.
 // It is for a holder that was found dead. If it has renewed, the error is a
 // *ChangedError.
-func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking) { b.unrenewed = true }) }
+func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking.Request) { b.Unrenewed = true }) }

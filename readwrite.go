@@ -34,20 +34,3 @@ func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
 	}
 	return records, nil
 }
-
-// protoOfRecord returns the protocol by which a record is written and read.
-func (c *Client) protoOfRecord(r Record) protocol.Protocol {
-	if rw, ok := c.proto.(protocol.ReadWriting); ok && r.mode != protocol.ModePlain {
-		return rw.ReadWrite(r.mode, false).Of(r.Grant)
-	}
-	if c.isSession(r.Key) {
-		return c.proto.(protocol.Sharing).Session() // as isSession has found
-	}
-	return c.proto
-}
-
-// isSession reports whether the row of key is a session's.
-func (c *Client) isSession(key Key) bool {
-	proto, ok := c.proto.(protocol.Sharing)
-	return ok && proto.IsSessionKey(protocol.Key(key))
-}

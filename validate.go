@@ -39,7 +39,7 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 		return r, err
 	}
 	r.Key = protocol.Key(key)
-	if c.isSession(key) {
+	if protocol.IsSessionKey(c.proto, protocol.Key(key)) {
 		return r, c.errorf("acquire", key, "the key is that of a session: choose one that does not begin so")
 	}
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {

@@ -71,7 +71,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 			case f != nil:
 				trouble.Report(ctx, c.seek, protocol.Key(k), opError("watch", c.cfg.Table, k, f.Err))
 				if f.Cause == decide.Busy {
-					c.throttled(ctx, k, 0)(f.Err)
+					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: f.Err})
 				}
 				c.requests.Pause(ctx, &pauses)
 				continue

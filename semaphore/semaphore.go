@@ -71,8 +71,7 @@ func New(locks *leasehold.Client, key string, n int) (*Semaphore, error) {
 	if !ok {
 		return nil, in.Unsupported("semaphores")
 	}
-	sharing, ok := proto.(protocol.Sharing)
-	if key == "" || ok && sharing.IsSessionKey(protocol.Key(s.key)) {
+	if key == "" || protocol.IsSessionKey(proto, protocol.Key(s.key)) {
 		return nil, fmt.Errorf("leasehold: semaphore %v in table %s: the key is empty, or a session's: choose another", s.key, s.table())
 	}
 	for i := range protocol.MostPermits {

@@ -99,8 +99,7 @@ func (a *app) breakDead(ctx context.Context, s *store.Store, locks *leasehold.Cl
 // isSession reports whether the row of key is that of a shared lease.
 func isSession(s *store.Store, key leasehold.Key) bool {
 	proto, err := records.Of(s.Layout)
-	sharing, ok := proto.(protocol.Sharing)
-	return err == nil && ok && sharing.IsSessionKey(protocol.Key(key))
+	return err == nil && protocol.IsSessionKey(proto, protocol.Key(key))
 }
 
 // askOf asks whether to break what was found.

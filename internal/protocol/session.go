@@ -15,3 +15,9 @@ func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: le
 
 // IsNoRow reports whether a version is that of NoRow.
 func IsNoRow(version string) bool { return version == noRow }
+
+// IsSessionKey reports whether a key is that of a session's row.
+func IsSessionKey(p Protocol, k Key) bool {
+	sharing, ok := p.(Sharing)
+	return ok && sharing.IsSessionKey(k)
+}

@@ -18,7 +18,7 @@ import (
 
 // packages of the protocol: those that are mutated.
 var packages = []string{
-	".", "internal/attempts", "internal/decide", "internal/fence", "internal/hold", "internal/lease", "internal/line", "internal/liveness", "internal/observed",
+	".", "internal/attempts", "internal/breaking", "internal/decide", "internal/fence", "internal/hold", "internal/lease", "internal/line", "internal/liveness", "internal/observed",
 	"internal/places", "internal/protocol", "internal/records", "internal/renewals", "internal/seek", "internal/unsettled", "semaphore",
 }
 

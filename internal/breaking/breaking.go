@@ -1,0 +1,181 @@
+package breaking
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Client breaks grants for one client.
+type Client struct {
+	Requests    *attempts.Sender
+	Proto       protocol.Protocol
+	Caps        layout.Capabilities // of the layout
+	Owner       string              // of this client, which the record keeps
+	Wall        func() time.Time
+	Expires     func(mayContainData bool) time.Time // when TTL may delete a record that is freed now
+	DeadExpires func() time.Time                    // when it may delete the row of a session that is
+	Detach      func(func())
+	Throttled   func(ctx context.Context, key protocol.Key, token int64, err error) // told of each request that was
+	Errors      Errors
+}
+
+// Errors makes the errors that callers are told.
+type Errors interface {
+	// Changed says that the record shows another grant, or is free.
+	Changed(now protocol.Record) error
+
+	// Missing says that the key has no record.
+	Missing(key protocol.Key) error
+
+	// Unreadable says why an item is no record of the key.
+	Unreadable(key protocol.Key, item protocol.Item, err error) error
+
+	// Failed says why nothing was freed.
+	Failed(op string, key protocol.Key, err error) error
+
+	// Unknown says that the grant may have been broken, or may be yet.
+	Unknown(key protocol.Key, err error) error
+
+	// Untold says that the grant is broken, and why its session is not told.
+	Untold(key protocol.Key, err error) error
+}
+
+// Request is what to break, and how.
+type Request struct {
+	Grant     protocol.Record // as it was read
+	Reason    string
+	Unrenewed bool // only if it has not been renewed since
+}
+
+// attempt is one break sent once, by its version.
+type attempt string
+
+func (a attempt) ID() string { return string(a) }
+
+// Break frees the grant and tells its session, if it is under one.
+func (c *Client) Break(ctx context.Context, r Request) error {
+	key := r.Grant.Key
+	told := make(chan error, 1)
+	var now attempts.Latest
+	now.Begin(&attempts.Sequence[attempt]{}) // one request is sent, however soon ctx ends
+	var err error
+	_, unknown := attempts.Outlive(ctx, c.Detach, &now, func() {
+		var maybe bool
+		if maybe, err = c.free(ctx, r, &now); maybe || err == nil {
+			c.Detach(func() { told <- c.tell(ctx, r.Grant) })
+		}
+	})
+	if unknown != nil {
+		return c.Errors.Unknown(key, unknown)
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-told:
+		return err
+	case <-ctx.Done():
+		return c.Errors.Untold(key, context.Cause(ctx))
+	}
+}
+
+// free sends the break until it is answered. maybe: the error does not say whether the
+// grant is broken. now holds the attempts that are under way.
+func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
+	key, proto, at := r.Grant.Key, c.protoOf(r.Grant), c.Wall()
+	session := protocol.IsSessionKey(c.Proto, key)
+	for {
+		var tried attempts.Sequence[attempt]
+		now.Begin(&tried)
+		res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempt]{
+			Key: key,
+			Next: func() (attempt, *protocol.Write) {
+				b := protocol.Break{Version: protocol.NewVersion(), By: c.Owner, At: at, Reason: r.Reason}
+				if session {
+					b.Expires = c.DeadExpires()
+				} else {
+					b.Expires = c.Expires(protocol.Changes{}.LeaveData(r.Grant))
+				}
+				return attempt(b.Version), proto.Break(r.Grant, b)
+			},
+			Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+				return c.shows(proto, item, sent)
+			},
+			Throttled: func(err error) { c.Throttled(ctx, key, 0, err) },
+		})
+		switch res.Outcome {
+		case attempts.Applied:
+			return false, nil
+		case attempts.Unanswered:
+			return true, c.Errors.Unknown(key, errors.Join(context.Cause(ctx), res.Err))
+		case attempts.Rejected:
+		default:
+			return false, c.Errors.Failed("break", key, errors.Join(context.Cause(ctx), res.Err))
+		}
+		found, gone, err := c.found(proto, r.Grant, res.Item)
+		switch {
+		case gone && tried.Silent(): // an attempt without a reply may have freed it before
+			return true, c.Errors.Unknown(key, err)
+		case err != nil:
+			return false, err
+		case session || r.Unrenewed || ctx.Err() != nil:
+			return false, c.Errors.Changed(found)
+		}
+		r.Grant = found // what it contains now says whether TTL may delete it
+	}
+}
+
+// protoOf returns the protocol by which the record of a grant is written and read.
+func (c *Client) protoOf(r protocol.Record) protocol.Protocol {
+	if rw, ok := c.Proto.(protocol.ReadWriting); ok && r.Mode != protocol.ModePlain {
+		return rw.ReadWrite(r.Mode, false).Of(r.Grant)
+	}
+	if protocol.IsSessionKey(c.Proto, r.Key) {
+		return c.Proto.(protocol.Sharing).Session() // none else has such keys
+	}
+	return c.Proto
+}
+
+// shows returns the attempt that freed the key, as a record shows it. In layouts whose free
+// keys have no record, or no version, it may have been any attempt without an answer.
+func (c *Client) shows(proto protocol.Protocol, item protocol.Item, sent []attempt) (attempt, bool) {
+	last, unanswered := sent[len(sent)-1], len(sent) > 1
+	if item == nil {
+		return last, unanswered && !c.Caps.KeepOnRelease
+	}
+	now, err := proto.Decode(item)
+	if err != nil || !now.Released {
+		return last, false
+	}
+	if a, ok := attempts.Find(sent, now.Version); ok {
+		return a, true
+	}
+	return last, unanswered && now.Version == ""
+}
+
+// found returns what a record shows whose break was rejected: the grant, renewed. gone: it
+// shows that no more, as the error says.
+func (c *Client) found(proto protocol.Protocol, grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
+	if item == nil {
+		return now, true, c.Errors.Missing(grant.Key)
+	}
+	if now, err = proto.Decode(item); err != nil {
+		return now, false, c.Errors.Unreadable(grant.Key, item, err)
+	}
+	if now.Released || !c.sameGrant(grant, now) {
+		return now, true, c.Errors.Changed(now)
+	}
+	return now, false, nil
+}
+
+// sameGrant reports whether two records of a key show the same grant. A foreign holder
+// has no grant id. If its owner has a name, that stays the same while it renews. In
+// layouts that go by the clock it does not renew: another version is another grant.
+func (c *Client) sameGrant(a, b protocol.Record) bool {
+	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
+}

@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
@@ -112,14 +111,4 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 		requests = 0 // all of them are in the first event
 	}
 	return nil
-}
-
-// awaitGrace waits until done, or the release grace has passed.
-func (c *Client) awaitGrace(done <-chan struct{}) {
-	grace := time.NewTimer(c.cfg.ReleaseGrace)
-	defer grace.Stop()
-	select {
-	case <-done:
-	case <-grace.C:
-	}
 }

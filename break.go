@@ -41,8 +41,11 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	if r.Version == "" {
 		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
 	}
-	if err := c.checkReason(key, b.Reason); err != nil {
-		return err
+	if b.Reason != "" && !c.caps.KeepOnRelease {
+		return c.cfg.unsupported("reason of Break: a free key has no record")
+	}
+	if problem := protocol.ReasonProblem(b.Reason); problem != "" {
+		return c.errorf("break", key, "%s", problem)
 	}
 	if ctx.Err() != nil {
 		return c.errorf("break", key, "%w", context.Cause(ctx))
@@ -54,19 +57,6 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	ctx, stop := c.holds.UntilClosing(ctx)
 	defer stop()
 	return c.breaks.Break(ctx, b)
-}
-
-func (c *Client) checkReason(key Key, reason string) error {
-	if reason == "" {
-		return nil
-	}
-	if !c.caps.KeepOnRelease {
-		return c.unsupported("reason of Break: a free key has no record")
-	}
-	if problem := protocol.ReasonProblem(reason); problem != "" {
-		return c.errorf("break", key, "%s", problem)
-	}
-	return nil
 }
 
 // newBreaks returns what breaks grants for the client.

@@ -53,12 +53,6 @@ type HeldError struct {
 	others int // readers beside Holder, if they leave no room for another; else 0
 }
 
-// heldError says that holder has the key. ended is what ended the wait; nil: there
-// was none.
-func (c *Client) heldError(key Key, holder Record, ended error) *HeldError {
-	return &HeldError{Table: c.cfg.Table, Key: key, Holder: holder.clone(), Err: ended}
-}
-
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, holderName(e.Holder))
@@ -269,8 +263,6 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("leasehold: layout %s%s, as configured, has no %s", e.Layout, inTable(e.Table), e.Feature)
 }
 
-func (c *Client) unsupported(feature string) error { return c.cfg.unsupported(feature) }
-
 func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
@@ -379,7 +371,7 @@ func (e *notRunError) Unwrap() error        { return e.err }
 
 // recordError is the error for an item that could not be read as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
-	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: c.otherKind(item)}
+	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: otherKind(c.proto, item)}
 	if protocol.IsPermits(c.proto, item) {
 		bad.advice = "use package semaphore, " + orStartOver
 	}
@@ -399,17 +391,17 @@ const orStartOver = "or choose another key, or once it is free start over with l
 
 // otherKind says what an item is, and what to do, if it is a record of another kind
 // than the caller expected; "" if it is damaged, or of another layout.
-func (c *Client) otherKind(item protocol.Item) string {
-	if rw, ok := c.proto.(protocol.ReadWriting); ok && protocol.IsReadWrite(item) {
+func otherKind(proto protocol.Protocol, item protocol.Item) string {
+	if rw, ok := proto.(protocol.ReadWriting); ok && protocol.IsReadWrite(item) {
 		if entries, err := rw.Entries(item); err == nil {
 			return held(entries[0].Released) + " as a read/write lock: acquire it with package rwlock, " + orStartOver
 		}
 		return ""
 	}
-	if protocol.PermitRowsOf(c.proto) == nil { // of a layout that has one kind alone
+	if protocol.PermitRowsOf(proto) == nil { // of a layout that has one kind alone
 		return ""
 	}
-	if r, err := c.proto.Decode(item); err == nil {
+	if r, err := proto.Decode(item); err == nil {
 		return held(r.Released) + " as a plain lock: acquire it with Acquire, " + orStartOver
 	}
 	return ""

@@ -12,7 +12,7 @@ import (
 
 // newHolds returns what the client holds: nothing yet.
 func newHolds(c *Client) *hold.Client {
-	policy, _ := c.checkPolicy(byConfig) // complete has checked it
+	policy, _ := c.cfg.releasePolicy(byConfig) // complete has checked it
 	holds := &hold.Client{
 		Table: c.cfg.Table, Requests: c.requests, Proto: c.proto, Timing: c.timing, Owner: c.cfg.Owner,
 		Log: c.log, Now: c.now, Wall: c.wall, PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax,
@@ -60,26 +60,26 @@ func (e holdErrors) Uncommitted(key protocol.Key, reasons []types.CancellationRe
 	return &CommitError{Table: e.c.cfg.Table, Key: Key(key), Reasons: reasons, Err: err}
 }
 
-func (e holdErrors) Unsupported(feature string) error { return e.c.unsupported(feature) }
+func (e holdErrors) Unsupported(feature string) error { return e.c.cfg.unsupported(feature) }
 
 // holdListener turns what happens to what is held into events.
 type holdListener struct{ c *Client }
 
-func (l holdListener) Renewed(ctx context.Context, e hold.Event) { l.c.emitOf(ctx, EventRenewed, e) }
+func (l holdListener) Renewed(ctx context.Context, e hold.Event) { l.emit(ctx, EventRenewed, e) }
 func (l holdListener) RenewFailed(ctx context.Context, e hold.Event) {
-	l.c.emitOf(ctx, EventRenewError, e)
+	l.emit(ctx, EventRenewError, e)
 }
-func (l holdListener) Lost(ctx context.Context, e hold.Event)     { l.c.emitOf(ctx, EventLost, e) }
-func (l holdListener) Released(ctx context.Context, e hold.Event) { l.c.emitOf(ctx, EventReleased, e) }
+func (l holdListener) Lost(ctx context.Context, e hold.Event)     { l.emit(ctx, EventLost, e) }
+func (l holdListener) Released(ctx context.Context, e hold.Event) { l.emit(ctx, EventReleased, e) }
 func (l holdListener) Committed(ctx context.Context, e hold.Event) {
-	l.c.emitOf(ctx, EventCommitted, e)
+	l.emit(ctx, EventCommitted, e)
 }
 func (l holdListener) Throttled(ctx context.Context, e hold.Event) {
-	l.c.emitOf(ctx, EventThrottled, e)
+	l.emit(ctx, EventThrottled, e)
 }
 
-func (c *Client) emitOf(ctx context.Context, kind EventKind, e hold.Event) {
-	c.emit(ctx, Event{
+func (l holdListener) emit(ctx context.Context, kind EventKind, e hold.Event) {
+	l.c.emit(ctx, Event{
 		Kind: kind, Key: Key(e.Key), Token: e.Token, Took: e.Took, Held: e.Held, Remaining: e.Remaining,
 		Requests: e.Requests, Err: e.Err,
 	})

@@ -77,7 +77,7 @@ func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(co
 
 func (in inside) Record(r protocol.Record) Record { return recordOf(r) }
 
-func (in inside) Unsupported(feature string) error { return in.c.unsupported(feature) }
+func (in inside) Unsupported(feature string) error { return in.c.cfg.unsupported(feature) }
 
 func (in inside) NotRun(err error) error { return &notRunError{err} }
 

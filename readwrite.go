@@ -1,18 +1,16 @@
 package leasehold
 
-import (
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
+import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // checkAlone refuses, for a read/write lock, what needs a record of its own.
-func (c *Client) checkAlone(mode protocol.Mode, p policy, ch *changes) error {
+func (cfg *Config) checkAlone(mode protocol.Mode, p policy, ch *changes) error {
 	switch {
 	case mode == protocol.ModePlain:
 		return nil
 	case !protocol.Changes(*ch).None():
-		return c.unsupported("data or attributes of a read/write lock")
+		return cfg.unsupported("data or attributes of a read/write lock")
 	case p == deleteRecord:
-		return c.unsupported("DeleteOnRelease of a read/write lock")
+		return cfg.unsupported("DeleteOnRelease of a read/write lock")
 	}
 	return nil
 }
@@ -21,8 +19,8 @@ func (c *Client) checkAlone(mode protocol.Mode, p policy, ch *changes) error {
 func (c *Client) decodeAll(key Key, item protocol.Item) ([]Record, error) {
 	rw, ok := c.proto.(protocol.ReadWriting)
 	if !ok || !protocol.IsReadWrite(item) {
-		r, err := c.decode(key, item)
-		return []Record{r}, err
+		r, err := c.observer.Decode(protocol.Key(key), item)
+		return []Record{recordOf(r)}, err
 	}
 	entries, err := rw.Entries(item)
 	if err != nil {

@@ -26,13 +26,13 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	}
 	if r.lease != 0 {
 		if h.UnderSession() {
-			return c.unsupported("WithLease together with SharedLease")
+			return c.cfg.unsupported("WithLease together with SharedLease")
 		}
 		if err := c.checkLease("renew", l.Key(), r.lease); err != nil {
 			return err
 		}
 	}
-	if err := c.checkAlone(h.Want().Mode, byConfig, &r.changes); err != nil {
+	if err := c.cfg.checkAlone(h.Want().Mode, byConfig, &r.changes); err != nil {
 		return err
 	}
 	if err := c.checkChanges("renew", l.Key(), &r.changes); err != nil {

@@ -25,7 +25,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	if err != nil {
 		return nil, err
 	}
-	policy, err := c.checkPolicy(byConfig)
+	policy, err := c.cfg.releasePolicy(byConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func newSeek(c *Client) *seek.Client {
 		Requests: c.requests, Proto: c.proto, Owner: c.owner, Observer: c.observer,
 		Now: func() decide.Instant { return c.now() }, Wall: c.wall, Chance: func() float64 { return c.chance() },
 		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
-		Expires: func() time.Time { return c.holds.Expires(true) }, Detach: c.holds.Detach, AwaitGrace: c.awaitGrace, GiveBack: c.holds.GiveBack,
+		Expires: func() time.Time { return c.holds.Expires(true) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
 		Closing: c.holds.Closing(), Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
 	if c.cfg.Line {
@@ -30,9 +30,7 @@ func newSeek(c *Client) *seek.Client {
 type seekErrors struct{ c *Client }
 
 func (e seekErrors) Held(key protocol.Key, holder protocol.Record, others int, why error) error {
-	held := e.c.heldError(Key(key), recordOf(holder), why)
-	held.others = others
-	return held
+	return &HeldError{Table: e.c.cfg.Table, Key: Key(key), Holder: recordOf(holder).clone(), Err: why, others: others}
 }
 
 func (e seekErrors) Failed(key protocol.Key, err error) error {

@@ -27,10 +27,10 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	}
 	if c.holds.Shares() && r.Mode == protocol.ModePlain {
 		if r.Timing != c.timing {
-			return r, c.unsupported("WithLease together with SharedLease")
+			return r, c.cfg.unsupported("WithLease together with SharedLease")
 		}
 		if r.Manual {
-			return r, c.unsupported("WithoutRenewal together with SharedLease")
+			return r, c.cfg.unsupported("WithoutRenewal together with SharedLease")
 		}
 		r.Timing = hold.UnderSession(c.timing)
 	}
@@ -45,13 +45,13 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
 		return r, err
 	}
-	if err := c.checkAlone(r.Mode, r.policy, r.changes()); err != nil {
+	if err := c.cfg.checkAlone(r.Mode, r.policy, r.changes()); err != nil {
 		return r, err
 	}
 	if r.Mode != protocol.ModePlain {
 		r.policy = keepRecord // others may be in the record
 	}
-	if r.policy, err = c.checkPolicy(r.policy); err != nil {
+	if r.policy, err = c.cfg.releasePolicy(r.policy); err != nil {
 		return r, err
 	}
 	r.Delete = r.policy == deleteRecord
@@ -75,11 +75,11 @@ func (c *Client) newReleaseOptions(h *hold.Lock, opts []ReleaseOption) (releaseO
 	for _, o := range opts {
 		o.toRelease(&r)
 	}
-	if err := c.checkAlone(h.Want().Mode, r.policy, &r.changes); err != nil {
+	if err := c.cfg.checkAlone(h.Want().Mode, r.policy, &r.changes); err != nil {
 		return r, err
 	}
 	var err error
-	if r.policy, err = c.checkPolicy(r.policy); err != nil {
+	if r.policy, err = c.cfg.releasePolicy(r.policy); err != nil {
 		return r, err
 	}
 	if err := c.checkChanges("release", key, &r.changes); err != nil {
@@ -102,7 +102,7 @@ func noneNil[O comparable](c *Client, op string, key Key, opts []O) error {
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {
 	if key.Sort != "" && !c.caps.SortKey {
-		return key, c.unsupported("sort key")
+		return key, c.cfg.unsupported("sort key")
 	}
 	key = Key(c.proto.Complete(protocol.Key(key)))
 	if _, err := c.proto.Key(protocol.Key(key)); err != nil {
@@ -122,30 +122,31 @@ func (c *Client) checkLease(op string, key Key, lease time.Duration) error {
 	return nil
 }
 
-// checkPolicy returns what becomes of the record at its release, by default as
+// releasePolicy returns what becomes of the record at its release, by default as
 // configured. The layout may not be able to do it.
-func (c *Client) checkPolicy(p policy) (policy, error) {
+func (cfg *Config) releasePolicy(p policy) (policy, error) {
+	caps := cfg.Layout.Capabilities()
 	if p == byConfig {
 		p = keepRecord
-		if c.cfg.DeleteOnRelease || !c.caps.KeepOnRelease {
+		if cfg.DeleteOnRelease || !caps.KeepOnRelease {
 			p = deleteRecord
 		}
 	}
 	switch {
-	case p == keepRecord && !c.caps.KeepOnRelease:
-		return p, c.unsupported("KeepOnRelease")
-	case p == deleteRecord && !c.caps.DeleteOnRelease:
-		return p, c.unsupported("DeleteOnRelease")
+	case p == keepRecord && !caps.KeepOnRelease:
+		return p, cfg.unsupported("KeepOnRelease")
+	case p == deleteRecord && !caps.DeleteOnRelease:
+		return p, cfg.unsupported("DeleteOnRelease")
 	}
 	return p, nil
 }
 
 func (c *Client) checkChanges(op string, key Key, ch *changes) error {
 	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
-		return c.unsupported("data")
+		return c.cfg.unsupported("data")
 	}
 	if len(ch.Attributes) > 0 && !c.caps.Attributes {
-		return c.unsupported("attributes")
+		return c.cfg.unsupported("attributes")
 	}
 	size := c.overhead + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))
 	for name, v := range ch.Attributes {

@@ -24,6 +24,16 @@ func atLeast(ctx context.Context, grace time.Duration) (context.Context, context
 	}
 }
 
+// AwaitGrace waits until done, or until ReleaseGrace has passed.
+func (c *Client) AwaitGrace(done <-chan struct{}) {
+	grace := time.NewTimer(c.ReleaseGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+	}
+}
+
 // endedContext is the ctx of a release that takes ReleaseGrace, and no more.
 func endedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -59,14 +59,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 // Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do in one.
 // An error from before fn was called matches ErrNotRun.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
-	if fn == nil {
-		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}
-	}
-	lock, err := c.Acquire(ctx, key, opts...)
-	if err != nil {
-		return &notRunError{err}
-	}
-	return lock.Do(ctx, fn)
+	return inside{c}.Do(ctx, Key{Partition: key}, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) }, fn)
 }
 
 // acquire seeks one key.

@@ -59,6 +59,17 @@ func (in inside) AcquireSide(ctx context.Context, key string, mode protocol.Mode
 	return in.c.acquireOne(ctx, &want)
 }
 
+func (in inside) Do(ctx context.Context, key Key, acquire func() (*Lock, error), fn func(context.Context, *Lock) error) error {
+	if fn == nil {
+		return &notRunError{in.c.errorf("do", key, "the function is nil")}
+	}
+	lock, err := acquire()
+	if err != nil {
+		return &notRunError{err}
+	}
+	return lock.Do(ctx, fn)
+}
+
 func (in inside) GaveUp(ctx context.Context, key Key, began decide.Instant, err error) {
 	in.c.emitGaveUp(ctx, key, began, 0, err)
 }
@@ -78,8 +89,6 @@ func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(co
 func (in inside) Record(r protocol.Record) Record { return recordOf(r) }
 
 func (in inside) Unsupported(feature string) error { return in.c.cfg.unsupported(feature) }
-
-func (in inside) NotRun(err error) error { return &notRunError{err} }
 
 func (in inside) AfterClose(op string, key Key) error { return in.c.afterClose(op, key) }
 

@@ -40,7 +40,7 @@ func TestDoHoldsTheLockWhileItsFunctionRuns(t *testing.T) {
 		if err := a.l.DoWrite(t.Context(), func(context.Context, *leasehold.Lock) error { return nil }, leasehold.NoWait()); err != nil {
 			t.Errorf("after them: %v", err)
 		}
-		if err := a.l.DoRead(t.Context(), nil); !errors.Is(err, leasehold.ErrNotRun) {
+		if err := a.l.DoRead(t.Context(), nil); !errors.Is(err, leasehold.ErrNotRun) || err.Error() != "leasehold: do set in table locks: the function is nil" {
 			t.Errorf("without a function: %v", err)
 		}
 	})

@@ -3,7 +3,6 @@ package rwlock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/bridge"
@@ -21,6 +20,10 @@ type RWLock struct {
 type inside interface {
 	// AcquireSide acquires key as a reader or as the writer.
 	AcquireSide(ctx context.Context, key string, mode protocol.Mode, opts []leasehold.AcquireOption) (*leasehold.Lock, error)
+
+	// Do acquires a lock, calls fn and releases it. An error from before fn was called
+	// matches leasehold.ErrNotRun.
+	Do(ctx context.Context, key leasehold.Key, acquire func() (*leasehold.Lock, error), fn func(context.Context, *leasehold.Lock) error) error
 }
 
 // New returns the lock under key. It sends nothing. The error matches
@@ -69,23 +72,10 @@ func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOpti
 // DoRead calls fn with a read lock. It is AcquireRead and Lock.Do in one. An error from
 // before fn was called matches leasehold.ErrNotRun.
 func (l *RWLock) DoRead(ctx context.Context, fn func(ctx context.Context, lock *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
-	return l.do(ctx, l.AcquireRead, fn, opts)
+	return l.locks.Do(ctx, leasehold.Key{Partition: l.key}, func() (*leasehold.Lock, error) { return l.AcquireRead(ctx, opts...) }, fn)
 }
 
 // DoWrite is DoRead with the write lock.
 func (l *RWLock) DoWrite(ctx context.Context, fn func(ctx context.Context, lock *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
-	return l.do(ctx, l.AcquireWrite, fn, opts)
-}
-
-func (l *RWLock) do(ctx context.Context, acquire func(context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error),
-	fn func(context.Context, *leasehold.Lock) error, opts []leasehold.AcquireOption,
-) error {
-	if fn == nil {
-		return fmt.Errorf("rwlock: do %s: the function is nil: %w", l.key, leasehold.ErrNotRun)
-	}
-	lock, err := acquire(ctx, opts...)
-	if err != nil {
-		return fmt.Errorf("%w: %w", leasehold.ErrNotRun, err)
-	}
-	return lock.Do(ctx, fn)
+	return l.locks.Do(ctx, leasehold.Key{Partition: l.key}, func() (*leasehold.Lock, error) { return l.AcquireWrite(ctx, opts...) }, fn)
 }

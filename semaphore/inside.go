@@ -31,10 +31,13 @@ type inside interface {
 	// Record is a record as users see it.
 	Record(r protocol.Record) leasehold.Record
 
+	// Do acquires a lock, calls fn and releases it. An error from before fn was called
+	// matches leasehold.ErrNotRun.
+	Do(ctx context.Context, key leasehold.Key, acquire func() (*leasehold.Lock, error), fn func(context.Context, *leasehold.Lock) error) error
+
 	// GaveUp tells of a call that ends without a grant, with one of these errors.
 	GaveUp(ctx context.Context, key leasehold.Key, began decide.Instant, err error)
 	Unsupported(feature string) error
-	NotRun(err error) error
 	AfterClose(op string, key leasehold.Key) error
 	Failed(op string, key leasehold.Key, err error) error
 }

@@ -90,14 +90,7 @@ func New(locks *leasehold.Client, key string, n int) (*Semaphore, error) {
 // Do acquires a permit, calls fn and releases the permit. It is Acquire and Lock.Do in
 // one. An error from before fn was called matches leasehold.ErrNotRun.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
-	if fn == nil {
-		return s.in.NotRun(fmt.Errorf("leasehold: do %v in table %s: the function is nil", s.key, s.table()))
-	}
-	permit, err := s.Acquire(ctx, opts...)
-	if err != nil {
-		return s.in.NotRun(err)
-	}
-	return permit.Do(ctx, fn)
+	return s.in.Do(ctx, s.key, func() (*leasehold.Lock, error) { return s.Acquire(ctx, opts...) }, fn)
 }
 
 // Keys returns the keys of the permits, as many as this process knows of: n of them

@@ -260,8 +260,8 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
 		}
-		if open := q.len(); tooLate || r.Outcome == Refused || open >= before+MostUnanswered || !s.Pause(limit, &pauses) {
-			if open > 0 {
+		if unanswered := q.len(); tooLate || r.Outcome == Refused || unanswered >= before+MostUnanswered || !s.Pause(limit, &pauses) {
+			if unanswered > 0 {
 				r.Outcome = Unanswered
 			}
 			return r

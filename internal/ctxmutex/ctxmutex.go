@@ -1,4 +1,4 @@
-// Package ctxmutex is a mutex whose wait can end.
+// Package ctxmutex is a mutex that is waited for no longer than a context lasts.
 package ctxmutex
 
 import "context"

@@ -77,8 +77,8 @@ type Stage int
 // Values of Stage.
 const (
 	Sending   Stage = iota // the transaction is sent, until it is answered
-	Voiding                // only the guards are sent: if they use up the token, the transaction can never land
-	Rereading              // the token was used already: the transaction is sent again, to learn whether it has landed
+	Voiding                // only the guards are sent: if they use up the token, the transaction can never be applied
+	Rereading              // the token was used already: the transaction is sent again, to learn whether it was applied
 )
 
 // Course is the state of a commit when one of its requests has been answered.

@@ -7,12 +7,12 @@ import "slices"
 // has shown the version shown.
 //
 // If shown is one of tried, the result is shown and all later ones: they may
-// still land. Earlier ones cannot, since their conditions name versions that are
-// gone. If shown is none of tried, all of them may still land.
+// still be applied. Earlier ones cannot, since their conditions name versions that are
+// gone. If shown is none of tried, all of them may still be applied.
 //
 // A condition can name at most most versions, so the oldest are dropped, but never
-// shown. That is safe: if a dropped attempt does land, the next write, which does
-// not name it, is refused. Nothing is granted twice.
+// shown. That is safe: if a dropped attempt is applied after all, the next write, which
+// does not name it, is refused. Nothing is granted twice.
 //
 // Package attempts says what an attempt without an answer is, and why it is named.
 func StillToName(tried []string, shown string, most int) []string {

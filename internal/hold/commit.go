@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Commit runs writes in one transaction that lands only while the grants stand.
+// Commit runs writes in one transaction that is applied only while the grants stand.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
 	if err := g.c.checkWrites(holds, writes); err != nil {
@@ -53,7 +53,7 @@ func (g *Group) commit(t *transaction) error {
 }
 
 // CommitAndRelease is Commit that frees the keys in the same transaction or, if the writes
-// have not landed, after it. wrong is why nothing can be committed, as terms that cannot be
+// were not applied, after it. wrong is why nothing can be committed, as terms that cannot be
 // kept: the keys are freed all the same.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
@@ -72,7 +72,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	return withReleases(err, g.release(ctx, rs))
 }
 
-// withReleases joins the error of a commit that has not landed, or may not have, and
+// withReleases joins the error of a commit that was not applied, or may not have been, and
 // those of the releases after it. They may report the same loss: it is said once.
 func withReleases(err error, released []error) error {
 	if errors.Is(err, ErrLost) {

@@ -9,13 +9,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockContext is a context that looks at the clock: after a pause it answers correctly
+// lockContext is a context that reads the clock: after a pause it answers correctly
 // before any timer has fired. It wraps an ordinary cancel context, which has the cause,
 // and to which package context attaches children without a goroutine.
 type lockContext struct {
 	context.Context
-	look func()
-	held *heldKeys
+	readClock func() // ends the context if its lock has ended
+	held      *heldKeys
 }
 
 // heldKeys lists the locks that a context belongs to, innermost first.
@@ -67,33 +67,33 @@ func (h *heldKeys) has(holds []*Lock) bool {
 // newLockContext returns a context with the values of parent but not its end.
 func newLockContext(parent context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	look := func() {
+	readClock := func() {
 		// Whoever ended the lease may not have come to this context yet.
 		if cause := h.lease.Ended(); cause != nil {
 			cancel(cause)
 		}
 	}
-	return &lockContext{Context: inner, look: look, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
+	return &lockContext{Context: inner, readClock: readClock, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
 }
 
 func (c *lockContext) Deadline() (time.Time, bool) { return c.Context.Deadline() }
 
 func (c *lockContext) Done() <-chan struct{} {
-	c.look()
+	c.readClock()
 	return c.Context.Done()
 }
 
 func (c *lockContext) Err() error {
-	c.look()
+	c.readClock()
 	return c.Context.Err()
 }
 
-// Value looks at the clock as well: context.Cause asks for a value first.
+// Value reads the clock as well: context.Cause asks for a value first.
 func (c *lockContext) Value(key any) any {
 	if key == (heldKeysKey{}) {
 		return c.held
 	}
-	c.look()
+	c.readClock()
 	return c.Context.Value(key)
 }
 
@@ -115,7 +115,7 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 		held = &heldKeys{by: l.h, bound: ctx, outer: held}
 		stops[i] = context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
 	}
-	look := func() {
+	readClock := func() {
 		for _, l := range locks {
 			if err := l.Err(); err != nil {
 				cancel(err)
@@ -123,7 +123,7 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 			}
 		}
 	}
-	return &lockContext{Context: inner, held: held, look: look}, func() {
+	return &lockContext{Context: inner, held: held, readClock: readClock}, func() {
 		for _, stop := range stops {
 			stop()
 		}

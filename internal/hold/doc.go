@@ -32,7 +32,7 @@
 //	hand-over        one write ends this grant and begins the next. It is a release until
 //	                 it was applied; then whoever has left hands it on
 //	commit with      a transaction of writes and releases. If it is not known to have
-//	releases         landed, each release follows alone
+//	releases         been applied, each release follows alone
 //	resume           a renewal of a grant that some process has detached. Two at a time
 //	                 could each name the other's attempt: they go one after the other
 //	mark a session   frees all its locks. No answer: repeated until the lease is over

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// sayEvery is the least time between two log lines about failing renewals.
-const sayEvery = 10 * time.Second
+// logEvery is the least time between two log lines about failing renewals.
+const logEvery = 10 * time.Second
 
 // failing sums up a client's failed renewals: an outage is a few lines in the log,
 // however many locks are held. Lines are written outside its mutex.
 type failing struct {
-	mu       sync.Mutex
-	locks    map[*row]error // whose last renewal failed, and why
-	attempts int            // that failed since the last line
-	said     time.Time      // the last line
-	open     bool           // a line has said that renewals fail
+	mu        sync.Mutex
+	locks     map[*row]error // whose last renewal failed, and why
+	attempts  int            // that failed since the last line
+	logged    time.Time      // when the last line was
+	inEpisode bool           // a line has said that renewals fail, none that they succeed again
 }
 
 // add counts a renewal that failed. The first one is logged at once, later ones are
@@ -31,12 +31,12 @@ func (f *failing) add(r *row, err error) {
 		f.locks[r] = err
 	}
 	f.attempts++
-	if len(f.locks) == 0 || !f.said.IsZero() && time.Since(f.said) < sayEvery {
+	if len(f.locks) == 0 || !f.logged.IsZero() && time.Since(f.logged) < logEvery {
 		f.mu.Unlock()
 		return
 	}
 	locks, attempts := maps.Clone(f.locks), f.attempts
-	f.attempts, f.said, f.open = 0, time.Now(), true
+	f.attempts, f.logged, f.inEpisode = 0, time.Now(), true
 	f.mu.Unlock()
 
 	worst, remaining := r, time.Duration(0)
@@ -52,15 +52,15 @@ func (f *failing) add(r *row, err error) {
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
-// over notes that a lock has been renewed, and logs when none fails any more.
-func (f *failing) over(r *row) {
+// renewed notes that a lock has been renewed, and logs when none fails any more.
+func (f *failing) renewed(r *row) {
 	f.mu.Lock()
 	_, failed := f.locks[r]
 	delete(f.locks, r)
-	over := failed && len(f.locks) == 0 && f.open
+	over := failed && len(f.locks) == 0 && f.inEpisode
 	attempts := f.attempts
 	if over {
-		f.open, f.attempts = false, 0
+		f.inEpisode, f.attempts = false, 0
 	}
 	f.mu.Unlock()
 	if over {
@@ -75,6 +75,6 @@ func (f *failing) forget(r *row) {
 	defer f.mu.Unlock()
 	delete(f.locks, r)
 	if len(f.locks) == 0 {
-		f.open = false
+		f.inEpisode = false
 	}
 }

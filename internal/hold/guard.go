@@ -41,8 +41,8 @@ func sessionOf(holds []*Lock) *session {
 
 func guardsOf(rows []*row) []types.TransactWriteItem {
 	guards := make([]types.TransactWriteItem, len(rows))
-	for i, of := range rows {
-		guards[i] = of.guard()
+	for i, r := range rows {
+		guards[i] = r.guard()
 	}
 	return guards
 }
@@ -57,14 +57,14 @@ func (g *Group) GuardError(err error, first int) error {
 	reasons := cancelled.CancellationReasons[first:]
 	holds := g.locks()
 	var failed []failedGuard
-	for i, of := range rowsOf(holds) {
+	for i, r := range rowsOf(holds) {
 		if i >= len(reasons) {
 			break
 		}
 		reason := reasons[i]
-		ours := reason.Item == nil || of.isIn(&g.c.Table, reason.Item) // else first was another item
+		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // else first was another item
 		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
-			failed = append(failed, failedGuard{of, reason.Item})
+			failed = append(failed, failedGuard{r, reason.Item})
 		}
 	}
 	for _, lost := range loseBy(failed, holds, err, (*Lock).endedOtherwise) {
@@ -87,7 +87,7 @@ type failedGuard struct {
 // otherwise says had ended the lock before. All have ended before one is reported.
 func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
-	var told []loss
+	var ended []loss
 	for _, f := range failed {
 		reason := Reason("") // of the session
 		if s := sessionOf(holds); s != nil && f.row == &s.row {
@@ -105,11 +105,11 @@ func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock
 				continue
 			}
 			if h.end(losses[i]) {
-				told = append(told, loss{h, losses[i], h.Age()})
+				ended = append(ended, loss{h, losses[i], h.Age()})
 			}
 		}
 	}
-	tellOf(told)
+	reportLosses(ended)
 	return losses
 }
 

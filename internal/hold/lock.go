@@ -126,37 +126,39 @@ func (h *Lock) endWith(cause error, r *release) bool {
 
 // Lost ends the trust.
 func (h *Lock) Lost(why lease.Loss) {
-	err := h.endBy(why)
+	err := h.endOf(why)
 	if !h.end(err) {
 		return
 	}
 	if _, lost := h.c.Errors.Loss(err); lost {
-		tellOf([]loss{{h, err, h.Age()}})
+		reportLosses([]loss{{h, err, h.Age()}})
 	} else {
 		h.passTurn()
 	}
 }
 
-// endBy says how a lock has ended whose lease was lost. If this client has given the
+// endOf says how a lock has ended whose lease was lost. If this client has given the
 // session up, which it does when it closes, it has given up the lock too.
-func (h *Lock) endBy(why lease.Loss) error {
+func (h *Lock) endOf(why lease.Loss) error {
 	if why.Reason != lease.WithParent {
-		return h.lossBy(why)
+		return h.lossOf(why)
 	}
 	if of, lost := h.c.Errors.Loss(why.Err); lost {
-		return h.lossWith(of)
+		return h.lostWithSession(of)
 	}
 	return why.Err
 }
 
-// lossWith is the loss of a lock whose session was lost.
-func (h *Lock) lossWith(session Loss) error { return h.lostError(session.Reason, nil, session.Err) }
+// lostWithSession is the loss of a lock whose session was lost.
+func (h *Lock) lostWithSession(session Loss) error {
+	return h.lostError(session.Reason, nil, session.Err)
+}
 
 // outlived says how a lock that this client has given up would have ended by now; nil
 // while it would still be trusted.
 func (h *Lock) outlived() error {
 	if why, lost := h.lease.Outlived(); lost {
-		return h.endBy(why)
+		return h.endOf(why)
 	}
 	return nil
 }
@@ -168,9 +170,9 @@ type loss struct {
 	held time.Duration
 }
 
-// tellOf reports locks that were lost; all of them have ended. Those who wait for one,
+// reportLosses reports locks that were lost; all of them have ended. Those who wait for one,
 // or want a warning, come first: the log and the listeners may be slow.
-func tellOf(losses []loss) {
+func reportLosses(losses []loss) {
 	for _, l := range losses {
 		l.h.passTurn()
 		l.h.lease.WarnOfLoss()

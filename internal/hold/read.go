@@ -78,9 +78,9 @@ func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) (
 // its session, any more.
 func (h *Lock) stillHeld(items []protocol.Item) error {
 	var failed []failedGuard
-	for i, of := range rowsOf([]*Lock{h}) {
-		if reason, _, _ := of.gone(items[i]); reason != "" {
-			failed = append(failed, failedGuard{of, items[i]})
+	for i, r := range rowsOf([]*Lock{h}) {
+		if reason, _, _ := r.gone(items[i]); reason != "" {
+			failed = append(failed, failedGuard{r, items[i]})
 		}
 	}
 	if len(failed) == 0 {

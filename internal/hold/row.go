@@ -129,8 +129,8 @@ func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, dama
 	return "", &shown, nil
 }
 
-// lossBy says how the lease was lost.
-func (r *row) lossBy(why lease.Loss) error {
+// lossOf says how the lease was lost.
+func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Paused:
 		return r.lostError(Paused, nil, why.Err)
@@ -180,7 +180,7 @@ func (r *row) Stands(item protocol.Item) bool {
 
 // Renewed tells of a renewal.
 func (r *row) Renewed(report lease.Report) {
-	r.c.failing.over(r)
+	r.c.failing.renewed(r)
 	r.c.Listener.Renewed(r.ctx, Event{Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
 

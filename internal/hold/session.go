@@ -46,7 +46,7 @@ type session struct {
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	locks     map[*Lock]bool
-	heard     map[string]bool // words of breaks in the row; true: looked at
+	heard     map[string]bool // words of breaks in the row; true: the lock was checked
 	heardAt   decide.Instant  // when the last of them was heard; zero: never
 	unsettled map[protocol.Key]*unsettledKey
 }
@@ -160,12 +160,12 @@ func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	s.locks[h] = true
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.lookAt(map[string]*Lock{"": h}) // no word that is heard yet
+		s.check(map[string]*Lock{"": h}) // no word that is heard yet
 	}
 	s.mu.Unlock()
 	switch {
 	case s.lease.IsOver():
-		h.lease.Look() // which ends it with the session
+		h.lease.Look() // which ends the lock with the session
 	case h.lease.IsOver(): // and may have left before it joined
 		s.leave(h)
 	}
@@ -219,7 +219,7 @@ func (s *session) turn(ctx context.Context) (leave func()) {
 
 // Lost ends the session.
 func (s *session) Lost(why lease.Loss) {
-	lost := s.lossBy(why)
+	lost := s.lossOf(why)
 	if why.Reason == lease.Gone {
 		s.loseAs(lost)
 		return
@@ -249,15 +249,15 @@ func (s *session) loseWith(cause error) {
 	why, _ := s.c.Errors.Loss(cause)
 	var losses []loss
 	for _, h := range s.Locks() {
-		if lost := h.lossWith(why); h.end(lost) {
+		if lost := h.lostWithSession(why); h.end(lost) {
 			losses = append(losses, loss{h, lost, h.Age()})
 		}
 	}
-	s.c.Detach(func() { tellOf(losses) })
+	s.c.Detach(func() { reportLosses(losses) })
 }
 
 // end ends the trust for good, once, and reports whether this call did. Locks that
-// have not ended yet end when somebody looks at them.
+// have not ended yet end when somebody asks about them.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false

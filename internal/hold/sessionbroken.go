@@ -10,24 +10,24 @@ import (
 
 // A break of a lock under a session changes a record that is rarely renewed. So whoever
 // breaks it tells the session's row which grant it was, and the reply to the session's
-// next renewal tells the holder to look at that record. Each word has an id of its own:
+// next renewal has the holder check that record. Each word has an id of its own:
 //
-//	absent ── tell ──► told ── a reply to a renewal ──► heard ── looked at ──► removed by
-//	                    ▲                                 ▲  │                 the next renewal
+//	absent ── tell ──► told ── a reply to a renewal ──► heard ── checked ──► removed by
+//	                    ▲                                 ▲  │               the next renewal
 //	                    └── a late copy: nothing comes    └──┘ no answer: at
 //	                        of it                              the next reply
 //
-// What is told proves nothing: the record is looked at, by its own renewal. That is the
-// one that fails once the grant has ended, and it changes nothing if the grant stands.
-// So a look is begun only after the word was heard, and settles that word alone: a second
-// break of the same grant, the first of which never landed, is another word.
+// What is told proves nothing: the record is checked, by a renewal of its own. That fails
+// once the grant has ended, and changes nothing if the grant stands. So a check is begun
+// only after the word was heard, and settles that word alone: a second break of the same
+// grant, the first of which was never applied, is another word.
 
 const (
-	looksAtOnce = 16  // records that are looked at at the same time
-	mostHeard   = 100 // words that one renewal removes: an expression has 4 KB at most
+	checksAtOnce = 16  // records that are checked at the same time
+	mostHeard    = 100 // words that one renewal removes: an expression has 4 KB at most
 )
 
-// hear looks at the locks whose grants the session's row tells to be broken, as the last
+// hear checks the locks whose grants the session's row tells to be broken, as the last
 // reply shows it.
 func (s *session) hear() {
 	told := s.lease.Record().BrokenGrants
@@ -40,8 +40,8 @@ func (s *session) hear() {
 	heard := make(map[string]bool, len(told))
 	found := map[string]*Lock{}
 	for word, grant := range told {
-		if looked, before := s.heard[word]; before {
-			heard[word] = looked
+		if checked, before := s.heard[word]; before {
+			heard[word] = checked
 			continue
 		}
 		s.heardAt = s.c.Now()
@@ -52,7 +52,7 @@ func (s *session) hear() {
 		}
 	}
 	s.heard = heard
-	s.lookAt(found)
+	s.check(found)
 }
 
 // memberOf returns the session's lock of that grant; nil: it has ended, or is not known
@@ -66,28 +66,28 @@ func (s *session) memberOf(grant string) *Lock {
 	return nil
 }
 
-// lookAt renews the records of locks, which ends those that were broken. They are by the
+// check renews the records of locks, which ends those that were broken. They are by the
 // words that tell of them.
-func (s *session) lookAt(locks map[string]*Lock) {
+func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return
 	}
 	s.c.Detach(func() {
-		places := make(chan struct{}, looksAtOnce)
+		places := make(chan struct{}, checksAtOnce)
 		for word, h := range locks {
 			places <- struct{}{}
 			s.c.Detach(func() {
 				defer func() { <-places }()
 				_, err := h.lease.Renew(h.ctx, lease.Changes{})
-				s.looked(word, err == nil || h.lease.IsOver())
+				s.checked(word, err == nil || h.lease.IsOver())
 			})
 		}
 	})
 }
 
-// looked records that the lock has been looked at that a word is about. Without an answer
-// the next reply to a renewal of the session is reason to look again.
-func (s *session) looked(word string, answered bool) {
+// checked records that the lock has been checked that a word is about. Without an answer
+// the next reply to a renewal of the session is reason to check it again.
+func (s *session) checked(word string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, told := s.heard[word]; !told {
@@ -100,7 +100,7 @@ func (s *session) looked(word string, answered bool) {
 	}
 }
 
-// Renewal spells attempt a of a renewal, which removes what has been heard and looked at.
+// Renewal spells attempt a of a renewal, which removes the words that were heard and checked.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}
 	s.mu.Lock()

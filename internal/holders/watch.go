@@ -95,7 +95,7 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 
 // read reads the subjects once, and settles those that can be.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
-	look := liveness.Look{Asked: time.Now()}
+	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 }
 
 // judge says what a reading shows of a holder, and whether that settles it.
-func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Look) (Observation, bool) {
+func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Reading) (Observation, bool) {
 	key := protocol.Key(s.found.Record.Key)
 	item := items[key]
 	if item == nil {

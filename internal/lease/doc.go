@@ -30,7 +30,7 @@
 //
 // A timer fires at trustedUntil, but nothing relies on it: timers stand still while
 // the machine is suspended, and fire late if the process was stopped. So whoever asks
-// whether the lease lasts makes it look at the clocks first.
+// whether the lease lasts has it read the clocks first.
 //
 // # What each answer to a renewal does
 //

@@ -118,7 +118,7 @@ type Lease struct {
 }
 
 // New returns the lease of the grant by attempt a, as record shows it. It is trusted
-// at once, and may be looked at, renewed and ended; it runs out and is renewed by itself
+// at once, and may be asked, renewed and ended; it runs out and is renewed by itself
 // after Start.
 func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
@@ -174,7 +174,7 @@ func (l *Lease) TrustedUntil() decide.Instant {
 // Remaining is the trust that is left now.
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
-// Look ends the trust if its time is over. Every question about the lease calls it, and
+// Look reads the clocks, and ends the trust if its time is over. Every question about the lease calls it, and
 // so does the expiry timer.
 func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
@@ -248,7 +248,7 @@ func (l *Lease) Ended() error {
 	return l.Cause()
 }
 
-// Cause is Ended without a look at the clock.
+// Cause is Ended without reading the clock.
 func (l *Lease) Cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,7 +258,7 @@ func (l *Lease) Cause() error {
 // Over is closed once trust has ended.
 func (l *Lease) Over() <-chan struct{} { return l.over }
 
-// IsOver reports whether trust has ended, without a look at the clock.
+// IsOver reports whether trust has ended, without reading the clock.
 func (l *Lease) IsOver() bool {
 	select {
 	case <-l.over:

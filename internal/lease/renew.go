@@ -182,7 +182,7 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Result[Attempt] {
 	defer endTurn()
 	ctx = context.WithoutCancel(ctx)
-	report := Report{Requests: 1 + l.settleMany(ctx)}
+	report := Report{Requests: 1 + l.settleByReading(ctx)}
 	a, w, within, ok := l.next(ch)
 	if !ok {
 		endTurn()
@@ -290,12 +290,12 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 // extend records an attempt that was applied: trust now counts from when that attempt
 // was sent. Trust that has ended stays so.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
-	if l.enterApplied(a, record) {
+	if l.recordApplied(a, record) {
 		l.holder.Extended()
 	}
 }
 
-func (l *Lease) enterApplied(a Attempt, record protocol.Record) bool {
+func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.c.Now()
@@ -339,11 +339,11 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	return now.Remaining(l.trustEnds())
 }
 
-// settleMany reads the record when too many attempts have had no answer. If it shows one
+// settleByReading reads the record when too many attempts have had no answer. If it shows one
 // of them, those up to it are settled. If it shows none, that proves nothing, and the
 // oldest are dropped: should one of these still be applied, the lease is lost, but no
 // key is held twice. It returns the number of requests.
-func (l *Lease) settleMany(ctx context.Context) int {
+func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {
 		return 0

@@ -23,7 +23,7 @@ func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := &Warning{l: l, left: left, fn: fn}
-	w.timer = time.AfterFunc(max(decide.Less(l.remaining(), left), 0), w.look)
+	w.timer = time.AfterFunc(max(decide.Less(l.remaining(), left), 0), w.fired)
 	l.warnings = append(l.warnings, w)
 	return w
 }
@@ -53,9 +53,9 @@ func (w *Warning) give() {
 	}
 }
 
-// look gives the warning if it is due by the clocks: that its timer has fired does not
+// fired gives the warning if it is due by the clocks: that its timer has fired does not
 // prove it.
-func (w *Warning) look() {
+func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
 	if w.l.cause != nil || !slices.Contains(w.l.warnings, w) {

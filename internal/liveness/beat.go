@@ -6,40 +6,40 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Look is a reading of a record, or of a session's row: when the request was sent, and
+// Reading is one reading of a record, or of a session's row: when the request was sent, and
 // when its answer was there.
-type Look struct{ Asked, Answered time.Time }
+type Reading struct{ Asked, Answered time.Time }
 
-// Beat is how a holder lives, as one who looks on sees it: it renews, and each renewal is
+// Beat is how a holder lives, as an onlooker sees it: it renews, and each renewal is
 // a new version.
 type Beat struct {
 	Version  string
-	Since    time.Time     // the first sight of the version; zero: it was never looked at
+	Since    time.Time     // the first sight of the version; zero: it was never read
 	Until    time.Time     // the holder is dead if the version still stands by then
 	Lease    time.Duration // from full to empty
 	Renewals int           // seen since the first sight of the grant
 	Dead     bool
 }
 
-// Next is what a look at r shows of a holder that was seen as b before. r is its record
+// Next is what a reading of r shows of a holder that was seen as b before. r is its record
 // or, if it renews a session in place of that, the row of the session.
 //
 // A version counts from the answer that showed it first: the holder may have written it
-// long before, never later. It is dead if a look that was asked for after the end of its
-// lease still shows it: it may have renewed while the answer was under way. A row that is
+// long before, never later. It is dead if a reading that was asked for after the end of
+// its lease still shows it: it may have renewed while the answer was under way. A row that is
 // there no longer is no renewal, but nobody knows since when, so that counts anew.
-func (by Rule) Next(b Beat, r protocol.Record, look Look) Beat {
+func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {
-		b.Version, b.Since = r.Version, look.Answered
+		b.Version, b.Since = r.Version, at.Answered
 		if !first && !protocol.IsNoRow(r.Version) {
 			b.Renewals++
 		}
 	}
-	left := by.DeadAt(r, b.Since.Sub(look.Asked), 0, look.Asked)
-	b.Until, b.Lease, b.Dead = look.Asked.Add(left), r.Lease, r.Released || left <= 0
+	left := by.DeadAt(r, b.Since.Sub(at.Asked), 0, at.Asked)
+	b.Until, b.Lease, b.Dead = at.Asked.Add(left), r.Lease, r.Released || left <= 0
 	if by.Clocked {
-		b.Until = look.Asked.Round(0).Add(left) // as the record says, however the wall clock runs
+		b.Until = at.Asked.Round(0).Add(left) // as the record says, however the wall clock runs
 		from := r.GrantedAt
 		if from.IsZero() || b.Renewals > 0 {
 			from = b.Since

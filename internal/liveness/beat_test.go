@@ -11,8 +11,8 @@ import (
 // start is when these tests begin to look.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
-func at(d time.Duration) liveness.Look {
-	return liveness.Look{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
+func at(d time.Duration) liveness.Reading {
+	return liveness.Reading{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
 func TestAHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
 		{seen.Add(lease - 1), false}, // it may have been renewed while the answer was under way
 		{seen.Add(lease), true},
 	} {
-		if b := by.Next(first, r, liveness.Look{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {
+		if b := by.Next(first, r, liveness.Reading{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {
 			t.Errorf("asked %v after the first sight: dead %v, until %v", c.asked.Sub(seen), b.Dead, b.Until.Sub(seen))
 		}
 	}
@@ -45,7 +45,7 @@ func TestWhereRecordsSayWhenTheyExpireThatTimeCounts(t *testing.T) {
 		t.Errorf("dead %v, until %v, lease %v", b.Dead, b.Until, b.Lease)
 	}
 	for _, later := range []time.Duration{0, time.Hour} {
-		if b = by.Next(b, r, liveness.Look{Asked: end.Add(later), Answered: end.Add(later)}); !b.Dead || !b.Until.Equal(end) {
+		if b = by.Next(b, r, liveness.Reading{Asked: end.Add(later), Answered: end.Add(later)}); !b.Dead || !b.Until.Equal(end) {
 			t.Errorf("%v after it has expired by every clock: %+v", later, b)
 		}
 	}

@@ -22,8 +22,8 @@
 //	a session's row is gone    its locks may be trusted for one lease yet
 //
 // The rule is in rule.go and nowhere else. Observer asks it for waiters, who send a
-// conditional write when a holder is dead. Beat is the same for who only looks on: the
-// command and the page.
+// conditional write when a holder is dead. Beat is the same for onlookers: the command and
+// the page.
 //
 // It knows records, entries of read/write locks, and other clients' sessions. It does
 // not know who wants a key, nor whether anybody does. The waiters of one client share

@@ -22,7 +22,7 @@ type Session struct {
 	used  time.Duration  // monotonic: when somebody last asked for it; sessions.mu guards it
 	busy  ctxmutex.Mutex // for reading or writing the row; guards the rest
 
-	looked time.Duration   // monotonic; when the row was read last
+	readAt time.Duration   // monotonic; when the row was read last
 	known  bool            // it has been read, and could be
 	dead   bool            // for good
 	record protocol.Record // as it was read
@@ -34,7 +34,7 @@ type Session struct {
 type sessions struct {
 	mu   sync.Mutex
 	byID map[string]*Session
-	many int // with so many, look for those to drop
+	many int // with so many, those that are not used are dropped
 }
 
 // With fewer than fewSessions none is dropped, and none that was asked for within
@@ -55,7 +55,7 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	defer o.sessions.mu.Unlock()
 	s := o.sessions.byID[r.Session]
 	if s == nil {
-		o.sessions.letGo(decide.Less(now, max(keepSession, decide.Times(o.PollMax, 2))))
+		o.sessions.dropUnused(decide.Less(now, max(keepSession, decide.Times(o.PollMax, 2))))
 		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: ctxmutex.New()}
 		if o.sessions.byID == nil {
 			o.sessions.byID = map[string]*Session{}
@@ -73,9 +73,9 @@ func (o *Observer) Sessions() int {
 	return len(o.sessions.byID)
 }
 
-// letGo drops the sessions that were last asked for before that time. It does so each
+// dropUnused drops the sessions that were last asked for before that time. It does so each
 // time their number has doubled. ss.mu is held.
-func (ss *sessions) letGo(before time.Duration) {
+func (ss *sessions) dropUnused(before time.Duration) {
 	if len(ss.byID) < max(ss.many, fewSessions) {
 		return
 	}
@@ -98,7 +98,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 		return protocol.Record{}, 0, err
 	}
 	defer s.busy.Unlock()
-	if s.dead || s.known && s.o.Now().Mono-s.looked < fresh {
+	if s.dead || s.known && s.o.Now().Mono-s.readAt < fresh {
 		return s.record, s.deadAt, nil
 	}
 	item, err := s.o.Requests.Read(ctx, s.key)
@@ -113,10 +113,10 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 func (s *Session) observe(item protocol.Item) error {
 	now := s.o.Now()
 	before, watched := s.record.Version, s.known
-	s.known, s.looked = true, now.Mono
+	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.proto, item, s.o.Lease)
 	if err != nil {
-		s.known = false // who looks next reads it again, and is told, too
+		s.known = false // whoever asks next reads it again, and is told, too
 		return s.o.Damaged(s.key, item, err)
 	}
 	s.record = row

@@ -1,8 +1,8 @@
-// Package pace lets the processes of one machine take turns to look at a key.
+// Package pace lets the processes of one machine take turns to read a key's record.
 //
-// Each waiter looks at the key's record for itself, which many of them at one local
-// file can not afford. Whoever knows of the others gives its call a turn: until that
-// has come, the call looks rarely, and from then on often. A turn changes pauses and
+// Each waiter reads the record for itself, which is too much for one local file if they
+// are many. Whoever knows of the others gives its call a turn: until that
+// has come, the call reads it rarely, and from then on often. A turn changes pauses and
 // nothing else: a waiter whose turn never comes is granted the key all the same, later.
 package pace
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The mean pauses between two looks.
+// The mean pauses between two readings.
 const (
 	Rare  = time.Second          // until the turn has come
 	Often = 5 * time.Millisecond // after that, of a grant that is younger

@@ -56,7 +56,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 }
 
 // see enters what a look at an item has shown.
-func (b *board) see(item protocol.Item, look liveness.Look) {
+func (b *board) see(item protocol.Item, look liveness.Reading) {
 	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]
 	var before *Lock
@@ -87,7 +87,7 @@ func (b *board) see(item protocol.Item, look liveness.Look) {
 }
 
 // seeNone enters that a look has shown no item.
-func (b *board) seeNone(key protocol.Key, look liveness.Look) {
+func (b *board) seeNone(key protocol.Key, look liveness.Reading) {
 	e := b.entries[key]
 	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
 		return
@@ -153,7 +153,7 @@ func (b *board) forget(e *entry) {
 
 // finish enters that the table has been read to its end. What no look has shown since
 // it began is gone.
-func (b *board) finish(pass liveness.Look) {
+func (b *board) finish(pass liveness.Reading) {
 	b.whole = true
 	for key, e := range b.entries {
 		if !e.lock.Gone && e.lock.Look.Asked.Before(pass.Asked) {
@@ -166,7 +166,7 @@ func (b *board) finish(pass liveness.Look) {
 }
 
 // judge says of the locks under a session whether their holder lives.
-func (b *board) judge(id string, look liveness.Look) {
+func (b *board) judge(id string, look liveness.Reading) {
 	sharing, ok := b.proto.(protocol.Sharing)
 	if !ok {
 		return

@@ -20,7 +20,7 @@ func TestAKeyThatOftenHasNoRecordIsForgottenNoSoonerThanOthers(t *testing.T) {
 	}
 	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration
-	look := func() liveness.Look {
+	look := func() liveness.Reading {
 		now += time.Second
 		return at(now)
 	}

@@ -20,7 +20,7 @@ type Holder struct {
 type Lock struct {
 	holders.Found
 	Holders []Holder // in the place of the records found
-	Look    liveness.Look
+	Look    liveness.Reading
 	Gone    bool // there is no record
 }
 
@@ -63,7 +63,7 @@ type Event struct {
 // before is nil at the first look. first: the table has not been read whole yet, so
 // that nothing is known to be new. broken says why a grant was broken through this
 // page; of other breaks most layouts' records tell.
-func observe(before *Lock, found holders.Found, look liveness.Look, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
+func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	now.Found.Holders = nil
 	old := map[string]Holder{}
@@ -119,7 +119,7 @@ func problemOf(l Lock) string {
 }
 
 // vanished is what it means that there is no record any more.
-func vanished(before Lock, look liveness.Look, broken func(string) (string, bool)) (Lock, []Event) {
+func vanished(before Lock, look liveness.Reading, broken func(string) (string, bool)) (Lock, []Event) {
 	now := Lock{Found: holders.Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
 	for _, h := range before.Holders {
@@ -218,7 +218,7 @@ func healthyFor(h Holder) time.Duration { return h.Beat.Lease * 3 / 4 }
 // what counts is the time in the versions, by the clocks of both. Where they have none,
 // it is the lease as it was observed. After a longer pause between two looks h may have
 // renewed and released, and nobody saw it.
-func (c *change) lapsed(h Holder, seen liveness.Look, next Holder) bool {
+func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
 	}

@@ -18,8 +18,8 @@ const lease = 10 * time.Second
 // start is when the first look of these tests was answered.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
-func at(d time.Duration) liveness.Look {
-	return liveness.Look{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
+func at(d time.Duration) liveness.Reading {
+	return liveness.Reading{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
 func grant(id, owner, version string, token int64) protocol.Record {
@@ -195,7 +195,7 @@ func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 	b := newBoard(proto, liveness.Rule{})
 	b.whole = true
 	b.entries[key], b.under["id"] = row, map[*entry]bool{lock: true}
-	judged := func(look liveness.Look) liveness.Beat {
+	judged := func(look liveness.Reading) liveness.Beat {
 		b.judge("id", look)
 		return lock.lock.Holders[0].Beat
 	}
@@ -211,7 +211,7 @@ func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 		t.Error("the session has ended, the lock has not")
 	}
 	delete(b.entries, key)
-	if b := judged(liveness.Look{Asked: start, Answered: start}); b.Dead {
+	if b := judged(liveness.Reading{Asked: start, Answered: start}); b.Dead {
 		t.Error("dead as soon as the row is missing")
 	}
 	if b := judged(at(20*time.Second - 1)); b.Dead {

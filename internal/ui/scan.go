@@ -157,7 +157,7 @@ func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 
 // lookAt reads one key.
 func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
-	look := liveness.Look{Asked: time.Now()}
+	look := liveness.Reading{Asked: time.Now()}
 	item, units, err := s.src.Item(ctx, key)
 	look.Answered = time.Now()
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *scanner) begin(now time.Time) {
 
 // page reads the next page of the pass under way.
 func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
-	look := liveness.Look{Asked: time.Now()}
+	look := liveness.Reading{Asked: time.Now()}
 	p, err := s.src.Page(ctx, at)
 	look.Answered = time.Now()
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	}
 	s.read += len(p.Items)
 	if len(at.Start) == 0 {
-		s.board.finish(liveness.Look{Asked: s.began, Answered: look.Answered})
+		s.board.finish(liveness.Reading{Asked: s.began, Answered: look.Answered})
 		s.under = false
 		s.last = passView{At: s.clock.ms(look.Answered), TookMs: look.Answered.Sub(s.began).Milliseconds(), Items: s.read}
 	}

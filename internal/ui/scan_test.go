@@ -423,12 +423,12 @@ func TestALateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Now()
-		at := func(asked, answered time.Duration) liveness.Look {
-			return liveness.Look{Asked: now.Add(asked), Answered: now.Add(answered)}
+		at := func(asked, answered time.Duration) liveness.Reading {
+			return liveness.Reading{Asked: now.Add(asked), Answered: now.Add(answered)}
 		}
 		board := newBoard(b.server.scan.board.proto, liveness.Rule{})
 		for _, c := range []struct {
-			look liveness.Look
+			look liveness.Reading
 			want State
 		}{
 			{at(0, 0), Held},

@@ -97,8 +97,8 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 		return c.afterClose("acquire", Key(found.Held[0].(*hold.Lock).Key()))
 	}
 	requests, took := found.Requests, c.now().Mono-began.Mono
-	for _, of := range found.Held {
-		h := of.(*hold.Lock)
+	for _, held := range found.Held {
+		h := held.(*hold.Lock)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: Key(h.Key()), Token: h.Token(), Took: took,
 			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
 		requests = 0 // all of them are in the first event

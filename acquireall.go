@@ -63,8 +63,8 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		if err != nil {
 			return nil, err
 		}
-		for _, of := range found.Held {
-			h := of.(*hold.Lock)
+		for _, held := range found.Held {
+			h := held.(*hold.Lock)
 			granted[Key(h.Key())] = h
 		}
 	}
@@ -98,11 +98,11 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 	var wants []*request
 	seen := map[Key]bool{}
 	for _, key := range keys {
-		of := opts
+		own := opts
 		if key.Sort != "" {
-			of = append(slices.Clip(opts), WithSortKey(key.Sort))
+			own = append(slices.Clip(opts), WithSortKey(key.Sort))
 		}
-		want, err := c.newRequest(key.Partition, of)
+		want, err := c.newRequest(key.Partition, own)
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@
 //     the truth.
 //  3. A dead holder blocks nobody for long. A waiter takes over one lease after
 //     the first reply that showed it the last renewal, plus one round trip.
-//  4. One lost reply loses nothing. A write that landed, but whose reply never
+//  4. One lost reply loses nothing. A write that was applied, but whose reply never
 //     came, is recognised as our own.
 //
 // # What is not promised
@@ -48,7 +48,7 @@
 //
 // [ErrHeld]: somebody else has the key. [ErrLost]: the lock is gone, and what a
 // Commit was to write has not been written. [ErrUnknownOutcome]: a write may have
-// landed, or may yet. Lost replies and throttling are retried within the bounds
+// been applied, or may be yet. Lost replies and throttling are retried within the bounds
 // of the call. The SDK's own retries are off: a repeated write must carry a new
 // version.
 //

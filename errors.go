@@ -30,7 +30,7 @@ var (
 	ErrNotRun         = errors.New("leasehold: function not run")             // Do failed before it called fn
 	ErrNotFound       = errors.New("leasehold: no such record")               // from Get, Break and IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")           // matches *ChangedError
-	ErrUnknownOutcome = hold.ErrUnknownOutcome                                // a write may have landed, or may yet
+	ErrUnknownOutcome = hold.ErrUnknownOutcome                                // a write may have been applied, or may be yet
 	ErrDeadlock       = errors.New("leasehold: this context holds the key")   // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")                // wraps ResourceNotFoundException
 	ErrRecord         = errors.New("leasehold: record is not of the layout")  // matches *RecordError
@@ -122,7 +122,7 @@ type LostError struct {
 func (e *LostError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: lost %v%s (token %d) at %s: ", e.Key, inTable(e.Table), e.Token, e.At.Local().Format("15:04:05.000"))
-	broken := e.By != nil && e.By.Broken.of(e.Token)
+	broken := e.By != nil && e.By.Broken.isOf(e.Token)
 	if broken {
 		b.WriteString(e.By.Broken.String())
 	}
@@ -131,7 +131,7 @@ func (e *LostError) Error() string {
 		b.WriteString("the process stood still past the lease")
 	case LostReplaced:
 		if e.By != nil && !e.By.Released && e.By.Token == e.Token && e.Token != 0 {
-			b.WriteString("it was renewed since, by another process that took up the grant")
+			b.WriteString("it was renewed since, by another process that resumed the grant")
 			break
 		}
 		if broken {
@@ -219,13 +219,13 @@ type RecordError struct {
 	Problem   string                          // why, for people
 	Item      map[string]types.AttributeValue // as stored
 
-	is     string // what else it is, if it is not damaged, and what to do
-	advice string // what to do; "" if it is damaged
+	otherKind string // what else it is, if it is not damaged, and what to do
+	advice    string // what to do; "" if it is damaged
 }
 
 func (e *RecordError) Error() string {
-	if e.is != "" {
-		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.is)
+	if e.otherKind != "" {
+		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.otherKind)
 	}
 	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: %s",
 		e.Key, inTable(e.Table), visible.Name(e.Attribute), visible.Line(e.Problem), cmp.Or(e.advice, damagedAdvice))
@@ -371,7 +371,7 @@ func (e *notRunError) Unwrap() error        { return e.err }
 
 // recordError is the error for an item that could not be read as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
-	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), is: otherKind(c.proto, item)}
+	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), otherKind: otherKind(c.proto, item)}
 	if protocol.IsPermits(c.proto, item) {
 		bad.advice = "use package semaphore, " + orStartOver
 	}

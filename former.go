@@ -30,13 +30,13 @@ func (r Record) Former() *Former {
 	switch {
 	case r.Released && r.Owner == "":
 		return nil
-	case r.Released && r.Broken.of(r.Token):
+	case r.Released && r.Broken.isOf(r.Token):
 		return &Former{r.Owner, r.Token, r.Broken.At, EndedBroken}
 	case r.Released:
 		return &Former{r.Owner, r.Token, r.WrittenAt(), EndedReleased}
 	case r.TakenOver.before(r):
 		return &Former{r.TakenOver.From, r.TakenOver.Token, r.TakenOver.At, EndedTakenOver}
-	case r.Broken.of(r.Token - 1):
+	case r.Broken.isOf(r.Token - 1):
 		return &Former{"", r.Broken.Token, r.Broken.At, EndedBroken}
 	}
 	return nil

@@ -28,9 +28,9 @@ func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 // ErrClosed. It has the values of Acquire's context, but neither its end nor a
 // deadline.
 //
-// Its Err and Done look at the clock, so they are right immediately after a pause
+// Its Err and Done read the clock, so they are right immediately after a pause
 // of the process. A context that package context derives from it ends only when a
-// timer of the runtime has fired. Bind returns one that looks at the clock too.
+// timer of the runtime has fired. Bind returns one that reads the clock too.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
 // Err returns nil while the lock is trusted, and then context.Cause(l.Context()), with

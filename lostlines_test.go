@@ -25,7 +25,7 @@ func TestThePageForOperatorsListsEveryLineOfALostLock(t *testing.T) {
 		"`somebody broke or deleted it`":                                    {Reason: LostBroken},
 		"`the record shows it released`":                                    {Reason: LostBroken, By: &Record{Token: 7, Released: true}},
 		"`the record shows a later grant, of …`":                            {Reason: LostReplaced, By: later},
-		"`it was renewed since, by another process that took up the grant`": {Reason: LostReplaced, By: &Record{Owner: "host", Token: 7}},
+		"`it was renewed since, by another process that resumed the grant`": {Reason: LostReplaced, By: &Record{Owner: "host", Token: 7}},
 	} {
 		e.Token = 7
 		first, _, _ := strings.Cut(strings.Trim(want, "`"), "…")

@@ -106,8 +106,8 @@ func (b *Broken) clone() *Broken {
 	return &c
 }
 
-// of reports whether b is the break of the grant with this token.
-func (b *Broken) of(token int64) bool { return b != nil && b.Token == token && token != 0 }
+// isOf reports whether b is the break of the grant with this token.
+func (b *Broken) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
 // String says it in one line, for people.
 func (b *Broken) String() string {

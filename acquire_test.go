@@ -230,7 +230,7 @@ func TestAHeldRecordMayNotBeCollectedWhateverTheTTLIsCalledHere(t *testing.T) {
 			c, _ := w.Client(cfg)
 			lock := w.Acquire(c, "job")
 			if v := w.Item("job")["expiresAt"]; v != nil {
-				t.Errorf("TTL %q: held, and to be collected at %v", name, deref(v))
+				t.Errorf("TTL %q: held, and to be collected at %v", name, lab.Number(w.Item("job"), "expiresAt"))
 			}
 			w.Release(lock)
 		}
@@ -307,7 +307,7 @@ func TestATryIsGrantedAKeyThatWasFreedAfterItsRefusal(t *testing.T) {
 		b, wire := w.Client(lab.Config())
 		other := w.Acquire(a, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			res, err := showNothing(r)
+			res, err := lab.ShowNothing(r)
 			w.Release(other) // before b looks at the record
 			return res, err
 		}))

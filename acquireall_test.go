@@ -20,7 +20,7 @@ func TestUncontendedKeysCostTwoTransactionsAndOneRead(t *testing.T) {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())
 			for round := range 2 { // new records, and kept ones
-				g := w.AcquireAll(c, manyKeys(n))
+				g := w.AcquireAll(c, lab.ManyKeys(n))
 				if err := g.Err(); err != nil {
 					t.Error(err)
 				}
@@ -30,7 +30,7 @@ func TestUncontendedKeysCostTwoTransactionsAndOneRead(t *testing.T) {
 				if got, want := lab.Ops(wire.Sent()), []string{"TransactWriteItems", "BatchGetItem", "TransactWriteItems"}; !slices.Equal(got, want) {
 					t.Errorf("%d keys, round %d: requests %v, want %v", n, round, got, want)
 				}
-				if held := w.HeldAmong(manyKeys(n)); len(held) > 0 {
+				if held := w.HeldAmong(lab.ManyKeys(n)); len(held) > 0 {
 					t.Errorf("released, and still held: %v", held)
 				}
 			}
@@ -54,7 +54,7 @@ func TestOneKeyIsAcquiredAsByAcquire(t *testing.T) {
 func TestMoreThanAHundredKeysAreTakenInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		keys := manyKeys(103)
+		keys := lab.ManyKeys(103)
 		g := w.AcquireAll(c, keys)
 		if n := len(wire.Sent()); n != 103 {
 			t.Errorf("%d requests", n)
@@ -271,11 +271,11 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 		ctx := g.Context()
 		wire.Sent()
 		for name, err := range map[string]error{
-			"a key it has":       second(c.AcquireAll(ctx, leasehold.Keys("b", "e"))),
-			"a key below":        second(c.AcquireAll(ctx, leasehold.Keys("c", "e"))),
-			"one key below":      second(c.Acquire(ctx, "a")),
-			"any of what it has": second(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
-			"below, and shared":  second(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
+			"a key it has":       lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "e"))),
+			"a key below":        lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("c", "e"))),
+			"one key below":      lab.ErrorOf(c.Acquire(ctx, "a")),
+			"any of what it has": lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
+			"below, and shared":  lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
 		} {
 			if !errors.Is(err, leasehold.ErrDeadlock) {
 				t.Errorf("%s: %v", name, err)
@@ -347,8 +347,6 @@ func TestASharedGrantThatEndsWhileOtherKeysAreSoughtLeavesNothingHeld(t *testing
 		}
 	})
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func TestOptionsApplyToEveryKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -138,8 +138,12 @@ func TestATryThatIsNotAnsweredGivesUp(t *testing.T) {
 			return lab.Refusal(400, "ThrottlingException"), nil
 		})
 		for name, try := range map[string]func() error{
-			"all": func() error { return second(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())) },
-			"any": func() error { return second(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())) },
+			"all": func() error {
+				return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
+			},
+			"any": func() error {
+				return lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
+			},
 		} {
 			began := time.Now()
 			err := try()
@@ -279,7 +283,7 @@ func TestATryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T)
 						return lab.Cut(r)
 					case r.Grants() && !freed:
 						freed = true
-						res, err := showNothing(r)
+						res, err := lab.ShowNothing(r)
 						w.Release(other) // between the refusal and the look
 						return res, err
 					}

@@ -27,12 +27,12 @@ func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
 
 func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testing.T) {
 	for name, acquire := range map[string]func(ctx context.Context, c *leasehold.Client) error{
-		"Acquire": func(ctx context.Context, c *leasehold.Client) error { return second(c.Acquire(ctx, "a")) },
+		"Acquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "a")) },
 		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
-			return second(c.AcquireAny(ctx, leasehold.Keys("a", "b")))
+			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("a", "b")))
 		},
 		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
-			return second(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,40 +51,40 @@ var calls = []struct {
 	alone bool // not under a shared lease
 	call  func(ctx context.Context, s *scene) error
 }{
-	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return of(s.c.Acquire(ctx, "a")) }},
-	{"TryAcquire", tries, false, func(ctx context.Context, s *scene) error { return of(s.c.TryAcquire(ctx, "a")) }},
-	{"TryAcquire of what is held", tries, false, func(ctx context.Context, s *scene) error { return of(s.c.TryAcquire(ctx, "other's")) }},
+	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Acquire(ctx, "a")) }},
+	{"TryAcquire", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "a")) }},
+	{"TryAcquire of what is held", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "other's")) }},
 	{"TryAcquire without renewal", tries, true, func(ctx context.Context, s *scene) error {
-		return of(s.c.TryAcquire(ctx, "a", leasehold.WithoutRenewal()))
+		return lab.ErrorOf(s.c.TryAcquire(ctx, "a", leasehold.WithoutRenewal()))
 	}},
 	{"AcquireAll", byCtx, false, func(ctx context.Context, s *scene) error {
-		return of(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c")))
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c")))
 	}},
 	{"AcquireAll NoWait", tries, false, func(ctx context.Context, s *scene) error {
-		return of(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"), leasehold.NoWait()))
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"), leasehold.NoWait()))
 	}},
 	{"AcquireAll NoWait of what is held", tries, false, func(ctx context.Context, s *scene) error {
-		return of(s.c.AcquireAll(ctx, leasehold.Keys("a", "other's", "z"), leasehold.NoWait()))
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "other's", "z"), leasehold.NoWait()))
 	}},
 	{"AcquireAny", byCtx, false, func(ctx context.Context, s *scene) error {
-		return of(s.c.AcquireAny(ctx, leasehold.Keys("a", "other's")))
+		return lab.ErrorOf(s.c.AcquireAny(ctx, leasehold.Keys("a", "other's")))
 	}},
 	{"AcquireAny NoWait", tries, false, func(ctx context.Context, s *scene) error {
-		return of(s.c.AcquireAny(ctx, leasehold.Keys("other's", "a"), leasehold.NoWait()))
+		return lab.ErrorOf(s.c.AcquireAny(ctx, leasehold.Keys("other's", "a"), leasehold.NoWait()))
 	}},
-	{"AcquireRead", byCtx, false, func(ctx context.Context, s *scene) error { return of(lab.AcquireRead(ctx, s.c, "rw")) }},
+	{"AcquireRead", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(lab.AcquireRead(ctx, s.c, "rw")) }},
 	{"AcquireRead NoWait", tries, false, func(ctx context.Context, s *scene) error {
-		return of(lab.AcquireRead(ctx, s.c, "rw", leasehold.NoWait()))
+		return lab.ErrorOf(lab.AcquireRead(ctx, s.c, "rw", leasehold.NoWait()))
 	}},
-	{"AcquireWrite", byCtx, false, func(ctx context.Context, s *scene) error { return of(lab.AcquireWrite(ctx, s.c, "rw")) }},
+	{"AcquireWrite", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(lab.AcquireWrite(ctx, s.c, "rw")) }},
 	{"AcquireWrite NoWait", tries, false, func(ctx context.Context, s *scene) error {
-		return of(lab.AcquireWrite(ctx, s.c, "rw", leasehold.NoWait()))
+		return lab.ErrorOf(lab.AcquireWrite(ctx, s.c, "rw", leasehold.NoWait()))
 	}},
 	{"Do", byCtx, false, func(ctx context.Context, s *scene) error {
 		return s.c.Do(ctx, "a", func(context.Context, *leasehold.Lock) error { return nil })
 	}},
-	{"Resume", byCtx, true, func(ctx context.Context, s *scene) error { return of(s.c.Resume(ctx, s.grant)) }},
-	{"Get", tries, false, func(ctx context.Context, s *scene) error { return of(s.c.Get(ctx, "lock")) }},
+	{"Resume", byCtx, true, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Resume(ctx, s.grant)) }},
+	{"Get", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Get(ctx, "lock")) }},
 	{"List", tries, false, func(ctx context.Context, s *scene) error {
 		for _, err := range s.c.List(ctx) {
 			if err != nil {
@@ -112,7 +112,7 @@ var calls = []struct {
 	{"Lock.Commit", tokenUse, false, func(ctx context.Context, s *scene) error { return s.lock.Commit(ctx, someWrites()) }},
 	{"Lock.CommitAndRelease", tokenUse + term, false, func(ctx context.Context, s *scene) error { return s.lock.CommitAndRelease(ctx, someWrites()) }},
 	{"Lock.Read", byCtx, false, func(ctx context.Context, s *scene) error {
-		return of(s.lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("locks"), Key: protoItem{"key": lab.Str("x")}}}}))
+		return lab.ErrorOf(s.lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("locks"), Key: protoItem{"key": lab.Str("x")}}}}))
 	}},
 	{"Lock.Do", byCtx, false, func(ctx context.Context, s *scene) error {
 		return s.lock.Do(ctx, func(context.Context, *leasehold.Lock) error { return nil })
@@ -121,13 +121,11 @@ var calls = []struct {
 	{"Group.Commit", tokenUse, false, func(ctx context.Context, s *scene) error { return s.group.Commit(ctx, someWrites()) }},
 	{"Group.CommitAndRelease", tokenUse + term, false, func(ctx context.Context, s *scene) error { return s.group.CommitAndRelease(ctx, someWrites()) }},
 
-	{"Semaphore.Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return of(s.sem.Acquire(ctx)) }},
-	{"Semaphore.TryAcquire", tries, false, func(ctx context.Context, s *scene) error { return of(s.sem.TryAcquire(ctx)) }},
-	{"Semaphore.Holders", byCtx, false, func(ctx context.Context, s *scene) error { return of(s.sem.Holders(ctx)) }},
+	{"Semaphore.Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.sem.Acquire(ctx)) }},
+	{"Semaphore.TryAcquire", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.sem.TryAcquire(ctx)) }},
+	{"Semaphore.Holders", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.sem.Holders(ctx)) }},
 	{"Semaphore.Resize", byCtx, false, func(ctx context.Context, s *scene) error { return s.sem.Resize(ctx, 3) }},
 }
-
-func of[T any](_ T, err error) error { return err }
 
 func someWrites() []types.TransactWriteItem {
 	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: protoItem{"key": lab.Str("x")}}}}
@@ -321,7 +319,7 @@ func TestKeysThatCannotBeReadBackAreNotWithheld(t *testing.T) { // nor while sin
 			ended := make(chan error, 1)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			go func() { ended <- of(c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"))) }()
+			go func() { ended <- lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"))) }()
 			lab.Elapse(10 * time.Second)
 			other, _ := w.Client(lab.Config())
 			for _, key := range []string{"a", "b", "c"} {

@@ -142,7 +142,7 @@ func TestACommitThatArrivesAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 		lock := w.Acquire(a, "job")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wire.SetFault(lab.Script(lab.Delayed(time.Minute), hangs, hangs))
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut))
 		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
@@ -152,10 +152,6 @@ func TestACommitThatArrivesAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 		w.WantLog()
 		w.Release(next)
 	})
-}
-
-func hangs(r *lab.Request) (*http.Response, error) {
-	return lab.Cut(r)
 }
 
 func TestAWriteThatFailsLeavesTheLockHeld(t *testing.T) {

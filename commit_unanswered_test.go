@@ -192,7 +192,7 @@ func TestAWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},
 		"lost reply":         {nil, lab.LoseReply},
-		"voiding goes lost":  {hangs, nil, nil},
+		"voiding goes lost":  {lab.Cut, nil, nil},
 		"reading goes busy":  {nil, lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })},
 		"voiding is refused": {lab.Answer(func() *http.Response { return lab.Refusal(400, "TransactionInProgressException") }), nil},
 	} {

@@ -117,7 +117,7 @@ var operations = []priced{
 	{"`Read` of one item", func(w *lab.World, p *process) {
 		l := w.Acquire(p.Client, "job")
 		p.before()
-		_, _ = l.Read(w.T.Context(), []types.TransactGetItem{get("a")})
+		_, _ = l.Read(w.T.Context(), []types.TransactGetItem{lab.Get("a")})
 	}},
 	{"`AcquireAll` of two free keys", func(w *lab.World, p *process) { p.before(); w.AcquireAll(p.Client, leasehold.Keys("x", "y")) }},
 	{"`Group.Commit` of one write under two locks", func(w *lab.World, p *process) {

@@ -23,9 +23,9 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
-		locks := acquireMany(w, c, "job", 200)
+		locks := w.AcquireMany(c, "job", 200)
 		lab.Elapse(10 * time.Second)
-		wire.SetFault(out)
+		wire.SetFault(lab.Out)
 		lab.Elapse(12 * time.Second)
 		if n := said("level=WARN"); n != 2 { // at once, and after ten seconds
 			t.Errorf("%d warnings in 12 s", n)
@@ -35,7 +35,7 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
-		if n := said("renewals succeed again"); n != 1 || lost(locks) > 0 {
+		if n := said("renewals succeed again"); n != 1 || lab.Lost(locks) > 0 {
 			t.Errorf("said %d times that renewals succeed again", n)
 		}
 		wire.SetFault(lab.Cut)
@@ -53,7 +53,7 @@ func TestALockThatIsReleasedWhileItsRenewalsFailIsNotWaitedForToSucceedAgain(t *
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
 		released, stays := w.Acquire(c, "released"), w.Acquire(c, "stays")
-		wire.SetFault(out)
+		wire.SetFault(lab.Out)
 		lab.Elapse(12 * time.Second)
 		wire.SetFault(nil)
 		w.Release(released)

@@ -3,7 +3,6 @@ package leasehold_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -15,14 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
-
-func manyKeys(n int) []leasehold.Key {
-	var keys []leasehold.Key
-	for i := range n {
-		keys = append(keys, leasehold.Key{Partition: fmt.Sprintf("key-%03d", n-i)})
-	}
-	return keys
-}
 
 func TestALocksGroupIsInOrderOfFirstMentionAndDuplicatesCountOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

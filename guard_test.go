@@ -121,7 +121,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
 			t.Error("a guard holds beyond its grant")
 		}
-		wire.SetFault(lab.Script(lab.Delayed(time.Minute), hangs, hangs)) // arrives when the key is another's
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // arrives when the key is another's
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -142,10 +142,6 @@ func commitsIn(t *testing.T, l layout.Layout) {
 	})
 }
 
-func get(id string) types.TransactGetItem {
-	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: lab.WorkKey(id)}}
-}
-
 func TestAReadSeesTheGrantStanding(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -155,7 +151,7 @@ func TestAReadSeesTheGrantStanding(t *testing.T) {
 		}
 		wire.Sent()
 		wire.Meter = &lab.Meter{}
-		items, err := lock.Read(t.Context(), []types.TransactGetItem{get("c"), get("b"), get("a")})
+		items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("c"), lab.Get("b"), lab.Get("a")})
 		if err != nil || len(items) != 3 || lab.Log(items[0])[0] != "2" || items[1] != nil || lab.Log(items[2])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}
@@ -163,7 +159,7 @@ func TestAReadSeesTheGrantStanding(t *testing.T) {
 			t.Errorf("used %+v", used)
 		}
 		w.Steal("job")
-		if _, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")}); !errors.Is(err, leasehold.ErrLost) {
+		if _, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("read: %v", err)
 		}
 		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
@@ -177,14 +173,14 @@ func TestAReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
 		"throttled": lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }),
 		"reset":     lab.LoseReply,
-		"silence":   hangs,
+		"silence":   lab.Cut,
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Work().Client(lab.Config())
 				lock := w.Acquire(c, "job")
 				wire.SetFault(lab.Once(lab.Call.Reads, fault))
-				if items, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")}); err != nil || len(items) != 1 {
+				if items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); err != nil || len(items) != 1 {
 					t.Errorf("read %v: %v", items, err)
 				}
 				wire.SetFault(lab.Respond(lab.Call.Reads, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
@@ -225,7 +221,7 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		wire.Sent()
 		hundred := make([]types.TransactGetItem, 100)
 		for i := range hundred {
-			hundred[i] = get("a")
+			hundred[i] = lab.Get("a")
 		}
 		for name, gets := range map[string][]types.TransactGetItem{
 			"a hundred items": hundred,

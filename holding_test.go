@@ -1,10 +1,8 @@
 package leasehold_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"strings"
@@ -236,26 +234,11 @@ func TestALockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
 	})
 }
 
-// showNothing takes the old item out of a refusal, as an engine does that does
-// not know ReturnValuesOnConditionCheckFailure.
-func showNothing(r *lab.Request) (*http.Response, error) {
-	res, err := r.Send()
-	if err != nil || res.StatusCode != http.StatusBadRequest {
-		return res, err
-	}
-	body, err := io.ReadAll(res.Body)
-	if err != nil || !bytes.Contains(body, []byte("ConditionalCheckFailedException")) {
-		res.Body = io.NopCloser(bytes.NewReader(body))
-		return res, err
-	}
-	return lab.Refusal(400, "ConditionalCheckFailedException"), nil
-}
-
 func TestAnEngineThatShowsNoOldItemIsAsked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
-		wire.SetFault(showNothing)
+		wire.SetFault(lab.ShowNothing)
 		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
 		var held *leasehold.HeldError
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.As(err, &held) || held.Holder.Token != lock.Token() {

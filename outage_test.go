@@ -15,11 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
-// out answers every request as DynamoDB does in an outage.
-func out(*lab.Request) (*http.Response, error) {
-	return lab.Refusal(503, "ServiceUnavailable"), nil
-}
-
 func reset(*lab.Request) (*http.Response, error) {
 	return nil, lab.ErrReset
 }
@@ -32,7 +27,7 @@ func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	cfg.HoldThroughOutage = true
 	c, wire := w.Client(cfg)
 	lock := w.Acquire(c, "job")
-	wire.SetFault(out)
+	wire.SetFault(lab.Out)
 	return lock, wire
 }
 
@@ -44,7 +39,7 @@ func TestAnOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold th
 				cfg.HoldThroughOutage = hold
 				c, wire := w.Client(cfg)
 				lock := w.Acquire(c, "job")
-				wire.SetFault(out)
+				wire.SetFault(lab.Out)
 				lab.Elapse(5 * time.Minute)
 				if err := lock.Err(); hold != (err == nil) {
 					t.Fatalf("after five minutes: %v", err)
@@ -66,7 +61,7 @@ func TestAnOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
 		cfg.HoldThroughOutage = true
 		c, wire := w.Client(cfg)
 		lock := w.Acquire(c, "job")
-		wire.SetFault(out) // for this process alone
+		wire.SetFault(lab.Out) // for this process alone
 		other, _ := w.Client(lab.Config())
 		theirs := w.Acquire(other, "job")
 		if err := lock.Err(); err != nil {
@@ -129,7 +124,7 @@ func TestNoWayToFreeALockAfterAnOutageClaimsAnything(t *testing.T) {
 					cfg.HoldThroughOutage, cfg.SharedLease = true, shared
 					c, wire := w.Work().Client(cfg)
 					g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-					wire.SetFault(out) // for this process alone
+					wire.SetFault(lab.Out) // for this process alone
 					other, _ := w.Client(lab.Config())
 					theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
 					if err := g.Err(); err != nil {
@@ -172,7 +167,7 @@ func TestACommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.
 				cfg.HoldThroughOutage = true
 				c, wire := w.Work().Client(cfg)
 				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-				wire.SetFault(out)
+				wire.SetFault(lab.Out)
 				lab.Elapse(time.Minute)
 				wire.SetFault(nil)
 				if err := commit(t.Context(), g); err != nil {
@@ -193,7 +188,7 @@ func TestALockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 				cfg.HoldThroughOutage = true
 				c, wire := w.Client(cfg)
 				lock := w.Acquire(c, "job")
-				wire.SetFault(out)
+				wire.SetFault(lab.Out)
 				lab.Elapse(30 * time.Second)
 				grant := w.Detach(lock)
 				other, _ := w.Client(lab.Config())
@@ -214,10 +209,10 @@ func TestALockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 
 func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
-		"all is throttled": throttled,
+		"all is throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
-			return out(r)
+			return lab.Out(r)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,10 +220,10 @@ func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 				cfg := lab.Config()
 				cfg.HoldThroughOutage = true
 				c, wire := w.Client(cfg)
-				locks := acquireMany(w, c, "job", crowd())
+				locks := w.AcquireMany(c, "job", lab.Crowd())
 				wire.SetFault(fault)
 				lab.Elapse(time.Minute)
-				if n := lost(locks); n > 0 {
+				if n := lab.Lost(locks); n > 0 {
 					t.Errorf("%d of %d locks lost", n, len(locks))
 				}
 				wire.SetFault(nil)
@@ -249,7 +244,7 @@ func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(cfg, k.Edit)
 		lock := w.Acquire(c, "job")
-		wire.SetFault(out)
+		wire.SetFault(lab.Out)
 		lab.Elapse(time.Minute)
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
@@ -265,7 +260,7 @@ func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 // renewalsOut answers each renewal as DynamoDB does in an outage.
 func renewalsOut(r *lab.Request) (*http.Response, error) {
 	if r.Renews() {
-		return lab.Refusal(503, "ServiceUnavailable"), nil
+		return lab.Out(r)
 	}
 	return r.Send()
 }

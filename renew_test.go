@@ -157,9 +157,9 @@ func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 
 func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial, half of them expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		n := 2 * crowd()
+		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())
-		locks := acquireMany(w, c, "job", n)
+		locks := w.AcquireMany(c, "job", n)
 		slow := 10 * time.Second / time.Duration(n) // one after another they take two periods
 		var now, most atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -278,11 +278,6 @@ func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// throttled refuses every request.
-func throttled(*lab.Request) (*http.Response, error) {
-	return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
-}
-
 func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, l *leasehold.Lock) error{
 		"commit":  func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) },
@@ -291,8 +286,8 @@ func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
 	} {
 		for kind, happens := range map[leasehold.EventKind]func(w *lab.World, wire *lab.Wire){
 			leasehold.EventRenewed:    func(*lab.World, *lab.Wire) {},
-			leasehold.EventRenewError: func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Once(lab.Call.Renews, out)) },
-			leasehold.EventThrottled:  func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Once(lab.Call.Renews, throttled)) },
+			leasehold.EventRenewError: func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Once(lab.Call.Renews, lab.Out)) },
+			leasehold.EventThrottled:  func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Once(lab.Call.Renews, lab.Throttled)) },
 			leasehold.EventLost:       func(w *lab.World, _ *lab.Wire) { w.Delete("job") },
 		} {
 			t.Run(name+", "+string(kind), func(t *testing.T) {

@@ -15,36 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// acquireMany acquires n locks with keys of that prefix.
-func acquireMany(w *lab.World, c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {
-	w.T.Helper()
-	locks := make([]*leasehold.Lock, n)
-	for i := range locks {
-		locks[i] = w.Acquire(c, fmt.Sprintf("%s/%d", prefix, i), opts...)
-	}
-	return locks
-}
-
-// crowd is how many locks are many more than the 128 renewals that are under way
-// at most; under the race detector, which takes ten times as long, not that many.
-func crowd() int {
-	if lab.Race {
-		return 300
-	}
-	return 1000
-}
-
-// lost counts locks that are not trusted any more.
-func lost(locks []*leasehold.Lock) int {
-	n := 0
-	for _, l := range locks {
-		if l.Err() != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // hanging never answers renewals of keys with that prefix.
 func hanging(prefix string) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
@@ -58,19 +28,19 @@ func hanging(prefix string) lab.Fault {
 func TestLocksWhoseRenewalsHangCostNoOtherLockItsOwn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		hung := acquireMany(w, c, "hangs", crowd())
-		short := acquireMany(w, c, "short", 100, leasehold.WithLease(2*time.Second))
+		hung := w.AcquireMany(c, "hangs", lab.Crowd())
+		short := w.AcquireMany(c, "short", 100, leasehold.WithLease(2*time.Second))
 		wire.SetFault(hanging("hangs/"))
 		before, most := runtime.NumGoroutine(), 0
 		for range 17 {
 			lab.Elapse(time.Second)
 			most = max(most, runtime.NumGoroutine()-before)
 		}
-		if n := lost(short); n > 0 {
+		if n := lab.Lost(short); n > 0 {
 			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(short))
 		}
 		lab.Elapse(15 * time.Second)
-		if n := lost(hung); n != len(hung) {
+		if n := lab.Lost(hung); n != len(hung) {
 			t.Fatalf("%d of %d locks lost whose renewals hang", n, len(hung))
 		}
 		if most > 4*128+8 { // and timers that fire at that very moment
@@ -86,7 +56,7 @@ func TestADueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
 		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
 		c, wire := w.Client(cfg)
-		acquireMany(w, c, "job", crowd())
+		w.AcquireMany(c, "job", lab.Crowd())
 		wire.SetFault(lab.Slow(time.Second))
 		before := runtime.NumGoroutine()
 		lab.Elapse(6 * time.Second) // all are due
@@ -103,7 +73,7 @@ func TestARenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
 		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
 		c, wire := w.Work().Client(cfg)
-		locks := acquireMany(w, c, "job", 200)
+		locks := w.AcquireMany(c, "job", 200)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() {
 				return lab.Cut(r)
@@ -179,14 +149,14 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 				cfg := lab.Config()
 				cfg.RenewConcurrency = tc.places
 				c, wire := w.Client(cfg)
-				held := acquireMany(w, c, "job", locks)
+				held := w.AcquireMany(c, "job", locks)
 				tc.happen(wire)
 				wire.SetFault(nil)
 				lab.Elapse(10 * time.Second)
 				if n := bunched(wire, 5*time.Second); n > 5*evenShare/2 { // by chance
 					t.Errorf("%d renewals within 100 ms, the even share is %d", n, evenShare)
 				}
-				if n := lost(held); n > 0 {
+				if n := lab.Lost(held); n > 0 {
 					t.Errorf("%d lost", n)
 				}
 				_ = c.Close(t.Context())
@@ -198,7 +168,7 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 func TestTheFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		acquireMany(w, c, "job", 500)
+		w.AcquireMany(c, "job", 500)
 		if n := bunched(wire, 5*time.Second); n > 70 { // 20 is the even share of the second half
 			t.Errorf("%d of 500 renewals within 100 ms", n)
 		}
@@ -231,11 +201,11 @@ func TestATableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *te
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(lab.Config())
-				locks := acquireMany(w, c, "job", n)
+				locks := w.AcquireMany(c, "job", n)
 				wire.SetFault(takes(perSecond))
 				wire.Sent()
 				lab.Elapse(time.Minute)
-				if lost := lost(locks); lost > 0 {
+				if lost := lab.Lost(locks); lost > 0 {
 					t.Errorf("%d of %d locks lost", lost, n)
 				}
 				if sent := len(wire.Sent()); sent > perSecond*60*5/4 {
@@ -259,8 +229,8 @@ func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		var locks []*leasehold.Lock
 		for i := range 40 {
-			acquireMany(w, c, fmt.Sprint("hot/", i), 10)
-			locks = append(locks, acquireMany(w, c, fmt.Sprint("job/", i), 10)...)
+			w.AcquireMany(c, fmt.Sprint("hot/", i), 10)
+			locks = append(locks, w.AcquireMany(c, fmt.Sprint("job/", i), 10)...)
 		}
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if bytes.Contains(r.Body, []byte(`"S":"hot/`)) {
@@ -269,7 +239,7 @@ func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
 			return r.Send()
 		})
 		lab.Elapse(30 * time.Second)
-		if n := lost(locks); n > 0 {
+		if n := lab.Lost(locks); n > 0 {
 			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(locks))
 		}
 		wire.SetFault(nil)
@@ -295,7 +265,7 @@ func TestALockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
 		cfg := lab.Config()
 		cfg.RenewConcurrency = 16
 		c, wire := w.Client(cfg)
-		locks := acquireMany(w, c, "job", 500)
+		locks := w.AcquireMany(c, "job", 500)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(20 * time.Second)
 		for _, l := range locks {

@@ -431,7 +431,7 @@ func TestNothingIsGrantedUnderASessionWhoseLeaseHasRunOut(t *testing.T) {
 		lock := w.Acquire(c, "a")
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() {
-				return out(r)
+				return lab.Out(r)
 			}
 			return r.Send()
 		})

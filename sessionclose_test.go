@@ -84,7 +84,7 @@ func TestNoSessionIsBegunBehindClose(t *testing.T) {
 					return r.Send()
 				}))
 				refused := make(chan error, 1)
-				go func() { refused <- second(c.Acquire(t.Context(), "job")) }()
+				go func() { refused <- lab.ErrorOf(c.Acquire(t.Context(), "job")) }()
 				lab.Elapse(time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()

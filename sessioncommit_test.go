@@ -53,7 +53,7 @@ func TestACommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *tes
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					c, wire := w.Work().Client(lab.SharedConfig())
 					run := begin(t.Context(), c, w)
-					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), hangs)) // it arrives when the lock is free
+					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // it arrives when the lock is free
 					done := make(chan error, 1)
 					go func() { done <- run() }()
 					lab.Elapse(time.Millisecond)
@@ -115,7 +115,7 @@ func TestAReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
 		}
-		items, err := lock.Read(t.Context(), []types.TransactGetItem{get("a")})
+		items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")})
 		if err != nil || len(items) != 1 || lab.Log(items[0])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}

@@ -85,7 +85,7 @@ func TestNoGrantMakesARecordThatItsLibraryRefuses(t *testing.T) { // 2^53-2 is t
 			setToken(t, w, "9007199254740989")
 			last := w.Acquire(c, "job")
 			next := make(chan error, 1)
-			go func() { next <- of(c.Acquire(t.Context(), "job")) }()
+			go func() { next <- lab.ErrorOf(c.Acquire(t.Context(), "job")) }()
 			lab.Elapse(time.Second)
 			w.Release(last)
 			if err := <-next; !errors.As(err, new(*leasehold.RecordError)) {

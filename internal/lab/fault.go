@@ -1,8 +1,10 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -121,4 +123,27 @@ func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 // Answer answers every request in DynamoDB's place.
 func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
+}
+
+// Out answers every request as DynamoDB does in an outage.
+func Out(*Request) (*http.Response, error) { return Refusal(503, "ServiceUnavailable"), nil }
+
+// Throttled refuses every request.
+func Throttled(*Request) (*http.Response, error) {
+	return Refusal(400, "ProvisionedThroughputExceededException"), nil
+}
+
+// ShowNothing takes the old item out of a refusal, as an engine does that does
+// not know ReturnValuesOnConditionCheckFailure.
+func ShowNothing(r *Request) (*http.Response, error) {
+	res, err := r.Send()
+	if err != nil || res.StatusCode != http.StatusBadRequest {
+		return res, err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil || !bytes.Contains(body, []byte("ConditionalCheckFailedException")) {
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		return res, err
+	}
+	return Refusal(400, "ConditionalCheckFailedException"), nil
 }

@@ -194,3 +194,6 @@ func (w *World) Sessions() []string {
 	}
 	return keys
 }
+
+// ErrorOf is the error of a call that returns something else as well.
+func ErrorOf[T any](_ T, err error) error { return err }

@@ -1,0 +1,46 @@
+package lab
+
+import (
+	"fmt"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Crowd is how many locks are many more than the 128 renewals that are under way
+// at most; under the race detector, which takes ten times as long, not that many.
+func Crowd() int {
+	if Race {
+		return 300
+	}
+	return 1000
+}
+
+// AcquireMany acquires n locks with keys of that prefix.
+func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {
+	w.T.Helper()
+	locks := make([]*leasehold.Lock, n)
+	for i := range locks {
+		locks[i] = w.Acquire(c, fmt.Sprintf("%s/%d", prefix, i), opts...)
+	}
+	return locks
+}
+
+// Lost counts locks that are not trusted any more.
+func Lost(locks []*leasehold.Lock) int {
+	n := 0
+	for _, l := range locks {
+		if l.Err() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// ManyKeys are n keys, the last in order first.
+func ManyKeys(n int) []leasehold.Key {
+	var keys []leasehold.Key
+	for i := range n {
+		keys = append(keys, leasehold.Key{Partition: fmt.Sprintf("key-%03d", n-i)})
+	}
+	return keys
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -280,5 +281,48 @@ func TestAReasonOfABreakIsShortText(t *testing.T) {
 		if err := c.Break(t.Context(), lock.Record(), leasehold.WithReason(strings.Repeat("x", 1000))); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestTheRowOfASessionIsBrokenOnlyAtTheVersionThatWasRead(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(holder, "job")
+		row := w.Sessions()[0]
+		read := func() leasehold.Record {
+			item := w.Item(row)
+			return leasehold.Record{
+				Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
+				Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
+			}
+		}
+		cfg := lab.Config()
+		cfg.Retention = time.Hour // which is too short for a dead session's row
+		c, _ := w.Client(cfg)
+		before := read()
+		lab.Elapse(20 * time.Second) // it is renewed
+		if err := c.Break(t.Context(), before); !errors.Is(err, leasehold.ErrChanged) || lock.Err() != nil || w.Item(row)["dead"] != nil {
+			t.Fatalf("renewed since: %v, the holder: %v, %v", err, lock.Err(), w.Item(row))
+		}
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Minute)
+		if err := c.Break(t.Context(), read()); err != nil {
+			t.Fatal(err)
+		}
+		item := w.Item(row)
+		if lab.Text(item, "dead") != "1" || item["isReleased"] != nil {
+			t.Errorf("the row: %v", item)
+		}
+		if at, err := strconv.ParseInt(lab.Number(item, "expiresAt"), 10, 64); err != nil || time.Until(time.Unix(at, 0)) < 7*24*time.Hour-time.Second {
+			t.Errorf("the row expires at %v, %v", at, err)
+		}
+		if err := c.Break(t.Context(), read()); !errors.Is(err, leasehold.ErrChanged) {
+			t.Errorf("of a dead session: %v", err)
+		}
+		next, err := c.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatalf("its lock is not free at once: %v", err)
+		}
+		w.Release(next)
 	})
 }

@@ -341,3 +341,26 @@ func TestTheIdleConnectionsAreNoticedByTheNumberOfLocks(t *testing.T) {
 type pool struct{ *lab.Wire }
 
 func (*pool) GetTransport() *http.Transport { return awshttp.NewBuildableClient().GetTransport() }
+
+func TestWhatASharedLeaseCannotDo(t *testing.T) {
+	cfg := lab.SharedConfig()
+	cfg.Layout = layout.AWSLabs{}
+	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("awslabs: %v", err)
+	}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Minute), leasehold.WithoutRenewal()} {
+			if _, err := c.Acquire(t.Context(), "job", o); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%T: %v", o, err)
+			}
+		}
+		if sent := wire.Sent(); len(sent) != 0 {
+			t.Errorf("%d requests for options that cannot be had", len(sent))
+		}
+		if _, err := w.Acquire(c, "job").Detach(); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("Detach: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}

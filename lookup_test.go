@@ -79,3 +79,23 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 		}
 	})
 }
+
+func TestAListingPassesOverSessions(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		n := 0
+		for r, err := range c.List(t.Context()) {
+			if n++; err != nil || r.Key.Partition != "job" {
+				t.Errorf("listed %v: %v", r.Key, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d records", n)
+		}
+		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.Is(err, leasehold.ErrRecord) {
+			t.Errorf("a session read as a lock: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}

@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"bytes"
@@ -324,6 +324,31 @@ func TestASecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
 		}
 		lab.Elapse(5 * time.Second)
 		lostByBreak(t, lock, "stuck")
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestForgedWordsOfBreaksDoNotKeepASharedLeaseFromBeingRenewed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		words := map[string]types.AttributeValue{}
+		for i := range 3000 {
+			words[fmt.Sprintf("%d#.:[0] %s", i, strings.Repeat("w", 80))] = lab.Str(lock.Record().Grant)
+		}
+		w.Update(w.Sessions()[0], map[string]types.AttributeValue{"brokenGrants": &types.AttributeValueMemberM{Value: words}})
+		wire.Sent()
+		lab.Elapse(10 * time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		if n := told(w); n != 0 {
+			t.Errorf("%d words are left after ten minutes", n)
+		}
+		if n := len(wire.Sent()); n > 3000+200 { // a look for each word, and renewals
+			t.Errorf("%d requests in ten minutes", n)
+		}
+		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
 }

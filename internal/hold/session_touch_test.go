@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"context"
@@ -117,81 +117,5 @@ func TestALockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
 		w.Release(next)
 		wire.SetFault(nil)
 		_ = holder.Close(t.Context())
-	})
-}
-
-func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
-	for name, late := range map[string]time.Duration{"soon": 8 * time.Second, "in minutes": 10 * time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.SharedConfig())
-				w.Acquire(c, "other")
-				wire.SetFault(lab.Once(lab.Call.Grants, lab.Delayed(late)))
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-				defer cancel()
-				if _, err := c.Acquire(ctx, "job"); err == nil {
-					t.Fatal("granted without a reply")
-				}
-				lab.Elapse(late)
-				if item := w.Item("job"); item == nil || lab.Text(item, "isReleased") != "" {
-					t.Fatalf("nothing has landed: %v", item)
-				}
-				waiter, _ := w.Client(lab.Config())
-				began := time.Now()
-				ctx, cancel = context.WithTimeout(t.Context(), 3*time.Hour)
-				defer cancel()
-				lock, err := waiter.Acquire(ctx, "job")
-				if took := time.Since(began); err != nil || took > 2*time.Minute+5*time.Second {
-					t.Fatalf("granted after %v: %v", took, err)
-				}
-				lab.Elapse(time.Hour)
-				if err := lock.Err(); err != nil {
-					t.Error(err)
-				}
-				w.Release(lock)
-				wire.Sent()
-				lab.Elapse(time.Minute)
-				for _, sent := range wire.Sent() {
-					if !sent.RenewsSession() && !sent.Renews() {
-						t.Errorf("still looked for an hour later: %s", sent.Op)
-					}
-				}
-				_ = c.Close(t.Context())
-			})
-		})
-	}
-}
-
-func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		w.Acquire(c, "other")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Grants() {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
-		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			if _, err := c.Acquire(ctx, "job"); err == nil {
-				t.Fatal("granted without a network")
-			}
-			cancel()
-			lab.Elapse(4 * time.Second) // what hangs is given up
-		}
-		wire.SetFault(nil)
-		wire.Sent()
-		lab.Elapse(time.Minute)
-		looks := 0
-		for _, sent := range wire.Sent() {
-			if sent.Op == "GetItem" {
-				looks++
-			}
-		}
-		if looks == 0 || looks > 5 {
-			t.Errorf("%d looks in a minute", looks)
-		}
-		_ = c.Close(t.Context())
 	})
 }

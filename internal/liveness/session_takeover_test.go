@@ -1,10 +1,9 @@
-package leasehold_test
+package liveness_test
 
 import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 func TestNoSessionTakeoverBeforeTheDeadMark(t *testing.T) {
@@ -123,84 +123,11 @@ func TestASessionIsNotMarkedDeadWhoseNewVersionWasReadMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		wire.Sent()
-		dead, err := leasehold.KillSession(t.Context(), c, strings.TrimPrefix(w.Sessions()[0], "leasehold/session/"))
+		dead, err := lab.Seeking(c).Observer.SessionOf(protocol.Record{Session: strings.TrimPrefix(w.Sessions()[0], "leasehold/session/")}).MarkDead(t.Context())
 		if dead || err != nil || len(wire.Sent()) != 0 {
 			t.Errorf("dead: %v, %v", dead, err)
 		}
 		w.Release(lock)
 		_ = holder.Close(t.Context())
-	})
-}
-
-func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.SharedConfig()
-		cfg.Lease = 4 * time.Second
-		told := 0
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if e.Kind == leasehold.EventLost && e.Key.Partition == "job" {
-				told++
-			}
-		}
-		c, wire := w.Client(cfg)
-		w.Acquire(c, "other")
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		w.Delete(w.Sessions()[0]) // the session's next renewal comes before the grant's reply
-		warned := make(chan struct{}, 1)
-		// Nobody asks the lock: asking looks at the session.
-		w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
-		lab.Elapse(0)
-		if told != 1 || len(warned) != 1 {
-			t.Errorf("its loss was told of %d times, with %d warnings", told, len(warned))
-		}
-		for _, held := range c.Held() {
-			if held.Key().Partition == "job" {
-				t.Error("the client holds a lock of a session that has ended")
-			}
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestTheRowOfASessionIsBrokenOnlyAtTheVersionThatWasRead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
-		row := w.Sessions()[0]
-		read := func() leasehold.Record {
-			item := w.Item(row)
-			return leasehold.Record{
-				Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
-				Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
-			}
-		}
-		cfg := lab.Config()
-		cfg.Retention = time.Hour // which is too short for a dead session's row
-		c, _ := w.Client(cfg)
-		before := read()
-		lab.Elapse(20 * time.Second) // it is renewed
-		if err := c.Break(t.Context(), before); !errors.Is(err, leasehold.ErrChanged) || lock.Err() != nil || w.Item(row)["dead"] != nil {
-			t.Fatalf("renewed since: %v, the holder: %v, %v", err, lock.Err(), w.Item(row))
-		}
-		wire.SetFault(lab.Cut)
-		lab.Elapse(time.Minute)
-		if err := c.Break(t.Context(), read()); err != nil {
-			t.Fatal(err)
-		}
-		item := w.Item(row)
-		if lab.Text(item, "dead") != "1" || item["isReleased"] != nil {
-			t.Errorf("the row: %v", item)
-		}
-		if at, err := strconv.ParseInt(lab.Number(item, "expiresAt"), 10, 64); err != nil || time.Until(time.Unix(at, 0)) < 7*24*time.Hour-time.Second {
-			t.Errorf("the row expires at %v, %v", at, err)
-		}
-		if err := c.Break(t.Context(), read()); !errors.Is(err, leasehold.ErrChanged) {
-			t.Errorf("of a dead session: %v", err)
-		}
-		next, err := c.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatalf("its lock is not free at once: %v", err)
-		}
-		w.Release(next)
 	})
 }

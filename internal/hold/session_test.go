@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"context"
@@ -10,11 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
@@ -79,55 +76,6 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	})
 }
 
-func TestALostSessionEndsEveryLockAtOnce(t *testing.T) {
-	for name, loss := range map[string]func(w *lab.World, row string){
-		"deleted": func(w *lab.World, row string) { w.Delete(row) },
-		"marked dead": func(w *lab.World, row string) {
-			w.Update(row, map[string]types.AttributeValue{"dead": lab.Str("1"), "recordVersionNumber": lab.Str("v")})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.SharedConfig())
-				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
-				loss(w, w.Sessions()[0])
-				lab.Elapse(5 * time.Second) // the next renewal
-				for _, lock := range []*leasehold.Lock{a, b} {
-					var lost *leasehold.LostError
-					if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
-						t.Errorf("%v: %v", lock.Key(), lock.Err())
-					}
-				}
-				again := w.Acquire(c, "c")
-				if again.Err() != nil || len(c.Held()) != 1 {
-					t.Errorf("no new session: %v, %d held", again.Err(), len(c.Held()))
-				}
-				w.Release(again)
-			})
-		})
-	}
-}
-
-func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Cut)
-		began := time.Now()
-		if left := time.Until(lock.TrustedUntil()); left > 18*time.Second {
-			t.Errorf("trusted for another %v", left)
-		}
-		<-lock.Context().Done()
-		if held := time.Since(began); held > 18*time.Second {
-			t.Errorf("believed for %v after the last renewal", held)
-		}
-		var lost *leasehold.LostError
-		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostExpired {
-			t.Errorf("lost: %v", lock.Err())
-		}
-	})
-}
-
 func TestALockUnderASessionIsTouched(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
@@ -183,65 +131,6 @@ func TestASessionWhoseCreationHadNoAnswerIsNeverUsed(t *testing.T) {
 		lab.Elapse(time.Second)
 		if rows := w.Sessions(); len(rows) != 1 || !strings.HasSuffix(lock.Record().Owner, strings.TrimPrefix(rows[0], "leasehold/session")) {
 			t.Errorf("sessions %q, owner %s", rows, lock.Record().Owner)
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestAListingPassesOverSessions(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.SharedConfig())
-		w.Acquire(c, "job")
-		n := 0
-		for r, err := range c.List(t.Context()) {
-			if n++; err != nil || r.Key.Partition != "job" {
-				t.Errorf("listed %v: %v", r.Key, err)
-			}
-		}
-		if n != 1 {
-			t.Errorf("%d records", n)
-		}
-		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.Is(err, leasehold.ErrRecord) {
-			t.Errorf("a session read as a lock: %v", err)
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestWhatASharedLeaseCannotDo(t *testing.T) {
-	cfg := lab.SharedConfig()
-	cfg.Layout = layout.AWSLabs{}
-	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("awslabs: %v", err)
-	}
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Minute), leasehold.WithoutRenewal()} {
-			if _, err := c.Acquire(t.Context(), "job", o); !errors.Is(err, errors.ErrUnsupported) {
-				t.Errorf("%T: %v", o, err)
-			}
-		}
-		if sent := wire.Sent(); len(sent) != 0 {
-			t.Errorf("%d requests for options that cannot be had", len(sent))
-		}
-		if _, err := w.Acquire(c, "job").Detach(); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("Detach: %v", err)
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestTheFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		began := time.Now()
-		var asleep time.Duration // what the monotonic clock did not see
-		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
-			return time.Since(began), time.Since(began) + asleep
-		}))
-		lock := w.Acquire(c, "job")
-		asleep = 19 * time.Second // no timer knows of it
-		if lock.Context().Err() == nil {
-			t.Error("a lock whose session's lease ended in suspend is believed in")
 		}
 		_ = c.Close(t.Context())
 	})
@@ -330,97 +219,6 @@ func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
 		}
 		_ = c.Close(t.Context())
 	})
-}
-
-func TestAnUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		w.Acquire(c, "other")
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Hour)))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.Acquire(ctx, "job"); err == nil {
-			t.Fatal("granted without a reply")
-		}
-		lab.Elapse(5 * time.Second)
-		plain, _ := w.Client(lab.Config())
-		lock, err := plain.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatalf("the attempt blocks others: %v", err)
-		}
-		w.Release(lock)
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestAnAttemptThatLandsLateUnderASessionIsUndoneAsTheClientReleases(t *testing.T) {
-	for _, deletes := range []bool{false, true} {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			cfg := lab.SharedConfig()
-			cfg.DeleteOnRelease = deletes
-			c, wire := w.Client(cfg)
-			w.Acquire(c, "other")
-			var late func() (*http.Response, error)
-			wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-				late = r.Send
-				return lab.Cut(r)
-			}))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := c.Acquire(ctx, "job"); err == nil {
-				t.Fatal("granted without a reply")
-			}
-			lab.Elapse(time.Minute) // whatever undid it at once has found nothing
-			_, _ = late()
-			if w.Item("job") == nil || w.IsReleased("job") {
-				t.Fatal("it did not land: this test tests nothing")
-			}
-			lab.Elapse(2 * time.Minute)
-			if gone := w.Item("job") == nil; gone != deletes || !gone && !w.IsReleased("job") {
-				t.Errorf("of a client that deletes: %v, left %v", deletes, w.Item("job"))
-			}
-			_ = c.Close(t.Context())
-		})
-	}
-}
-
-func TestNoLockOutlivesTheTrustInItsSessionForTheTimeAnotherIsToldOf(t *testing.T) {
-	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
-		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
-		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				told := make(chan struct{})
-				cfg := lab.SharedConfig()
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventLost {
-						<-told // a slow listener
-					}
-				}
-				c, wire := w.Client(cfg)
-				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
-				lose(w, wire)
-				lost := make(chan error, 2)
-				for _, lock := range []*leasehold.Lock{a, b} {
-					go func() { lost <- lock.Err() }()
-				}
-				lab.Elapse(0)
-				believed := 0
-				for range len(lost) {
-					if <-lost == nil {
-						believed++
-					}
-				}
-				if believed > 0 {
-					t.Errorf("%d locks are believed in under a session that has ended", believed)
-				}
-				close(told)
-				lab.Elapse(5 * time.Second)
-				_ = c.Close(t.Context())
-			})
-		})
-	}
 }
 
 func TestNothingIsGrantedUnderASessionWhoseLeaseHasRunOut(t *testing.T) {

@@ -1,0 +1,259 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// slowHandler takes a millisecond for a line that is said aloud.
+type slowHandler struct{ slog.Handler }
+
+func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
+	const locks = 2_500
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.SharedConfig()
+		cfg.Logger = slog.New(slowHandler{slog.DiscardHandler})
+		var told atomic.Int64
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventLost {
+				told.Add(1)
+				time.Sleep(time.Millisecond)
+			}
+		}
+		c, wire := w.Client(cfg)
+		held := make([]*leasehold.Lock, locks)
+		ended := make([]<-chan struct{}, locks) // had before, for asking looks at the clock
+		for i := range held {
+			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
+			ended[i] = held[i].Context().Done()
+		}
+		var warned atomic.Int64
+		warning := w.Acquire(c, "warning", leasehold.WithExpiryWarning(0, func(*leasehold.Lock) { warned.Add(1) }))
+		wire.SetFault(lab.Cut)
+		until := warning.TrustedUntil()
+		time.Sleep(time.Until(until) + 5*time.Millisecond)
+		alive := 0
+		for _, done := range ended {
+			select {
+			case <-done:
+			default:
+				alive++
+			}
+		}
+		if alive != 0 || warned.Load() != 1 {
+			t.Errorf("%d of %d contexts are alive 5 ms after the end of the trust, %d warnings", alive, locks, warned.Load())
+		}
+		began := time.Now()
+		if err := held[locks-1].Err(); !errors.Is(err, leasehold.ErrLost) || time.Since(began) != 0 {
+			t.Errorf("told after %v: %v", time.Since(began), err)
+		}
+		lab.Elapse(10 * time.Second)
+		if n := told.Load(); n != locks+1 {
+			t.Errorf("the loss of %d locks was told of", n)
+		}
+	})
+}
+
+func TestALockIsLostThatIsAskedBeforeTheEndOfItsSessionHasReachedIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		w.Session(c).Lease().End(&leasehold.LostError{Reason: leasehold.LostBroken})
+		var lost *leasehold.LostError
+		if err := lock.Err(); !errors.As(err, &lost) || lost.Key != lock.Key() || lost.Reason != leasehold.LostBroken {
+			t.Errorf("believed in: %v", err)
+		}
+		if lock.Context().Err() == nil {
+			t.Error("its context lasts")
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestAFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var asleep atomic.Int64
+		cfg := lab.SharedConfig()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventLost {
+				time.Sleep(time.Second)
+			}
+		}
+		began := time.Now()
+		c, _ := w.Client(cfg, lab.Clocks(func() (mono, boot time.Duration) {
+			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
+		}))
+		lock := w.Acquire(c, "job")
+		others := make([]*leasehold.Lock, 9)
+		for i := range others {
+			others[i] = w.Acquire(c, fmt.Sprint("lock/", i))
+		}
+		asleep.Store(int64(19 * time.Second)) // no timer knows of it
+		looked := time.Now()
+		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("believed in: %v", err)
+		}
+		if took := time.Since(looked); took > time.Second {
+			t.Errorf("a look took %v: it told of all the others", took)
+		}
+		for _, other := range others {
+			if other.Context().Err() == nil {
+				t.Errorf("%v is believed in", other.Key())
+			}
+		}
+		lab.Elapse(time.Minute)
+	})
+}
+
+func TestALostSessionEndsEveryLockAtOnce(t *testing.T) {
+	for name, loss := range map[string]func(w *lab.World, row string){
+		"deleted": func(w *lab.World, row string) { w.Delete(row) },
+		"marked dead": func(w *lab.World, row string) {
+			w.Update(row, map[string]types.AttributeValue{"dead": lab.Str("1"), "recordVersionNumber": lab.Str("v")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.SharedConfig())
+				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+				loss(w, w.Sessions()[0])
+				lab.Elapse(5 * time.Second) // the next renewal
+				for _, lock := range []*leasehold.Lock{a, b} {
+					var lost *leasehold.LostError
+					if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
+						t.Errorf("%v: %v", lock.Key(), lock.Err())
+					}
+				}
+				again := w.Acquire(c, "c")
+				if again.Err() != nil || len(c.Held()) != 1 {
+					t.Errorf("no new session: %v, %d held", again.Err(), len(c.Held()))
+				}
+				w.Release(again)
+			})
+		})
+	}
+}
+
+func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		began := time.Now()
+		if left := time.Until(lock.TrustedUntil()); left > 18*time.Second {
+			t.Errorf("trusted for another %v", left)
+		}
+		<-lock.Context().Done()
+		if held := time.Since(began); held > 18*time.Second {
+			t.Errorf("believed for %v after the last renewal", held)
+		}
+		var lost *leasehold.LostError
+		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostExpired {
+			t.Errorf("lost: %v", lock.Err())
+		}
+	})
+}
+
+func TestTheFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		began := time.Now()
+		var asleep time.Duration // what the monotonic clock did not see
+		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
+			return time.Since(began), time.Since(began) + asleep
+		}))
+		lock := w.Acquire(c, "job")
+		asleep = 19 * time.Second // no timer knows of it
+		if lock.Context().Err() == nil {
+			t.Error("a lock whose session's lease ended in suspend is believed in")
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestNoLockOutlivesTheTrustInItsSessionForTheTimeAnotherIsToldOf(t *testing.T) {
+	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
+		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
+		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				told := make(chan struct{})
+				cfg := lab.SharedConfig()
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					if e.Kind == leasehold.EventLost {
+						<-told // a slow listener
+					}
+				}
+				c, wire := w.Client(cfg)
+				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+				lose(w, wire)
+				lost := make(chan error, 2)
+				for _, lock := range []*leasehold.Lock{a, b} {
+					go func() { lost <- lock.Err() }()
+				}
+				lab.Elapse(0)
+				believed := 0
+				for range len(lost) {
+					if <-lost == nil {
+						believed++
+					}
+				}
+				if believed > 0 {
+					t.Errorf("%d locks are believed in under a session that has ended", believed)
+				}
+				close(told)
+				lab.Elapse(5 * time.Second)
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.SharedConfig()
+		cfg.Lease = 4 * time.Second
+		told := 0
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventLost && e.Key.Partition == "job" {
+				told++
+			}
+		}
+		c, wire := w.Client(cfg)
+		w.Acquire(c, "other")
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
+		w.Delete(w.Sessions()[0]) // the session's next renewal comes before the grant's reply
+		warned := make(chan struct{}, 1)
+		// Nobody asks the lock: asking looks at the session.
+		w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
+		lab.Elapse(0)
+		if told != 1 || len(warned) != 1 {
+			t.Errorf("its loss was told of %d times, with %d warnings", told, len(warned))
+		}
+		for _, held := range c.Held() {
+			if held.Key().Partition == "job" {
+				t.Error("the client holds a lock of a session that has ended")
+			}
+		}
+		_ = c.Close(t.Context())
+	})
+}

@@ -3,21 +3,19 @@ package leasehold_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestACommitIsOneRequest(t *testing.T) {
@@ -214,54 +212,6 @@ func TestACommitThatIsRefusedHasWrittenNothing(t *testing.T) {
 	})
 }
 
-func TestWhatCanNeverBeCommittedIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	put := func(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
-		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
-	}
-	both := lab.Note("a", "1")
-	both.Delete = &types.Delete{TableName: aws.String("work"), Key: lab.WorkKey("b")}
-	own := map[string]types.AttributeValue{"key": lab.Str("job"), "x": lab.Str("y")}
-	const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
-	for name, refused := range map[string][]types.TransactWriteItem{
-		"a hundred writes":       slices.Repeat(lab.Writes(lab.Note("a", "1")), 100),
-		"no operation":           lab.Writes(lab.Note("a", "1"), types.TransactWriteItem{}),
-		"two operations":         lab.Writes(both),
-		"a put of the own row":   lab.Writes(put("locks", own)),
-		"by ARN":                 lab.Writes(put(arn, own)),
-		"an update of the own":   lab.Writes(types.TransactWriteItem{Update: &types.Update{TableName: aws.String("locks"), Key: lab.Key("job"), UpdateExpression: aws.String("SET x = :y")}}),
-		"a delete of the own":    lab.Writes(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("job")}}),
-		"a check of the own row": lab.Writes(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("locks"), Key: lab.Key("job"), ConditionExpression: aws.String("attribute_exists(x)")}}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.Sent()
-				err := lock.Commit(t.Context(), refused)
-				if err == nil || !strings.Contains(err.Error(), "job") {
-					t.Errorf("commit: %v", err)
-				}
-				if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
-					t.Errorf("sent %v, lock: %v", sent, lock.Err())
-				}
-				w.Release(lock)
-			})
-		})
-	}
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // somebody else's row is the caller's own affair
-		for i := range 98 {
-			many = append(many, lab.Note(fmt.Sprint(i), "1"))
-		}
-		if err := lock.Commit(t.Context(), many); err != nil {
-			t.Errorf("99 writes: %v", err)
-		}
-		w.Release(lock)
-	})
-}
-
 func TestACommitOfALockThatIsOverSendsNothing(t *testing.T) {
 	for name, over := range map[string]struct {
 		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
@@ -314,81 +264,151 @@ func TestCommitsWorkInEveryLayout(t *testing.T) {
 	}
 }
 
-// DynamoDB forgets an idempotency token after ten minutes, as the engine does:
-// a commit sent again under one that it has forgotten is another commit.
-
-func TestACommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
-	for name, meanwhile := range map[string]func(*lab.World){
-		"the lock still held":    func(*lab.World) {},
-		"the lock had by others": func(w *lab.World) { w.Steal("job") },
+func TestACommitThatReleasesIsOneRequest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts    []leasehold.ReleaseOption
+		deleted bool
+		data    string
+	}{
+		"kept":      {nil, false, "before"},
+		"with data": {[]leasehold.ReleaseOption{leasehold.WithData([]byte("after"))}, false, "after"},
+		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				var kinds []leasehold.EventKind
 				cfg := lab.Config()
-				cfg.Lease = time.Hour
-				k := &lab.Jumps{}
-				c, wire := w.Work().Client(cfg, k.Edit)
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) { kinds = append(kinds, e.Kind) }
+				c, wire := w.Work().Client(cfg)
+				lock := w.Acquire(c, "job", leasehold.WithData([]byte("before")))
 				wire.Sent()
+				kinds = nil
 				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-					_, _ = r.Send()
-					time.Sleep(20 * time.Minute)
-					k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended
-					meanwhile(w)
-					return nil, lab.ErrReset
+					if !errors.Is(lock.Err(), leasehold.ErrReleased) {
+						t.Errorf("when it was sent: %v", lock.Err())
+					}
+					return r.Send()
 				}))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) || ctx.Err() != nil {
-					t.Errorf("commit: %v", err)
+				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
+					t.Fatal(err)
 				}
-				if n := lab.Commits(wire.Sent()); n != 1 {
-					t.Errorf("%d commits sent", n)
+				if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
+					t.Errorf("sent %v", sent)
 				}
 				w.WantLog("1")
-				_ = lock.Release(t.Context())
+				item := w.Item("job")
+				if tc.deleted != (item == nil) || !tc.deleted && lab.Text(item, "isReleased") != "1" {
+					t.Errorf("the record is %v", item)
+				}
+				if data, ok := item["data"].(*types.AttributeValueMemberB); ok && string(data.Value) != tc.data {
+					t.Errorf("data %q", data.Value)
+				}
+				if len(kinds) != 2 || kinds[0] != leasehold.EventCommitted || kinds[1] != leasehold.EventReleased {
+					t.Errorf("events %v", kinds)
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("released again: %v", err)
+				}
+				if err := lock.CommitAndRelease(t.Context(), nil); !errors.Is(err, leasehold.ErrReleased) {
+					t.Errorf("committed again: %v", err)
+				}
+				if n := len(wire.Sent()); n != 0 {
+					t.Errorf("%d requests after that", n)
+				}
 			})
 		})
 	}
 }
 
-// slowKeys are credentials that take a pause of the process to be had, once.
-type slowKeys struct {
-	pause atomic.Int64
+func TestACommitThatDidNotLandIsFollowedByAPlainRelease(t *testing.T) {
+	type faults = []lab.Fault
+	for name, tc := range map[string]struct {
+		faults faults
+		check  func(error) bool
+	}{
+		"a write failed": {nil, func(err error) bool {
+			var failed *leasehold.CommitError
+			return errors.As(err, &failed) && len(failed.Reasons) == 1
+		}},
+		"a write failed behind a lost request": {faults{lab.Delayed(time.Minute)}, func(err error) bool {
+			var failed *leasehold.CommitError
+			return errors.As(err, &failed)
+		}},
+		"refused": {faults{lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
+			var op *leasehold.OpError
+			return errors.As(err, &op) && op.Op == "commit"
+		}},
+		"unknown": {faults{lab.Delayed(time.Minute), lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
+			return errors.Is(err, leasehold.ErrUnknownOutcome)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Script(tc.faults...))
+				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
+				if !tc.check(err) || errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("commit: %v", err)
+				}
+				if lab.Text(w.Item("job"), "isReleased") != "1" {
+					t.Error("the key is not free")
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("released again: %v", err)
+				}
+				w.Open("a")
+				lab.Elapse(2 * time.Minute)
+				w.WantLog()
+			})
+		})
+	}
 }
 
-func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
-	time.Sleep(time.Duration(k.pause.Swap(0)))
-	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-}
-
-func TestACommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
+// commitsIn runs commits and guards in a table of layout l.
+func commitsIn(t *testing.T, l layout.Layout) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		wire, keys := w.Work().Wire(), &slowKeys{}
+		w.Work()
+		if err := table.Create(t.Context(), w.DB, table.Spec{Name: "layout", Layout: l}); err != nil {
+			t.Fatal(err)
+		}
 		cfg := lab.Config()
-		cfg.Lease = time.Hour
-		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Credentials = wire, keys }), cfg)
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-		wire.Sent()
-		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			keys.pause.Store(int64(11 * time.Minute)) // behind the look at the token's age, before the signing
-			return nil, lab.ErrReset
-		}))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		cfg.Table, cfg.Layout = "layout", l
+		a, _ := w.Client(cfg)
+		b, wire := w.Client(cfg)
+		lock := w.Acquire(a, "job")
+		guard := lock.Guards()[0]
+		lab.Elapse(time.Minute) // of renewals
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
+			t.Fatalf("commit: %v", err)
+		}
+		if _, err := lock.Read(t.Context(), nil); err != nil {
+			t.Errorf("read: %v", err)
+		}
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
+			t.Fatalf("commit and release: %v", err)
+		}
+		lock = w.Acquire(b, "job")
+		if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
+			t.Error("a guard holds beyond its grant")
+		}
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // arrives when the key is another's
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
-		if n := lab.Commits(wire.Sent()); n != 1 {
-			t.Errorf("%d commits sent", n)
-		}
-		w.WantLog("1")
-
-		// One whose first request was held up has written nothing, and says so.
-		keys.pause.Store(int64(11 * time.Minute))
-		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
-		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {
-			t.Errorf("commit that was never sent: %v", err)
-		}
 		w.Release(lock)
+		lock = w.Acquire(a, "job")
+		lab.Elapse(2 * time.Minute)
+		w.WantLog("1", "2")
+		// Broken, as an operator does it: the next commit finds out.
+		if err := b.Break(t.Context(), lock.Record()); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit after a break: %v", err)
+		}
+		w.WantLog("1", "2")
 	})
 }

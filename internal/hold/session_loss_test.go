@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -253,6 +254,70 @@ func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 			if held.Key().Partition == "job" {
 				t.Error("the client holds a lock of a session that has ended")
 			}
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+// reasonOf is why a lock was lost, as an error says it.
+func reasonOf(err error) leasehold.LostReason {
+	var lost *leasehold.LostError
+	if !errors.As(err, &lost) {
+		return ""
+	}
+	return lost.Reason
+}
+
+func TestATakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
+	for name, looked := range map[string]bool{"looked at before": true, "not looked at": false} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				began := time.Now()
+				var asleep time.Duration // what no timer knows of
+				c, _ := w.Work().Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
+					return time.Since(began), time.Since(began) + asleep
+				}))
+				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+				taken, left := g.Locks()[0], g.Locks()[1]
+				asleep = 30 * time.Second
+				w.MarkDead(w.Sessions()[0]) // by a waiter, who takes one of them
+				w.Steal("a")
+				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
+					t.Errorf("by its own clocks: %v", left.Err())
+				}
+				failed := w.Transact(g.Guards()...)
+				if err := g.GuardError(failed, 0); reasonOf(err) != leasehold.LostReplaced || !errors.Is(err, failed) {
+					t.Errorf("that which was taken over: %v", err)
+				}
+				failed = w.Transact(left.Guards()...)
+				if err := left.GuardError(failed, 0); reasonOf(err) != leasehold.LostPaused || !errors.Is(err, failed) {
+					t.Errorf("that which nobody has taken: %v", err)
+				}
+				if reasonOf(left.Err()) != leasehold.LostPaused || looked && reasonOf(taken.Err()) != leasehold.LostPaused {
+					t.Errorf("ended by %v and %v", taken.Err(), left.Err())
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestARenewalThatComesAfterASessionsDeathIsNotCalledABreak(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		began := time.Now()
+		var asleep atomic.Int64 // what no timer knows of
+		c, wire := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
+			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
+		}))
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Once(lab.Call.RenewsSession, func(r *lab.Request) (*http.Response, error) {
+			asleep.Store(int64(30 * time.Second))
+			w.MarkDead(w.Sessions()[0])
+			return r.Send()
+		}))
+		lab.Elapse(6 * time.Second)
+		if err := lock.Err(); reasonOf(err) != leasehold.LostExpired {
+			t.Errorf("its lease ran out while the renewal was on its way: %v", err)
 		}
 		_ = c.Close(t.Context())
 	})

@@ -1,4 +1,4 @@
-package leasehold_test
+package fence_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"context"
@@ -16,62 +16,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestACommitThatReleasesIsOneRequest(t *testing.T) {
-	for name, tc := range map[string]struct {
-		opts    []leasehold.ReleaseOption
-		deleted bool
-		data    string
-	}{
-		"kept":      {nil, false, "before"},
-		"with data": {[]leasehold.ReleaseOption{leasehold.WithData([]byte("after"))}, false, "after"},
-		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, true, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var kinds []leasehold.EventKind
-				cfg := lab.Config()
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) { kinds = append(kinds, e.Kind) }
-				c, wire := w.Work().Client(cfg)
-				lock := w.Acquire(c, "job", leasehold.WithData([]byte("before")))
-				wire.Sent()
-				kinds = nil
-				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-					if !errors.Is(lock.Err(), leasehold.ErrReleased) {
-						t.Errorf("when it was sent: %v", lock.Err())
-					}
-					return r.Send()
-				}))
-				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
-					t.Fatal(err)
-				}
-				if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
-					t.Errorf("sent %v", sent)
-				}
-				w.WantLog("1")
-				item := w.Item("job")
-				if tc.deleted != (item == nil) || !tc.deleted && lab.Text(item, "isReleased") != "1" {
-					t.Errorf("the record is %v", item)
-				}
-				if data, ok := item["data"].(*types.AttributeValueMemberB); ok && string(data.Value) != tc.data {
-					t.Errorf("data %q", data.Value)
-				}
-				if len(kinds) != 2 || kinds[0] != leasehold.EventCommitted || kinds[1] != leasehold.EventReleased {
-					t.Errorf("events %v", kinds)
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("released again: %v", err)
-				}
-				if err := lock.CommitAndRelease(t.Context(), nil); !errors.Is(err, leasehold.ErrReleased) {
-					t.Errorf("committed again: %v", err)
-				}
-				if n := len(wire.Sent()); n != 0 {
-					t.Errorf("%d requests after that", n)
-				}
-			})
-		})
-	}
-}
-
 func TestACommitThatReleasesGivesTheNextInLineItsTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
@@ -86,51 +30,6 @@ func TestACommitThatReleasesGivesTheNextInLineItsTurn(t *testing.T) {
 			t.Errorf("the next one waited %v", waited)
 		}
 	})
-}
-
-func TestACommitThatDidNotLandIsFollowedByAPlainRelease(t *testing.T) {
-	type faults = []lab.Fault
-	for name, tc := range map[string]struct {
-		faults faults
-		check  func(error) bool
-	}{
-		"a write failed": {nil, func(err error) bool {
-			var failed *leasehold.CommitError
-			return errors.As(err, &failed) && len(failed.Reasons) == 1
-		}},
-		"a write failed behind a lost request": {faults{lab.Delayed(time.Minute)}, func(err error) bool {
-			var failed *leasehold.CommitError
-			return errors.As(err, &failed)
-		}},
-		"refused": {faults{lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
-			var op *leasehold.OpError
-			return errors.As(err, &op) && op.Op == "commit"
-		}},
-		"unknown": {faults{lab.Delayed(time.Minute), lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
-			return errors.Is(err, leasehold.ErrUnknownOutcome)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Script(tc.faults...))
-				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
-				if !tc.check(err) || errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("commit: %v", err)
-				}
-				if lab.Text(w.Item("job"), "isReleased") != "1" {
-					t.Error("the key is not free")
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("released again: %v", err)
-				}
-				w.Open("a")
-				lab.Elapse(2 * time.Minute)
-				w.WantLog()
-			})
-		})
-	}
 }
 
 func TestThePlainReleaseAfterACommitHandsTheKeyOver(t *testing.T) {

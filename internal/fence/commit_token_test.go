@@ -1,0 +1,94 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// DynamoDB forgets an idempotency token after ten minutes, as the engine does:
+// a commit sent again under one that it has forgotten is another commit.
+func TestACommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
+	for name, meanwhile := range map[string]func(*lab.World){
+		"the lock still held":    func(*lab.World) {},
+		"the lock had by others": func(w *lab.World) { w.Steal("job") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.Lease = time.Hour
+				k := &lab.Jumps{}
+				c, wire := w.Work().Client(cfg, k.Edit)
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+				wire.Sent()
+				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+					_, _ = r.Send()
+					time.Sleep(20 * time.Minute)
+					k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended
+					meanwhile(w)
+					return nil, lab.ErrReset
+				}))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) || ctx.Err() != nil {
+					t.Errorf("commit: %v", err)
+				}
+				if n := lab.Commits(wire.Sent()); n != 1 {
+					t.Errorf("%d commits sent", n)
+				}
+				w.WantLog("1")
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
+}
+
+// slowKeys are credentials that take a pause of the process to be had, once.
+type slowKeys struct {
+	pause atomic.Int64
+}
+
+func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
+	time.Sleep(time.Duration(k.pause.Swap(0)))
+	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+}
+
+func TestACommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		wire, keys := w.Work().Wire(), &slowKeys{}
+		cfg := lab.Config()
+		cfg.Lease = time.Hour
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Credentials = wire, keys }), cfg)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.Sent()
+		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			keys.pause.Store(int64(11 * time.Minute)) // behind the look at the token's age, before the signing
+			return nil, lab.ErrReset
+		}))
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("commit: %v", err)
+		}
+		if n := lab.Commits(wire.Sent()); n != 1 {
+			t.Errorf("%d commits sent", n)
+		}
+		w.WantLog("1")
+
+		// One whose first request was held up has written nothing, and says so.
+		keys.pause.Store(int64(11 * time.Minute))
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
+		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {
+			t.Errorf("commit that was never sent: %v", err)
+		}
+		w.Release(lock)
+	})
+}

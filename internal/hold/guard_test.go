@@ -1,0 +1,112 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
+		code := aws.String("TransactionConflict")
+		conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}, {Code: code}}}
+		for name, tc := range map[string]struct {
+			err error
+			i   int
+		}{
+			"success":            {nil, 0},
+			"another write's":    {cancelled, 1},
+			"a conflict":         {conflict, 1},
+			"an index too high":  {cancelled, 2},
+			"an index too low":   {cancelled, -1},
+			"another error":      {context.DeadlineExceeded, 0},
+			"a table not found":  {&types.ResourceNotFoundException{}, 0},
+			"a single condition": {&types.ConditionalCheckFailedException{}, 0},
+		} {
+			if err := lock.GuardError(tc.err, tc.i); !errors.Is(err, tc.err) || errors.Is(err, leasehold.ErrLost) || lock.Err() != nil {
+				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+			}
+		}
+		w.Release(lock)
+	})
+}
+
+func TestAFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
+	session := func(w *lab.World) string { return w.Sessions()[0] }
+	for name, tc := range map[string]struct {
+		ends func(w *lab.World)
+		lost []string // of a group of a, b and c; sorted
+		only bool     // under a shared lease
+	}{
+		"none":        {func(*lab.World) {}, nil, false},
+		"the first":   {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},
+		"the last":    {func(w *lab.World) { w.Steal("c") }, []string{"c"}, false},
+		"two":         {func(w *lab.World) { w.Steal("c"); w.Steal("b") }, []string{"b", "c"}, false},
+		"the session": {func(w *lab.World) { w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
+		"both":        {func(w *lab.World) { w.Steal("b"); w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
+	} {
+		for _, shared := range []bool{false, true} {
+			for first := range 3 {
+				if tc.only && !shared {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, behind %d writes, shared lease %t", name, first, shared), func(t *testing.T) {
+					lab.InBubble(t, func(t *testing.T, w *lab.World) {
+						cfg := lab.Config()
+						cfg.SharedLease = shared
+						c, _ := w.Work().Client(cfg)
+						g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
+						tc.ends(w)
+						items := []types.TransactWriteItem{lab.Note("x", "1"), lab.Note("y", "1")}[:first]
+						items = append(append(items, g.Guards()...), lab.NoteIf("behind", "1"))
+						err := w.Transact(items...)
+						told := g.GuardError(err, first)
+						var lost *leasehold.LostError
+						switch {
+						case len(tc.lost) == 0 && told != err: //nolint:errorlint // it is the error itself
+							t.Errorf("error %v, want %v", told, err)
+						case len(tc.lost) > 0 && (!errors.As(told, &lost) || lost.Key.Partition != tc.lost[0] || !errors.Is(told, err)):
+							t.Errorf("error %v, want the loss of %s", told, tc.lost[0])
+						}
+						for _, l := range g.Locks() {
+							if ended := l.Err() != nil; ended != slices.Contains(tc.lost, l.Key().Partition) {
+								t.Errorf("%v has ended: %t, lost are %v", l.Key(), ended, tc.lost)
+							}
+						}
+						_ = c.Close(t.Context())
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestAWrongIndexOfTheGuardsEndsNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.SharedConfig())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		w.Steal("b")
+		err := w.Transact(append(g.Guards(), lab.Note("behind", "1"))...)
+		for _, first := range []int{math.MinInt, -1, 1, 2, 3, 4, 5, math.MaxInt} {
+			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // it is the error itself
+				t.Errorf("from %d on: %v, the locks: %v", first, told, g.Err())
+			}
+		}
+		if told := g.GuardError(err, 0); !errors.Is(told, leasehold.ErrLost) {
+			t.Errorf("from 0 on: %v", told)
+		}
+		_ = c.Close(t.Context())
+	})
+}

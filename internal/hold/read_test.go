@@ -1,0 +1,91 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestAReadIsRepeatedUntilItIsAnswered(t *testing.T) {
+	for name, fault := range map[string]lab.Fault{
+		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
+		"throttled": lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }),
+		"reset":     lab.LoseReply,
+		"silence":   lab.Cut,
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.SetFault(lab.Once(lab.Call.Reads, fault))
+				if items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); err != nil || len(items) != 1 {
+					t.Errorf("read %v: %v", items, err)
+				}
+				wire.SetFault(lab.Respond(lab.Call.Reads, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
+				var op *leasehold.OpError
+				if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
+					t.Errorf("refused: %v", err)
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestAReadEndsWithItsContextOrTheTrust(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if _, err := lock.Read(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("read: %v", err)
+		}
+		if took := time.Since(began); took < 18*time.Second || took > 22*time.Second {
+			t.Errorf("gave up after %v", took)
+		}
+	})
+}
+
+func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		hundred := make([]types.TransactGetItem, 100)
+		for i := range hundred {
+			hundred[i] = lab.Get("a")
+		}
+		for name, gets := range map[string][]types.TransactGetItem{
+			"a hundred items": hundred,
+			"nothing to get":  {{}},
+			"the own record":  {{Get: &types.Get{TableName: aws.String("locks"), Key: lab.Key("job")}}},
+		} {
+			if _, err := lock.Read(t.Context(), gets); err == nil || lock.Err() != nil {
+				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("with an ended context: %v", err)
+		}
+		if sent := wire.Sent(); len(sent) != 0 {
+			t.Errorf("sent %v", sent)
+		}
+		w.Release(lock)
+	})
+}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,95 +78,6 @@ func TestAStaleHandleTouchesNoLaterGrant(t *testing.T) { // dynamolock, awslabs:
 			t.Errorf("the later grant: %v", err)
 		}
 		w.Release(lock)
-	})
-}
-
-func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
-	for _, next := range []string{"nobody waits here", "somebody waits here"} {
-		t.Run(next, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, wire := w.Client(lab.Config())
-				b, _ := w.Client(lab.Config())
-				lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
-				var wg sync.WaitGroup
-				if next == "somebody waits here" {
-					wg.Go(func() { w.Release(w.Acquire(a, "job")) })
-				}
-				foreign := make(chan *leasehold.Lock)
-				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
-				lab.Elapse(15 * time.Second)
-				wire.SetFault(lab.Cut) // until the lease has run out and the other is granted
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("error %v", err)
-				}
-				w.Release(<-foreign)
-				wg.Wait()
-			})
-		})
-	}
-}
-
-// A key whose lock has lost its session may be granted to anyone while a release is
-// under way: a foreign grant does not show that the release has been applied.
-func TestAReleaseWhoseSessionIsGoneDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
-		var taken atomic.Bool
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Releases() && !taken.Load() {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
-		go func() {
-			lab.Elapse(time.Millisecond)
-			w.Delete(w.Sessions()[0]) // by hand
-			lab.Elapse(10 * time.Second)
-			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
-			taken.Store(true)
-		}()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("error %v", err)
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		granted := w.Queue(c, "job")
-		var handOver func() (*http.Response, error)
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			switch {
-			case !r.Grants():
-				return r.Send()
-			case handOver == nil: // under way for long
-				handOver = r.Send
-				return lab.Cut(r)
-			}
-			// The next in line seeks the key by itself, and just behind its
-			// refusal, by an engine that shows no record with one, comes the
-			// hand-over after all.
-			wire.SetFault(nil)
-			_, _ = handOver()
-			return lab.Refusal(400, "ConditionalCheckFailedException"), nil
-		})
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := lock.Release(ended); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("first release: %v", err)
-		}
-		next := <-granted
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("second release: %v", err)
-		}
-		if lab.Text(w.Item("job"), "isReleased") == "1" {
-			t.Errorf("the next holder's grant was released under it: %v", next.Err())
-		}
-		w.Release(next)
 	})
 }
 
@@ -245,4 +156,59 @@ func TestAReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		var mu sync.Mutex
+		var order []int
+		var tokens []int64
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				l := w.Acquire(c, "job")
+				mu.Lock()
+				order, tokens = append(order, i), append(tokens, l.Token())
+				mu.Unlock()
+				time.Sleep(time.Second)
+				w.Release(l)
+			})
+			synctest.Wait()
+		}
+		wire.Sent()
+		lab.Elapse(time.Minute) // nobody polls while the key is held here
+		for _, c := range wire.Sent() {
+			if !c.Renews() {
+				t.Errorf("sent %s while the key was held", c.Op)
+			}
+		}
+		w.Release(lock)
+		wg.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("order %v", order)
+		}
+		if want := lock.Token() + 5; tokens[4] != want {
+			t.Errorf("tokens %v, want the last %d", tokens, want)
+		}
+		sent := wire.Sent()
+		if len(sent) != 6 { // five hand-overs and a release
+			t.Errorf("%d requests", len(sent))
+		}
+	})
+}
+
+func TestTrustEndsBeforeTheReleaseIsSent(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() && lock.Err() == nil {
+				t.Error("the release was sent while the lock was believed in")
+			}
+			return r.Send()
+		})
+		w.Release(lock)
+	})
 }

@@ -1,11 +1,16 @@
 package hold_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -65,4 +70,187 @@ func TestADeadSessionsRowOutlivesEveryRequestThatMayBeLateWhateverTheRetention(t
 			})
 		}
 	}
+}
+
+func TestWhatTTLMayCollect(t *testing.T) {
+	week, day := 7*24*time.Hour, 24*time.Hour
+	for _, tc := range []struct {
+		name      string
+		retention time.Duration
+		option    []leasehold.AcquireOption
+		end       []leasehold.ReleaseOption
+		want      time.Duration // 0: never
+	}{
+		{"a bare record", 0, nil, nil, week},
+		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},
+		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})}, nil, 0},
+		{"one whose attributes are removed", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})},
+			[]leasehold.ReleaseOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil})}, week},
+		{"retention set", day, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, day},
+		{"for ever", leasehold.Forever, nil, nil, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.Retention = tc.retention
+				c, _ := w.Client(cfg)
+				lock := w.Acquire(c, "job", tc.option...)
+				if w.Item("job")["expiresAt"] != nil {
+					t.Error("a held record may be collected")
+				}
+				w.Release(lock, tc.end...)
+				var want types.AttributeValue
+				if tc.want != 0 {
+					want = lab.Num(fmt.Sprint(time.Now().Add(tc.want).Unix()))
+				}
+				if got := w.Item("job")["expiresAt"]; fmt.Sprint(deref(got)) != fmt.Sprint(deref(want)) {
+					t.Errorf("expires %v, want %v", deref(got), deref(want))
+				}
+				lock = w.Acquire(c, "job")
+				if w.Item("job")["expiresAt"] != nil {
+					t.Error("a granted record may be collected")
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func deref(v types.AttributeValue) string {
+	if n, ok := v.(*types.AttributeValueMemberN); ok {
+		return n.Value
+	}
+	return "none"
+}
+
+func TestDataUnderAnUnsettledGrantIsNotLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
+		if w.Item("job")["expiresAt"] != nil {
+			t.Fatal("setup")
+		}
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		lab.Elapse(5 * time.Second)
+		item := w.Item("job")
+		if lab.Text(item, "isReleased") != "1" || item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		if err := lock.Renew(ctx, leasehold.WithData([]byte("precious"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("error %v", err)
+		}
+		synctest.Wait()
+		w.Release(lock)
+		item := w.Item("job")
+		if item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+// nextWithData has a caller with data wait for the key job, until it leaves.
+func nextWithData(t *testing.T, c *leasehold.Client) (leave func(), left <-chan error) {
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); ended <- err }()
+	synctest.Wait()
+	return leave, ended
+}
+
+func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		leave, left := nextWithData(t, c)
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			leave()
+			return lab.Slow(100 * time.Millisecond)(r)
+		}))
+		w.Release(lock)
+		<-left
+		item := w.Item("job")
+		if item["data"] == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+func TestARecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		leave, left := nextWithData(t, c)
+		wire.SetFault(lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
+			leave()
+			return lab.Refusal(400, "AccessDeniedException"), nil
+		}))
+		if op := (*leasehold.OpError)(nil); !errors.As(lock.Release(t.Context()), &op) {
+			t.Fatal("not refused")
+		}
+		<-left
+		w.Release(lock)
+		if item := w.Item("job"); item["data"] != nil || item["expiresAt"] == nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+func TestARecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		next, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(next, "job"); left <- err }()
+		synctest.Wait()
+		wire.Sent()
+		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("error %v", err)
+		}
+		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n < 2 {
+			t.Fatalf("not what this test is about: %d hand-overs", n)
+		}
+		leave()
+		<-left
+		wire.SetFault(nil)
+		w.Release(lock)
+		if item := w.Item("job"); item["expiresAt"] == nil {
+			t.Errorf("record %v", item)
+		}
+	})
+}
+
+func TestCloseLeavesTTLTheRowOfItsSessionAndNoneOfItsLocks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if item := w.Item("job"); item == nil || item["expiresAt"] != nil {
+			t.Errorf("record %v", item)
+		}
+		sessions := w.Sessions()
+		if len(sessions) != 1 || w.Item(sessions[0])["expiresAt"] == nil {
+			t.Errorf("sessions %v", sessions)
+		}
+	})
 }

@@ -174,53 +174,6 @@ func TestALateDuplicateOfASessionsCreationBringsNothingBack(t *testing.T) {
 	})
 }
 
-func TestAKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
-		before := w.Item("job")
-		granted := w.Queue(c, "job")
-		wire.Sent()
-		w.Release(lock)
-		next := <-granted
-		if sent := wire.Sent(); len(sent) != 1 || !sent[0].HandsOver() {
-			t.Fatalf("not what this test is about: %v", lab.Ops(sent))
-		}
-		for _, name := range []string{"session", "ownerName"} {
-			if got, want := lab.Text(w.Item("job"), name), lab.Text(before, name); got != want {
-				t.Errorf("%s %q, want %q", name, got, want)
-			}
-		}
-		w.MarkDead(w.Sessions()[0])
-		lab.Elapse(5 * time.Second) // the next renewal of the session
-		if err := next.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("it outlives the session: %v", err)
-		}
-	})
-}
-
-func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		first, _ := w.Client(lab.Config())
-		g := w.Detach(w.Acquire(first, "job"))
-		c, _ := w.Client(lab.SharedConfig())
-		resumed, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		lab.Elapse(0)
-		w.Release(resumed)
-		<-granted
-		item := w.Item("job")
-		if id := lab.Text(item, "session"); id == "" || !strings.HasSuffix(lab.Text(item, "ownerName"), "/"+id) {
-			t.Errorf("a lock of a shared lease that is under no session: %v", item)
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
 func TestNothingIsGrantedUnderASessionWhoseLeaseHasRunOut(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()

@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
-	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,47 +21,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
-
-func TestAReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		var mu sync.Mutex
-		var order []int
-		var tokens []int64
-		var wg sync.WaitGroup
-		for i := range 5 {
-			wg.Go(func() {
-				l := w.Acquire(c, "job")
-				mu.Lock()
-				order, tokens = append(order, i), append(tokens, l.Token())
-				mu.Unlock()
-				time.Sleep(time.Second)
-				w.Release(l)
-			})
-			synctest.Wait()
-		}
-		wire.Sent()
-		lab.Elapse(time.Minute) // nobody polls while the key is held here
-		for _, c := range wire.Sent() {
-			if !c.Renews() {
-				t.Errorf("sent %s while the key was held", c.Op)
-			}
-		}
-		w.Release(lock)
-		wg.Wait()
-		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
-			t.Errorf("order %v", order)
-		}
-		if want := lock.Token() + 5; tokens[4] != want {
-			t.Errorf("tokens %v, want the last %d", tokens, want)
-		}
-		sent := wire.Sent()
-		if len(sent) != 6 { // five hand-overs and a release
-			t.Errorf("%d requests", len(sent))
-		}
-	})
-}
 
 func TestOtherProcessesGetTheirTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -446,5 +405,52 @@ func TestAHandOverBehindRenewalsWithoutAnAnswerNamesNoMoreThanAConditionTakes(t 
 		}
 		wire.SetFault(nil)
 		w.Release(<-granted)
+	})
+}
+
+func TestAKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		lock := w.Acquire(c, "job")
+		before := w.Item("job")
+		granted := w.Queue(c, "job")
+		wire.Sent()
+		w.Release(lock)
+		next := <-granted
+		if sent := wire.Sent(); len(sent) != 1 || !sent[0].HandsOver() {
+			t.Fatalf("not what this test is about: %v", lab.Ops(sent))
+		}
+		for _, name := range []string{"session", "ownerName"} {
+			if got, want := lab.Text(w.Item("job"), name), lab.Text(before, name); got != want {
+				t.Errorf("%s %q, want %q", name, got, want)
+			}
+		}
+		w.MarkDead(w.Sessions()[0])
+		lab.Elapse(5 * time.Second) // the next renewal of the session
+		if err := next.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("it outlives the session: %v", err)
+		}
+	})
+}
+
+func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		first, _ := w.Client(lab.Config())
+		g := w.Detach(w.Acquire(first, "job"))
+		c, _ := w.Client(lab.SharedConfig())
+		resumed, err := c.Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(c, "job") }()
+		lab.Elapse(0)
+		w.Release(resumed)
+		<-granted
+		item := w.Item("job")
+		if id := lab.Text(item, "session"); id == "" || !strings.HasSuffix(lab.Text(item, "ownerName"), "/"+id) {
+			t.Errorf("a lock of a shared lease that is under no session: %v", item)
+		}
+		_ = c.Close(t.Context())
 	})
 }

@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"context"
@@ -89,40 +89,6 @@ func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestAReleaseThatFoundTheLockGoneIsNotSentAgain(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		w.Steal("job")
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the record shows another: %v", err)
-		}
-		wire.Sent()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) || len(wire.Sent()) != 0 {
-			t.Errorf("once more: %v", err)
-		}
-	})
-}
-
-func TestAReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-		lab.Elapse(time.Minute)
-		wire.SetFault(refuseReleases("AccessDeniedException"))
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("refused: %v", err)
-		}
-		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("allowed: %v", err)
-		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.Item("job"))
-		}
-	})
 }
 
 func TestAReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
@@ -366,45 +332,6 @@ func TestAReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
 	})
 }
 
-func TestAReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
-	for name, tc := range map[string]struct {
-		deletes bool
-		fate    lab.Fault // of the first release
-		freed   bool
-	}{
-		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},
-		"its own deletion":           {true, lab.LoseReply, true},
-		"another's, as it deletes":   {true, lab.Cut, true},
-		"another's, as it keeps":     {false, lab.Cut, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var released []error
-				cfg := lab.Config()
-				cfg.DeleteOnRelease = tc.deletes
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventReleased {
-						released = append(released, e.Err)
-					}
-				}
-				c, wire := w.Client(cfg)
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-				lab.Elapse(time.Minute)
-				wire.SetFault(tc.fate)
-				_ = lock.Release(t.Context())
-				wire.SetFault(nil)
-				if w.Item("job") != nil {
-					w.Delete("job")
-				}
-				_ = lock.Release(t.Context())
-				if len(released) != 2 || released[0] == nil || errors.Is(released[0], leasehold.ErrLost) || (released[1] == nil) != tc.freed {
-					t.Errorf("told of %v", released)
-				}
-			})
-		})
-	}
-}
-
 func TestAReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
@@ -429,55 +356,6 @@ func TestAReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord
 			t.Error("not repeated while the shared lease is renewed")
 		}
 	})
-}
-
-func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
-		c, wire := w.Client(cfg)
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
-		other, _ := w.Client(lab.Config())
-		taken := w.Acquire(other, "job") // for which there is no outage
-		if err := lock.Err(); err != nil {
-			t.Fatalf("not held through the outage: %v", err)
-		}
-		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
-		}
-		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the other has it: %v", err)
-		}
-		w.Release(taken)
-	})
-}
-
-func TestARefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
-	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
-		t.Run(code, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = true // so that it runs out, and is not known to be lost
-				c, wire := w.Client(cfg)
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
-				lab.Elapse(time.Minute)
-				wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("without an answer: %v", err)
-				}
-				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, code) }))
-				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("then refused: %v", err)
-				}
-				wire.SetFault(nil)
-				w.Release(lock)
-			})
-		})
-	}
 }
 
 func TestAReleaseCountsFromItsFirstRequestOn(t *testing.T) {
@@ -507,27 +385,5 @@ func TestAReleaseCountsFromItsFirstRequestOn(t *testing.T) {
 		if len(released) != 2 {
 			t.Errorf("%d events", len(released))
 		}
-	})
-}
-
-func TestAReleaseThatLandedUnseenIsKnownToHaveWorkedAfterTheLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		other, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-			wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-			return lab.LoseReply(r)
-		}))
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
-		}
-		lab.Elapse(time.Minute) // longer than the lease
-		next := w.Acquire(other, "job")
-		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("again, while another has it: %v", err)
-		}
-		w.Release(next)
 	})
 }

@@ -1,4 +1,4 @@
-package leasehold_test
+package hold_test
 
 import (
 	"context"

@@ -66,11 +66,11 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 			return err
 		},
 		"all": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.AcquireAll(ctx, keys("b", "c"))
+			_, err := c.AcquireAll(ctx, leasehold.Keys("b", "c"))
 			return err
 		},
 		"any": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.AcquireAny(ctx, keys("b", "c"))
+			_, err := c.AcquireAny(ctx, leasehold.Keys("b", "c"))
 			return err
 		},
 		"renew":   func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) },
@@ -150,14 +150,6 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 			})
 		})
 	}
-}
-
-func keys(names ...string) []leasehold.Key {
-	out := make([]leasehold.Key, len(names))
-	for i, n := range names {
-		out[i] = leasehold.Key{Partition: n}
-	}
-	return out
 }
 
 func TestAnErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {

@@ -57,11 +57,11 @@ var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
 		return err
 	},
 	"all": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.AcquireAll(ctx, keys("job", "z"))
+		_, err := c.AcquireAll(ctx, leasehold.Keys("job", "z"))
 		return err
 	},
 	"any": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.AcquireAny(ctx, keys("job", "z"))
+		_, err := c.AcquireAny(ctx, leasehold.Keys("job", "z"))
 		return err
 	},
 	"read lock": func(ctx context.Context, c *leasehold.Client) error {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leasehold-go/leasehold"
 )
@@ -22,6 +23,19 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	for i := range locks {
 		locks[i] = w.Acquire(c, fmt.Sprintf("%s/%d", prefix, i), opts...)
 	}
+	return locks
+}
+
+// LeavesHeld leaves keys held by a process that has died, for so long.
+func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
+	w.T.Helper()
+	c, wire := w.Client(cfg)
+	var locks []*leasehold.Lock
+	for _, key := range keys {
+		locks = append(locks, w.Acquire(c, key))
+	}
+	wire.SetFault(Cut)
+	Elapse(ago)
 	return locks
 }
 

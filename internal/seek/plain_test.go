@@ -1,9 +1,15 @@
 package seek_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -21,5 +27,76 @@ func TestATryDoesNotTakeASessionForAliveBecauseItWasAMomentAgo(t *testing.T) {
 		}
 		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // as its own client does when it closes
 		c.one("job", noWait)
+	})
+}
+
+func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
+		began := time.Now()
+		lock := w.Acquire(c, "job", leasehold.WithLease(time.Second))
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testing.T) {
+	for name, acquire := range map[string]func(ctx context.Context, c *leasehold.Client) error{
+		"Acquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "a")) },
+		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("a", "b")))
+		},
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				var asked atomic.Int32
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Grants() && asked.Add(1) <= 250 {
+						return nil, lab.ErrReset
+					}
+					return r.Send()
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := acquire(ctx, c); err != nil || asked.Load() != 251 {
+					t.Errorf("after %d requests: %v", asked.Load(), err)
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestAnAttemptTooOldToBeNamedIsTakenOverAtOnceWhenItIsAppliedLate(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		var asked atomic.Int32
+		var first *lab.Request
+		var mended time.Time
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !r.Grants() || !mended.IsZero() {
+				return r.Send()
+			}
+			switch asked.Add(1) {
+			case 1:
+				first = r
+			case 60: // the first is not named any more
+				_, _ = first.Send()
+				mended = time.Now()
+			}
+			return nil, lab.ErrReset
+		})
+		lock := w.Acquire(c, "job")
+		if took := time.Since(mended); took > 5*time.Second {
+			t.Errorf("acquired %v later", took)
+		}
+		w.Release(lock)
 	})
 }

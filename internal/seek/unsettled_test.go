@@ -3,9 +3,14 @@ package seek_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -67,4 +72,71 @@ func TestAnAttemptUnderASessionThatHasEndedMeanwhileIsFreedToo(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() {
+				_, _ = r.Send()
+			}
+			return lab.Cut(r)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		lab.Elapse(10 * time.Second) // its undoing did not get through either
+		if lab.Text(w.Item("job"), "isReleased") == "1" {
+			t.Fatal("no unsettled attempt is there to be taken over")
+		}
+		wire.SetFault(nil)
+		lock, err := c.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, took := lock.TookOver(); took {
+			t.Error("its own attempt is reported as a dead holder")
+		}
+		w.Release(lock)
+	})
+}
+
+func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job"))
+		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
+		if _, err := c.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrRecord) {
+			t.Fatalf("error %v", err)
+		}
+		lab.Elapse(5 * time.Second)
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("left held: %v", w.Item("job"))
+		}
+	})
+}
+
+func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job"))
+		var late func() (*http.Response, error)
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			late = r.Send
+			return nil, lab.ErrReset
+		}))
+		w.Release(w.Acquire(c, "job"))
+		_, _ = late()
+		if lab.Text(w.Item("job"), "isReleased") == "1" {
+			t.Fatal("the delayed attempt did not land")
+		}
+		began := time.Now()
+		w.Release(w.Acquire(c, "job"))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
+		}
+	})
 }

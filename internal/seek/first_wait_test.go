@@ -1,4 +1,4 @@
-package leasehold_test
+package seek_test
 
 import (
 	"context"

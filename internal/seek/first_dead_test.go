@@ -1,4 +1,4 @@
-package leasehold_test
+package seek_test
 
 import (
 	"errors"
@@ -15,18 +15,6 @@ import (
 )
 
 // These tests are about NoWaitUnlessDead.
-
-// leavesHeld leaves keys held by a process that has died, for so long.
-func leavesHeld(w *lab.World, cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
-	c, wire := w.Client(cfg)
-	var locks []*leasehold.Lock
-	for _, key := range keys {
-		locks = append(locks, w.Acquire(c, key))
-	}
-	wire.SetFault(lab.Cut)
-	lab.Elapse(ago)
-	return locks
-}
 
 const night = 24 * time.Hour
 
@@ -57,7 +45,7 @@ func TestAHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				leavesHeld(w, cfg, night, "job")
+				w.LeavesHeld(cfg, night, "job")
 				c, _ := w.Client(lab.Config())
 				if d, err := took(func() error { _, err := c.TryAcquire(t.Context(), "job"); return err }); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 					t.Errorf("a plain try: %v after %v", err, d)
@@ -75,7 +63,7 @@ func TestAHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
 
 func TestWhatWasWatchedBeforeIsNotWatchedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		leavesHeld(w, lab.Config(), night, "job")
+		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
@@ -106,7 +94,7 @@ func TestNobodyWhoLooksAliveIsWaitedFor(t *testing.T) {
 				lab.Elapse(10 * time.Minute)
 				try("lives", "a holder that renews")
 				w.Release(lock)
-				leavesHeld(w, cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within five
+				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within five
 				try("dies", "a holder that died just now")
 				lab.Elapse(time.Minute) // until it knows, too
 			})
@@ -131,7 +119,7 @@ func TestAWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 					t.Errorf("the holder: %v", err)
 				}
 				w.Release(lock)
-				leavesHeld(w, cfg, time.Hour, "dies")
+				w.LeavesHeld(cfg, time.Hour, "dies")
 				behind.Wall.Store(int64(-2 * time.Hour))
 				c, _ = w.Client(lab.Config(), behind.Edit)
 				d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWaitUnlessDead()); return err })
@@ -147,7 +135,7 @@ func TestAWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 // told by the new version, not by its time.
 func TestOfThreeWhoWatchADeadHolderOneIsGrantedAndTheOthersAreRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		leavesHeld(w, lab.Config(), night, "job")
+		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
 		ahead.Wall.Store(int64(time.Hour))
 		type result struct {
@@ -187,7 +175,7 @@ func TestOfThreeWhoWatchADeadHolderOneIsGrantedAndTheOthersAreRefused(t *testing
 
 func TestOfSeveralKeysALivingHolderRefusesAtOnceAndDeadOnesTakeOneLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		leavesHeld(w, lab.Config(), night, "a", "b")
+		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "c")
 		keys := leasehold.Keys("a", "b", "c")
@@ -211,7 +199,7 @@ func TestOfSeveralKeysALivingHolderRefusesAtOnceAndDeadOnesTakeOneLease(t *testi
 
 func TestOfSeveralKeysOfWhichOneIsEnoughTheDeadOneIsTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		leavesHeld(w, lab.Config(), night, "dead")
+		w.LeavesHeld(lab.Config(), night, "dead")
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "lives")
 		c, _ := w.Client(lab.Config())
@@ -328,7 +316,7 @@ func TestAWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				leavesHeld(w, lab.Config(), night, "job")
+				w.LeavesHeld(lab.Config(), night, "job")
 				c, wire := w.Client(lab.Config())
 				met := false
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -425,7 +413,7 @@ func TestAWriterThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *te
 
 func TestALockOfASessionWhoseRowIsGoneIsTakenOverByATry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		leavesHeld(w, lab.SharedConfig(), night, "job")
+		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])
 		c, _ := w.Client(lab.Config())
 		if d := granted(w, func() (*leasehold.Lock, error) {

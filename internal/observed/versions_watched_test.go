@@ -1,4 +1,4 @@
-package leasehold_test
+package observed_test
 
 import (
 	"context"
@@ -116,7 +116,7 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 
 func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		leavesHeld(w, lab.Config(), 0, "a", "b", "c")
+		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
 		c, _ := w.Client(lab.Config(), lab.Memory(2))
 		for _, key := range []string{"a", "b", "c"} {
 			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {

@@ -1,4 +1,4 @@
-package leasehold_test
+package seek_test
 
 import (
 	"context"
@@ -28,35 +28,6 @@ func TestAWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
 		}
 		w.Release(lock)
-	})
-}
-
-func TestAWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, wire := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		granted := make(chan time.Time)
-		go func() {
-			next := w.Acquire(b, "job")
-			granted <- time.Now()
-			w.Release(next)
-		}()
-		lab.Elapse(7 * time.Second)
-		released := time.Now()
-		w.Release(lock)
-		if late := (<-granted).Sub(released); late > time.Second {
-			t.Errorf("granted %v after the release", late)
-		}
-		for i, c := range wire.Sent()[1:] {
-			if i > 0 && c.Grants() {
-				break // after the release was seen
-			}
-			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
-				t.Errorf("a waiter sent %s", c.Op)
-			}
-		}
-		synctest.Wait()
 	})
 }
 
@@ -133,34 +104,6 @@ func TestAWaiterWhoseTurnNeverComesIsGrantedTheKeyAllTheSame(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		began := time.Now()
-		_, err := b.Acquire(ctx, "job")
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("error %v", err)
-		}
-		if late := time.Since(began) - 3*time.Second; late > 10*time.Millisecond {
-			t.Errorf("returned %v late", late)
-		}
-		synctest.Wait()
-		before := w.Item("job")
-		w.Release(lock)
-		lab.Elapse(time.Minute)
-		if lab.Text(before, "ownerName") != lab.Text(w.Item("job"), "ownerName") || lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Errorf("the record shows %v", w.Item("job"))
-		}
-		if s := b.Stats(); s.Waiting != 0 {
-			t.Errorf("stats %+v", s)
-		}
-	})
-}
-
 func TestARecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
@@ -177,32 +120,6 @@ func TestARecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock
 			t.Errorf("granted %v after the record vanished", took)
 		}
 		w.Release(lock)
-		_ = dead.Release(t.Context())
-	})
-}
-
-func TestADeadHoldersLockIsTakenOverOneLeaseAfterItsLastRenewalWasSeen(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
-		dead := w.Acquire(a, "job")
-		last := dead.Record()
-		wire.SetFault(lab.Cut)
-		began := time.Now()
-		lock := w.Acquire(b, "job")
-		defer w.Release(lock)
-		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+50*time.Millisecond {
-			t.Errorf("taken over after %v", took)
-		}
-		if r, ok := lock.TookOver(); !ok || r.Owner != last.Owner || r.Token != last.Token {
-			t.Errorf("took over %+v, %v", r, ok)
-		}
-		if lock.Token() != last.Token+1 {
-			t.Errorf("token %d after %d", lock.Token(), last.Token)
-		}
-		if err := dead.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the dead holder's error: %v", err)
-		}
 		_ = dead.Release(t.Context())
 	})
 }

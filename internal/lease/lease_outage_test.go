@@ -1,4 +1,4 @@
-package leasehold_test
+package lease_test
 
 import (
 	"context"

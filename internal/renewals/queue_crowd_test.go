@@ -1,4 +1,4 @@
-package leasehold_test
+package renewals_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -298,5 +299,56 @@ func TestARenewalThatStoresWhatDoesNotGetThroughKeepsPlainOnesFromNothing(t *tes
 			t.Errorf("lost: %v", err)
 		}
 		_ = lock.Release(t.Context())
+	})
+}
+
+func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial, half of them expire
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		n := 2 * lab.Crowd()
+		c, wire := w.Client(lab.Config())
+		locks := w.AcquireMany(c, "job", n)
+		slow := 10 * time.Second / time.Duration(n) // one after another they take two periods
+		var now, most atomic.Int64
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			time.Sleep(slow)
+			return r.Send()
+		})
+		lab.Elapse(time.Minute)
+		for _, l := range locks {
+			if l.Err() != nil {
+				t.Fatalf("%v: %v", l.Key(), l.Err())
+			}
+		}
+		if m := most.Load(); m > 128 {
+			t.Errorf("%d renewals at a time", m)
+		}
+		if s := c.Stats(); s.Held != n || s.MinRemaining < 10*time.Second {
+			t.Errorf("stats %+v", s)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAHungRenewalDelaysNoOther(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"a"`)) {
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		lab.Elapse(time.Minute)
+		if a.Err() == nil || b.Err() != nil {
+			t.Errorf("a: %v, b: %v", a.Err(), b.Err())
+		}
+		wire.SetFault(nil)
+		_ = a.Release(t.Context())
+		w.Release(b)
 	})
 }

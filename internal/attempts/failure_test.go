@@ -1,4 +1,4 @@
-package leasehold_test
+package attempts_test
 
 import (
 	"context"

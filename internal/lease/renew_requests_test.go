@@ -1,0 +1,172 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
+)
+
+func TestARetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock: the same version, extending only its own belief
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		seen := map[string]bool{}
+		var mu sync.Mutex
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() {
+				_, err := r.Send()
+				mu.Lock()
+				defer mu.Unlock()
+				v := lab.Text(w.Item("job"), "recordVersionNumber")
+				if seen[v] {
+					t.Errorf("version %s was sent twice", v)
+				}
+				seen[v] = true
+				return nil, errors.Join(err, lab.ErrReset)
+			}
+			return r.Send()
+		})
+		lab.Elapse(16 * time.Second)
+		if len(seen) < 5 {
+			t.Errorf("%d attempts", len(seen))
+		}
+		wire.SetFault(nil)
+		_ = lock.Release(t.Context())
+	})
+}
+
+// wrapped is a DB between a client and the SDK, which may not look at the
+// deadline of what it is given.
+type wrapped struct {
+	machine.DB
+	update func() error
+	get    func()
+}
+
+func (d wrapped) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if err := d.update(); err != nil {
+		return nil, err
+	}
+	return d.DB.UpdateItem(ctx, in, o...)
+}
+
+func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	d.get()
+	return d.DB.GetItem(ctx, in, o...)
+}
+
+func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		k := &lab.Jumps{}
+		held, paused, renewed := false, false, 0
+		c := w.ClientOf(wrapped{
+			DB: w.Connect([]lab.Edit{k.Edit}),
+			update: func() error {
+				switch {
+				case !held:
+					return nil
+				case paused:
+					t.Error("renewed after the end of trust")
+				}
+				renewed++
+				return lab.ErrReset
+			},
+			get: func() { // to settle what has had no answer
+				paused = true
+				k.Boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
+			},
+		}, lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		held = true
+		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("renew: %v", err)
+		}
+		if !paused || renewed == 0 {
+			t.Errorf("the record was not read after %d attempts", renewed)
+		}
+		held = false
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestARenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Cut))
+		began := time.Now()
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < 2*time.Second || took > 2100*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestAThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		var sent []time.Time
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() {
+				if sent = append(sent, time.Now()); len(sent) == 1 {
+					return lab.Refusal(400, "TransactionConflictException"), nil
+				}
+			}
+			return r.Send()
+		})
+		lab.Elapse(6 * time.Second)
+		if len(sent) < 2 || !sent[1].Equal(sent[0]) {
+			t.Errorf("sent at %v", sent)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
+	for name, landed := range map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+				n := 0
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if !r.Renews() {
+						return r.Send()
+					}
+					if n++; n == landed {
+						_, _ = r.Send()
+					}
+					return nil, lab.ErrReset
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("no answer: %v", err)
+				}
+				synctest.Wait()
+				if n < 110 {
+					t.Fatalf("%d attempts", n)
+				}
+				wire.SetFault(nil)
+				if err := lock.Renew(t.Context()); err != nil {
+					t.Errorf("answered: %v", err)
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}

@@ -364,3 +364,14 @@ func TestWhatASharedLeaseCannotDo(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+func TestRetentionIsRefusedWhereNoReleasedRecordCouldExpire(t *testing.T) {
+	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
+		cfg := lab.ConfigOf("locks", l)
+		cfg.Retention = time.Hour
+		var unsupported *leasehold.UnsupportedError
+		if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: l.Name(), Feature: "Retention"}) {
+			t.Errorf("%s: %v", l.Name(), err)
+		}
+	}
+}

@@ -114,7 +114,7 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
+func TestAClientForgetsTheOldestOfTheHoldersThatItsTriesMet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
 		c, _ := w.Client(lab.Config(), lab.Memory(2))

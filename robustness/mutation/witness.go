@@ -23,7 +23,7 @@ var packages = []string{
 }
 
 // others hold tests of those, too.
-var others = []string{"rwlock", "election", "internal/ambiguity", "internal/simulation"}
+var others = []string{"rwlock", "election", "internal/ambiguity", "internal/layouttest", "internal/simulation"}
 
 // seeds is how many seeds of each world of the simulation are asked.
 const seeds = "LEASEHOLD_SEEDS=6"

@@ -1,4 +1,4 @@
-package leasehold_test
+package layouttest_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package leasehold_test
+package layouttest_test
 
 import (
 	"context"
@@ -103,28 +103,5 @@ func TestNoGrantMakesARecordThatItsLibraryRefuses(t *testing.T) { // 2^53-2 is t
 	}, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
 		w.Release(lock)
 		setToken(t, w, "9007199254740990")
-	})
-}
-
-func TestARestoredTableGivesOutOldTokensAndANewOneDoesNot(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		granted := func() int64 {
-			lab.Elapse(time.Second)
-			lock := w.Acquire(c, "job")
-			defer w.Release(lock)
-			return lock.Token()
-		}
-		granted()
-		backup := w.Item("job")
-		second, third := granted(), granted()
-		w.Put(backup)
-		if token := granted(); token != second {
-			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
-		}
-		w.Delete("job") // as a new table does not have it
-		if token := granted(); token <= third {
-			t.Errorf("token %d of an empty table, after %d", token, third)
-		}
 	})
 }

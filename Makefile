@@ -22,13 +22,13 @@ SEED       ?= 1
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# go test reports packages in the order given, so the three slow ones come last. They
+# go test reports packages in the order given, so the four slow ones come last. They
 # are named by their import paths, as a directory may have a space in its name.
 ROOT = github.com/leasehold-go/leasehold
-SLOW = $(ROOT) $(ROOT)/internal/simulation $(ROOT)/internal/cli
+SLOW = $(ROOT) $(ROOT)/internal/hold $(ROOT)/internal/simulation $(ROOT)/internal/cli
 
 test: ## Test the library, the engine and the command; needs Go alone
-	@echo "Builds and tests for about three minutes on two cores, saying each package as it is done; the three longest come last."
+	@echo "Builds and tests for about three minutes on two cores, saying each package as it is done; the four longest come last."
 	@go test -timeout 30m $$(go list ./... | grep -vxF "$$(printf '%s\n' $(SLOW))") $(SLOW)
 
 check: lint govulncheck ## Lint and test every module, with the race detector and the real servers

@@ -7,7 +7,7 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees
+	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees, and each Place in line
 	EventGranted    EventKind = "granted"     // Took: from the call to the grant
 	EventRenewed    EventKind = "renewed"     // Took: the request
 	EventRenewError EventKind = "renew_error" // a renewal failed, and is retried; Remaining: until trust ends
@@ -36,5 +36,6 @@ type Event struct {
 	TookOver  bool          // granted: from a dead holder
 	Local     bool          // granted: handed over by another goroutine of this client
 	Holder    *Record       // waiting: a copy of the record
+	Place     int           // waiting: in line, from 1, see Config.Line; 0: in none
 	Err       error         // what went wrong; nil: nothing
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -54,6 +55,8 @@ type Record struct {
 	Broken    *Broken    // the last break of one of this key's grants, even if others were made since; nil: none is known
 	TakenOver *TakenOver // the last of this key's grants that was taken over, even if others were made since; nil: none is known
 
+	Waiting []Waiter // who stands in line, the next one first; see Config.Line
+
 	Session string // id of the shared lease that is renewed in the record's place; empty: none. Lease is then for those who know no shared leases
 
 	mode protocol.Mode // of a holder of a read/write lock
@@ -63,8 +66,23 @@ func recordOf(r protocol.Record) Record {
 	return Record{
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), TakenOver: (*TakenOver)(r.TakenOver).clone(), Session: r.Session, mode: r.Mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), TakenOver: (*TakenOver)(r.TakenOver).clone(),
+		Waiting: waitersOf(r.Waiters), Session: r.Session, mode: r.Mode,
 	}
+}
+
+// Waiter is who stands in line for a key. It may have died since.
+type Waiter struct {
+	Owner string
+	Since time.Time // by its own clock, for people
+}
+
+func waitersOf(line []protocol.Waiter) []Waiter {
+	var waiting []Waiter
+	for _, w := range line {
+		waiting = append(waiting, Waiter{w.Owner, protocol.VersionTime(w.Grant)})
+	}
+	return waiting
 }
 
 // TakenOver says whose grant was taken over, after its holder had died.
@@ -130,7 +148,7 @@ func clockText(t time.Time) string {
 // attributes.
 func (r Record) clone() Record {
 	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
-	r.Broken, r.TakenOver = r.Broken.clone(), r.TakenOver.clone()
+	r.Broken, r.TakenOver, r.Waiting = r.Broken.clone(), r.TakenOver.clone(), slices.Clone(r.Waiting)
 	return r
 }
 
@@ -154,6 +172,12 @@ type brokenJSON struct {
 	At     string `json:"at"`
 	Reason string `json:"reason,omitempty"`
 	Token  int64  `json:"token,omitempty"`
+}
+
+// waiterJSON is a Waiter in a record's JSON.
+type waiterJSON struct {
+	Owner string `json:"owner"`
+	Since string `json:"since"`
 }
 
 // jsonTime is how every time is written: RFC 3339 in UTC with milliseconds.
@@ -196,6 +220,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Attributes map[string]any `json:"attributes,omitempty"`
 		Broken     *brokenJSON    `json:"broken,omitempty"`
 		Former     *Former        `json:"former,omitempty"`
+		Waiting    []waiterJSON   `json:"waiting,omitempty"`
 	}{
 		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Mode: r.mode, Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), Session: r.Session, GrantedAt: formatTime(r.GrantedAt),
@@ -203,6 +228,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}
 	if b := r.Broken; b != nil {
 		out.Broken = &brokenJSON{By: b.By, At: formatTime(b.At), Reason: b.Reason, Token: b.Token}
+	}
+	for _, w := range r.Waiting {
+		out.Waiting = append(out.Waiting, waiterJSON{w.Owner, formatTime(w.Since)})
 	}
 	switch {
 	case r.Released:

@@ -48,9 +48,9 @@ func (e seekErrors) Missing(key protocol.Key) error {
 // seekListener turns what happens meanwhile into events, and lines of the log.
 type seekListener struct{ c *Client }
 
-func (l seekListener) Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, undo func()) {
+func (l seekListener) Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, place int, undo func()) {
 	r := recordOf(*holder)
-	e := Event{Kind: EventWaiting, Key: Key(key), Holder: &r}
+	e := Event{Kind: EventWaiting, Key: Key(key), Holder: &r, Place: place}
 	if undo == nil {
 		l.c.emit(ctx, e)
 	} else {

@@ -20,9 +20,8 @@ const mostHeads = 3
 // grant and begins theirs. It ends the release, unless there is no head: then the grant
 // must still be released.
 //
-// The head may believe in its grant as soon as it reads the record. So no later attempt of
-// the release may replace it, and it is no attempt of this client: each write has a version
-// of its own here, which is never written.
+// The head may trust its grant as soon as it reads the record. So no later attempt of the
+// release may replace one that has had no answer, nor may anybody else of this client.
 func (f *releaser) handToHead() (ended bool) {
 	for range mostHeads {
 		head, ok := f.head()
@@ -50,15 +49,16 @@ func (f *releaser) head() (protocol.Waiter, bool) {
 // there is no error, another stands first by now.
 func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	h := f.h
-	g := protocol.Grant{Key: h.key, Owner: head.Owner, Version: head.Version, Lease: min(decide.HandedLease, h.want.Timing.Lease)}
+	g := protocol.Grant{Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: min(decide.HandedLease, h.want.Timing.Lease)}
 	r := f.run(attempts.Operation[attempt]{
 		Next: func() (attempt, *protocol.Write) {
-			g.Now = h.c.Wall()
-			return h.c.newAttempt(g.Lease), h.c.Seek.Line.HandToHead(f.named(), g)
+			a := h.c.newAttempt(g.Lease)
+			a.toHead, g.Version, g.Now = true, a.Version, h.c.Wall()
+			return a, h.c.Seek.Line.HandToHead(f.named(), g)
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			record, err := h.Decode(item)
-			return sent[len(sent)-1], err == nil && record.Grant == head.Version
+			return sent[len(sent)-1], err == nil && record.Grant == head.Grant
 		},
 	})
 	switch r.Outcome {

@@ -17,6 +17,7 @@ import (
 type attempt struct {
 	seek.Attempt
 	handsOver bool // it hands the key over to the next in our own line
+	toHead    bool // it hands the key over to another client, who may trust it: it is never replaced
 }
 
 func (c *Client) newAttempt(lease time.Duration) attempt {
@@ -189,7 +190,7 @@ func (f *releaser) next() (attempt, *protocol.Write) {
 // without an answer, too, which may have handed it over.
 func (f *releaser) named() protocol.Hold {
 	hold := f.hold
-	tried := f.tried.Unanswered()
+	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a attempt) bool { return a.toHead })
 	hold.Versions = append(slices.Clip(hold.Versions), attempts.Versions(tried)...)
 	for _, a := range tried {
 		if a.handsOver {

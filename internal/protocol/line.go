@@ -2,8 +2,8 @@ package protocol
 
 // Waiter is who stands in the line of a record.
 type Waiter struct {
-	Version string // under which it will hold the key
-	Owner   string
+	Grant string // the id of the grant under which it will hold the key
+	Owner string
 }
 
 // Place is a place in the line of a record.
@@ -45,7 +45,9 @@ type Lining interface {
 	// Leave takes w out of the line, if it stands there.
 	Leave(k Key, w Place) *Write
 
-	// HandToHead is HandOver to the head of the line, who leaves it. g names its version
-	// and its owner.
+	// HandToHead is HandOver to the head of the line, who leaves it. g names its owner and
+	// the id of its grant. The version is new, as in every attempt: the head's entry may
+	// come back by a late copy of its join, and what names a version rests on that this
+	// one never does.
 	HandToHead(h Hold, g Grant) *Write
 }

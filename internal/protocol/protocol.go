@@ -88,7 +88,8 @@ func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 type Grant struct {
 	Key      Key
 	Owner    string
-	Version  string // new in each attempt; also the grant's id
+	Version  string // new in each attempt; also the grant's id, unless that is named
+	ID       string // of the grant, if another client has chosen it; empty: Version
 	Lease    time.Duration
 	Now      time.Time
 	IfExists bool

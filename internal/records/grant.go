@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,7 +47,7 @@ const maxToken = protocol.MaxToken
 
 // setGrant sets the attributes that identify a grant by leasehold.
 func setGrant(w *protocol.Write, g protocol.Grant) {
-	w.Set(attrGrant, text(g.Version))
+	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	setToken(w, g)
 }
 

@@ -14,37 +14,37 @@ import (
 )
 
 // attrWaiters is the line of a record: a list of entries. An entry is one binary value,
-// short so that many fit into a kilobyte: the 16 bytes of the version, 17 of the client
+// short so that many fit into a kilobyte: the 16 bytes of the grant id, 17 of the client
 // id, of whose 26 letters 24 are 15 bytes in base 32, and then the owner's name.
 const attrWaiters = "waiters"
 
-const versionBytes, idPacked, idBytes = 16, 24, 17
+const grantBytes, idPacked, idBytes = 16, 24, 17
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 func entryOf(w protocol.Waiter) types.AttributeValue {
-	version, badVersion := hex.DecodeString(strings.ReplaceAll(w.Version, "-", ""))
+	grant, badGrant := hex.DecodeString(strings.ReplaceAll(w.Grant, "-", ""))
 	id := protocol.ClientID(w.Owner)
 	packed, badID := idEncoding.DecodeString(id[:min(idPacked, len(id))])
-	if badVersion != nil || badID != nil || len(version) != versionBytes || id == "" {
-		panic("records: " + w.Version + " or " + w.Owner + " is not of a client of leasehold")
+	if badGrant != nil || badID != nil || len(grant) != grantBytes || id == "" {
+		panic("records: " + w.Grant + " or " + w.Owner + " is not of a client of leasehold")
 	}
 	return &types.AttributeValueMemberB{Value: slices.Concat(
-		version, packed, []byte(id[idPacked:]), []byte(strings.TrimSuffix(w.Owner, "/"+id)),
+		grant, packed, []byte(id[idPacked:]), []byte(strings.TrimSuffix(w.Owner, "/"+id)),
 	)}
 }
 
 // waiterOf is the waiter of an entry; false: it is none.
 func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
 	b, _ := v.(*types.AttributeValueMemberB)
-	if b == nil || len(b.Value) < versionBytes+idBytes {
+	if b == nil || len(b.Value) < grantBytes+idBytes {
 		return protocol.Waiter{}, false
 	}
-	version, id, name := b.Value[:versionBytes], b.Value[versionBytes:versionBytes+idBytes], b.Value[versionBytes+idBytes:]
+	grant, id, name := b.Value[:grantBytes], b.Value[grantBytes:grantBytes+idBytes], b.Value[grantBytes+idBytes:]
 	packed := len(id) - 2
 	w := protocol.Waiter{
-		Version: protocol.VersionOfHex(hex.EncodeToString(version)),
-		Owner:   string(name) + "/" + idEncoding.EncodeToString(id[:packed]) + string(id[packed:]),
+		Grant: protocol.VersionOfHex(hex.EncodeToString(grant)),
+		Owner: string(name) + "/" + idEncoding.EncodeToString(id[:packed]) + string(id[packed:]),
 	}
 	return w, protocol.HasClientID(w.Owner)
 }
@@ -102,7 +102,7 @@ func (p native) Leave(k protocol.Key, at protocol.Place) *protocol.Write {
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
-	head := protocol.Place{Of: protocol.Waiter{Version: g.Version, Owner: g.Owner}}
+	head := protocol.Place{Of: protocol.Waiter{Grant: g.ID, Owner: g.Owner}}
 	w.RemovePath(pathOf(w, 0))
 	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + standsAt(w, head))
 	return w

@@ -15,8 +15,8 @@ import (
 // nth is the waiter of that number.
 func nth(n int) protocol.Waiter {
 	return protocol.Waiter{
-		Version: fmt.Sprintf("c0000000-0000-4000-8000-%012d", n),
-		Owner:   fmt.Sprint("c", n, "/", strings.Repeat("q", 25), string("ab"[n%2])),
+		Grant: fmt.Sprintf("c0000000-0000-4000-8000-%012d", n),
+		Owner: fmt.Sprint("c", n, "/", strings.Repeat("q", 25), string("ab"[n%2])),
 	}
 }
 
@@ -77,7 +77,7 @@ func TestTheHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
 	b, p := lining(t)
 	h, held := b.hold()
 	handTo := func(w protocol.Waiter) *protocol.Write {
-		return p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: w.Owner, Version: w.Version, Lease: lease, Now: granted})
+		return p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: w.Owner, Version: v9, ID: w.Grant, Lease: lease, Now: granted})
 	}
 	b.lands(p.Join(b.lockKey(), nth(1)))
 	b.lands(p.Join(b.lockKey(), nth(2)))
@@ -89,7 +89,7 @@ func TestTheHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
 	b.put(held)
 	b.lands(handTo(nth(1)))
 	r := b.record()
-	if r.Version != nth(1).Version || r.Grant != r.Version || r.Owner != nth(1).Owner || r.Token != h.Token+1 || !slices.Equal(r.Waiters, []protocol.Waiter{nth(2)}) {
+	if r.Version != v9 || r.Grant != nth(1).Grant || r.Owner != nth(1).Owner || r.Token != h.Token+1 || !slices.Equal(r.Waiters, []protocol.Waiter{nth(2)}) {
 		t.Errorf("%+v", r)
 	}
 	if b.lands(handTo(nth(1))) {

@@ -88,9 +88,10 @@ type Errors interface {
 
 // Listener is told what happens meanwhile.
 type Listener interface {
-	// Waiting tells once of each grant that is waited for. undo, if it is not nil, is for
-	// a listener that panics: the caller is gone then.
-	Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, undo func())
+	// Waiting tells once of each grant that is waited for, and of each place in the
+	// record's line, from 1; 0: none. undo, if it is not nil, is for a listener that
+	// panics: the caller is gone then.
+	Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, place int, undo func())
 
 	// Throttled tells of requests that were throttled.
 	Throttled(ctx context.Context, key protocol.Key, requests int, err error)

@@ -46,7 +46,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	p := c.newPlace(ctx, want, nil)
 	c.Lines.Join(p)
 	if holder := c.Lines.Holder(want.Key); holder != nil {
-		c.Listener.Waiting(ctx, want.Key, holder, func() { c.leaveLine(p) })
+		c.Listener.Waiting(ctx, want.Key, holder, 0, func() { c.leaveLine(p) })
 	}
 	var ended error
 	var late <-chan time.Time

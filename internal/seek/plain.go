@@ -20,6 +20,7 @@ type plainRecord struct {
 	place   int       // of the last of them, as the record was last shown; -1: it is not in line
 	joining bool      // it was sent, and the record has not been seen since
 	joins   int       // sent
+	told    int       // the place that the listener knows, from 1
 }
 
 func (t *plainRecord) watch()   { t.c.Observer.Records.Watch(t.want.Key) }
@@ -42,7 +43,7 @@ func (t *plainRecord) observe(item protocol.Item) error {
 		t.seen = nil
 		return nil
 	}
-	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version) || t.isEntry(shown.Version)
+	t.view.Free, t.view.Ours = false, t.isOurs(shown.Version) || t.isEntry(shown.Grant)
 	t.view.Grant, t.view.Dead = v.Granted, t.c.Observer.DeadAt(*shown, v, now, wall)
 	isNew := liveness.IsNewGrant(t.seen, *shown)
 	t.seen = shown
@@ -52,7 +53,10 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	t.holder.Store(shown)
 	if isNew && !t.view.Ours {
 		t.c.Lines.ReportHolder(t.want.Key, shown)
-		t.c.Listener.Waiting(t.ctx, t.want.Key, shown, nil)
+	}
+	if moved := t.place+1 != t.told; (isNew || moved) && !t.view.Ours {
+		t.told = t.place + 1
+		t.c.Listener.Waiting(t.ctx, t.want.Key, shown, t.told, nil)
 	}
 	return nil
 }
@@ -153,7 +157,7 @@ func (t *plainRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 		a.Dead = t.deadHolder()
 	}
 	g := t.c.Grant(t.want, a)
-	g.Takeable = append(t.tried.Versions(), attempts.Versions(t.entries)...)
+	g.Takeable = t.tried.Versions()
 	g.InLine, g.NoLine = t.inLine(), takeOver && t.isHandedOver()
 	switch {
 	case takeOver && t.view.Ours:

@@ -13,17 +13,20 @@ import (
 
 // A waiter that was refused stands in the line of the record, if the layout and its
 // client have one. Its entry there is an attempt to be granted the key, without an answer
-// yet: whoever releases may apply it, and the waiter learns of that when it reads the
-// record. So trust in it counts from the last request whose reply did not show it.
+// yet, whose version is to be the id of the grant: whoever releases may apply it, and the
+// waiter learns of that when it reads the record. So trust in it counts from the last
+// request whose reply did not show it.
 
 // mayStand reports whether the waiter may stand in line: it must look often enough.
 func (t *plainRecord) mayStand() bool {
 	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder && t.turn == nil
 }
 
-func (t *plainRecord) isEntry(version string) bool {
-	_, ok := attempts.Find(t.entries, version)
-	return ok
+// isEntry reports whether a grant is that of an entry of this waiter, or of one that its
+// client has given up.
+func (t *plainRecord) isEntry(grant string) bool {
+	_, ok := attempts.Find(t.entries, grant)
+	return ok || grant != "" && t.c.IsUnsettled(t.want.Key, grant)
 }
 
 // join takes a place in line if there is room, and the record has not shown one. What
@@ -94,7 +97,7 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 	t.joining, t.place = false, -1
 	if n := len(t.entries); n > 0 {
 		last := t.entries[n-1].Version
-		t.place = slices.IndexFunc(shown.Waiters, func(w protocol.Waiter) bool { return w.Version == last })
+		t.place = slices.IndexFunc(shown.Waiters, func(w protocol.Waiter) bool { return w.Grant == last })
 	}
 	for i := range t.entries {
 		if t.entries[i].Version != shown.Grant {
@@ -121,22 +124,22 @@ func (t *plainRecord) handed() (Attempt, bool) {
 // holds takes the entry out by which the key is held, or the one that left the line as
 // the key was granted.
 func (t *plainRecord) holds(version string) {
-	if at := t.inLine(); at != nil && !t.isEntry(version) {
-		version = at.Of.Version
+	if _, handed := attempts.Find(t.entries, version); !handed && t.inLine() != nil {
+		version = t.inLine().Of.Grant
 	}
 	t.forget(version)
 }
 
 func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
-	a, ok := attempts.Find(t.entries, r.Version)
+	a, ok := attempts.Find(t.entries, r.Grant)
 	a.Lease = r.Lease
-	return a, ok && !t.want.Manual && t.want.Changes.None() && t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now())
+	return a, ok && r.Owner == a.Owner && !t.want.Manual && t.want.Changes.None() && t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now())
 }
 
 // isHandedOver reports whether a holder to be taken over may be a head that never took
-// the key: it has not renewed. Those behind it may be as dead, and who is not joins again.
+// the key: it has a short lease. Those behind it may be as dead, and who is not joins again.
 func (t *plainRecord) isHandedOver() bool {
-	return len(t.seen.Waiters) > 0 && !t.view.Ours && t.seen.Version == t.seen.Grant
+	return len(t.seen.Waiters) > 0 && !t.view.Ours && t.seen.Lease <= decide.HandedLease
 }
 
 // inLine is the place of the waiter as the record was last shown; nil: none.
@@ -170,14 +173,16 @@ func (t *plainRecord) giveUp() {
 			return
 		}
 	}
-	if t.seen != nil {
-		if a, ok := attempts.Find(t.entries, t.seen.Version); ok {
-			t.c.freeUnsettled(t.ctx, t.want, []Attempt{a})
-		}
+	if t.seen == nil {
+		return
+	}
+	if a, ok := attempts.Find(t.entries, t.seen.Grant); ok {
+		hold := protocol.Hold{Key: t.want.Key, Owner: a.Owner, Grants: []string{a.Version}, Token: t.seen.Token, Versions: []string{t.seen.Version}}
+		t.c.write(t.ctx, t.c.Freeing(t.c.Proto, hold, t.want.Delete))
 	}
 }
 
-func waiterOf(a Attempt) protocol.Waiter { return protocol.Waiter{Version: a.Version, Owner: a.Owner} }
+func waiterOf(a Attempt) protocol.Waiter { return protocol.Waiter{Grant: a.Version, Owner: a.Owner} }
 
 // Crowds are the keys that this client has handed to others who were in line. It is safe
 // for concurrent use, and the zero Crowds are empty.

@@ -96,7 +96,7 @@ func (t *sideRecord) observe(item protocol.Item) error {
 	t.silence()
 	t.holder.Store(&seen)
 	if !t.view.Ours && liveness.IsNewGrant(before, seen) {
-		t.c.Listener.Waiting(t.ctx, t.want.Key, &seen, nil)
+		t.c.Listener.Waiting(t.ctx, t.want.Key, &seen, 0, nil)
 	}
 	return nil
 }

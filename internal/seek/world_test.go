@@ -213,7 +213,7 @@ func (told) Missing(key protocol.Key) error         { return fmt.Errorf("%w: %s"
 
 var errMissing = errors.New("no record")
 
-func (c *client) Waiting(_ context.Context, _ protocol.Key, holder *protocol.Record, _ func()) {
+func (c *client) Waiting(_ context.Context, _ protocol.Key, holder *protocol.Record, _ int, _ func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, name(holder.Owner))

@@ -107,7 +107,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 
 	// A grant.
 	c.permits.installed(now.grant)
-	if before != nil && r.manner == handsOver && now.owner != before.owner && now.version == now.grant {
+	if before != nil && r.manner == handsOver && now.owner != before.owner && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
 	if c.pairs[pair] && !c.deletes {
@@ -128,7 +128,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
 		}
 	}
-	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.version] == r.by {
+	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
 		return // handed over, or its own and believed in no more
 	}
 	if s := c.sessions[before.session]; s != nil {

@@ -11,11 +11,11 @@ import (
 // the path of their command. Everybody else has to read past them.
 var advanced = map[string]struct{ commands, flags []string }{
 	"leasehold":         {[]string{"forget", "semaphore", "bench"}, []string{"layout", "attr", "endpoint-url"}},
-	"leasehold run":     {nil, []string{"shared", "sort-key", "data", "signal", "grace", "background", "owner", "events", "metrics"}},
-	"leasehold acquire": {nil, []string{"sort-key", "data"}},
+	"leasehold run":     {nil, []string{"shared", "line", "sort-key", "data", "signal", "grace", "background", "owner", "events", "metrics"}},
+	"leasehold acquire": {nil, []string{"line", "sort-key", "data"}},
 	"leasehold renew":   {nil, []string{"data"}},
 	"leasehold release": {nil, []string{"data"}},
-	"leasehold elect":   {nil, []string{"signal", "grace", "background", "owner", "events"}},
+	"leasehold elect":   {nil, []string{"line", "signal", "grace", "background", "owner", "events"}},
 	"leasehold ls":      {nil, []string{"for", "partition", "every"}},
 	"leasehold get":     {nil, []string{"for", "raw", "sort-key"}},
 	"leasehold break":   {nil, []string{"if-version", "for", "damaged", "if-raw", "sort-key"}},

@@ -47,6 +47,7 @@ With --watch, runs nothing and prints every change of leader.`,
 	fl.StringVar(&f.Value, "value", "", "show `TEXT` to observers, such as an address")
 	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change of leader")
 	fl.VarP(durationFlag{d: &f.Lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
+	lineFlag(fl, &f.wantedFlags)
 	commandFlags(fl, &f.runFlags)
 	return cmd
 }
@@ -57,7 +58,7 @@ func onlyWatch(cmd *cobra.Command, args []string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return usageOf(cmd, "--watch and CMD: use one of them")
 	}
-	for _, name := range []string{"value", "lease", "signal", "grace", "background", "owner", "events"} {
+	for _, name := range []string{"value", "lease", "signal", "grace", "background", "owner", "events", "line"} {
 		if cmd.Flags().Changed(name) {
 			return usageOf(cmd, "--watch and --%s: use one of them", name)
 		}

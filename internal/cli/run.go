@@ -96,6 +96,12 @@ const dataUsage = "store `TEXT` in the record; @FILE reads it from FILE"
 func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a holder that lives; one that looks dead is watched for its lease")
 	fl.VarP(durationFlag{d: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever), then try as -n does")
+	lineFlag(fl, f)
+}
+
+// lineFlag says in which order processes wait.
+func lineFlag(fl *pflag.FlagSet, f *wantedFlags) {
+	fl.BoolVar(&f.InLine, "line", false, "wait in line, which the record keeps: first come, first served, among those who give it")
 }
 
 // recordFlags say what is written.
@@ -240,6 +246,22 @@ func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
 	return nil
 }
 
+// checkLine refuses --line where nobody stands in line.
+func checkLine(cmd *cobra.Command, f *wantedFlags, l layout.Layout, proto protocol.Protocol) error {
+	_, can := proto.(protocol.Lining)
+	switch {
+	case !f.InLine:
+		return nil
+	case f.NoWait:
+		return usageOf(cmd, "--line and -n: who does not wait stands in no line: use one of them")
+	case f.Permits > 1 || len(f.more) > 0:
+		return usageOf(cmd, "--line is for one key: leave it out")
+	case !can:
+		return usageOf(cmd, "--line: records of layout %s have no line: leave it out", l.Name())
+	}
+	return nil
+}
+
 // completeWanted checks the flags and reads those that the environment may set. It
 // returns the layout, and by how much clocks may differ in it.
 func (a *app) completeWanted(cmd *cobra.Command, f *wantedFlags) (layout.Layout, time.Duration, error) {
@@ -258,6 +280,9 @@ func (a *app) completeWanted(cmd *cobra.Command, f *wantedFlags) (layout.Layout,
 	}
 	l, proto, err := a.chooseProtocol(cmd)
 	if err != nil {
+		return nil, 0, err
+	}
+	if err := checkLine(cmd, f, l, proto); err != nil {
 		return nil, 0, err
 	}
 	return l, proto.Skew(), refuseShortLease(cmd, f.Lease, l, proto.Skew())

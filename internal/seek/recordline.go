@@ -17,9 +17,9 @@ import (
 // waiter learns of that when it reads the record. So trust in it counts from the last
 // request whose reply did not show it.
 
-// mayStand reports whether the waiter may stand in line: it must look often enough.
+// mayStand reports whether the waiter may stand in line: it waits for this key alone.
 func (t *plainRecord) mayStand() bool {
-	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder && t.turn == nil
+	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder
 }
 
 // isEntry reports whether a grant is that of an entry of this waiter, or of one that its
@@ -105,7 +105,10 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 		}
 	}
 	t.view.Line = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: min(decide.LongestLinePause, t.want.Timing.Lease/4)}
-	if t.place < 0 { // there was no room: who has waited long looks more often
+	switch {
+	case t.place < 0 && t.turn != nil: // one of many processes of this machine, which is not to look often
+		t.view.Line = nil
+	case t.place < 0: // there was no room: who has waited long looks more often
 		t.view.Line.Ahead = 1 + len(shown.Waiters)/(1+int(t.waited()/time.Second))
 	}
 	return nil

@@ -59,7 +59,7 @@ func (s *Seeker) openLocks() (err error) {
 		return nil
 	}
 	s.locks, err = s.store.Locks(leasehold.Config{
-		Owner: s.wanted.Owner, Lease: s.wanted.Lease, SharedLease: s.wanted.Shared,
+		Owner: s.wanted.Owner, Lease: s.wanted.Lease, SharedLease: s.wanted.Shared, Line: s.wanted.InLine,
 		OnEvent: func(_ context.Context, e leasehold.Event) {
 			if follow := s.follow.Load(); follow != nil {
 				(*follow)(e)
@@ -122,7 +122,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		switch {
 		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant says the rest
 			return
-		case e.Kind == leasehold.EventWaiting && !wait.noteHolder(*e.Holder, all):
+		case e.Kind == leasehold.EventWaiting && !wait.noteHolder(*e.Holder, e.Place, all):
 			return
 		}
 		s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())

@@ -29,6 +29,7 @@ type wait struct {
 	mu        sync.Mutex
 	key       leasehold.Key
 	holder    *leasehold.Record
+	place     int      // in the record's line, from 1; 0: in none
 	all       *allHeld // holder is one of them; nil: it holds the key
 	grants    map[leasehold.Key]string
 	holders   int       // seen so far
@@ -92,7 +93,7 @@ func (w *wait) end() {
 // noteHolder records who holds the key, or one of its permits. A holder of a
 // permit is not reported before all permits were seen held, as another may be
 // free. It returns whether it is time to write an event.
-func (w *wait) noteHolder(r leasehold.Record, all *allHeld) (due bool) {
+func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if grant := holders.GrantOf(r); w.grants[r.Key] != grant {
@@ -102,7 +103,7 @@ func (w *wait) noteHolder(r leasehold.Record, all *allHeld) (due bool) {
 	if all != nil && !all.add(r) {
 		return false
 	}
-	w.key, w.holder, w.all = r.Key, &r, all
+	w.key, w.holder, w.place, w.all = r.Key, &r, place, all
 	now := w.now()
 	if w.trying { // most tries are over at once
 		if w.seenAt.IsZero() {
@@ -147,7 +148,11 @@ func (w *wait) line(now time.Time) string {
 	if w.all != nil {
 		return "waiting: " + w.all.String()
 	}
-	line := "waiting for " + wording.Key(w.key) + ", held by " + wording.Owner(w.holder.Owner)
+	line := "waiting for " + wording.Key(w.key)
+	if w.place > 0 {
+		line += ", " + wording.Ordinal(w.place) + " in line"
+	}
+	line += ", held by " + wording.Owner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
 	}

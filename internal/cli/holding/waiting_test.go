@@ -25,7 +25,7 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if w.noteHolder(r, nil) {
+		if w.noteHolder(r, 0, nil) {
 			events++
 		}
 		now = now.Add(time.Second / 10)
@@ -49,7 +49,7 @@ func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 		w = newWait(user, w)
 		w.start()
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if w.noteHolder(r, nil) {
+		if w.noteHolder(r, 0, nil) {
 			events++
 		}
 		if seen := w.holdersSeen(); seen != 1 {
@@ -70,8 +70,17 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	w := newWait(userAt(&stderr, time.Now), nil)
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
-		if due := w.noteHolder(r, permits); due != (i == 1) || (w.holdersSeen() > 0) != due {
+		if due := w.noteHolder(r, 0, permits); due != (i == 1) || (w.holdersSeen() > 0) != due {
 			t.Errorf("permit %d: an event is due: %v, %d holders were waited for", i+1, due, w.holdersSeen())
 		}
+	}
+}
+
+func TestWhoStandsInLineIsToldItsPlace(t *testing.T) {
+	var stderr bytes.Buffer
+	w := newWait(userAt(&stderr, time.Now), nil)
+	w.noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil)
+	if got := stderr.String(); !strings.Contains(got, "waiting for k, 3rd in line, held by o") {
+		t.Error(got)
 	}
 }

@@ -14,6 +14,7 @@ type Wanted struct {
 	SortKey string   // of each of them; empty: the table has none
 	Any     bool     // one of them is enough
 	Shared  bool     // one lease for all of them
+	InLine  bool     // wait in the record's line
 
 	Permits int  // how many owners may hold the key at a time; 0 or 1: it is a lock
 	Counted bool // the number was named: with 1, the key may be a semaphore all the same

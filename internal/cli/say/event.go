@@ -19,6 +19,7 @@ type Event struct {
 	RemainingMs *int64    `json:"remainingMs,omitempty"`
 	Holder      *Record   `json:"holder,omitempty"`
 	HoldersSeen int       `json:"holdersSeen,omitempty"`
+	Place       int       `json:"place,omitempty"` // in line, from 1
 	LastsMs     *int64    `json:"lastsMs,omitempty"`
 	Error       string    `json:"error,omitempty"`
 	Advice      string    `json:"advice,omitempty"`
@@ -84,7 +85,7 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 	out := NewEvent(string(e.Kind), at).Of(e.Key, e.Token)
 	switch e.Kind {
 	case leasehold.EventWaiting:
-		out.Holder = &Record{Table: table, Record: *e.Holder}
+		out.Holder, out.Place = &Record{Table: table, Record: *e.Holder}, e.Place
 		out.HoldersSeen = holdersSeen
 	case leasehold.EventGranted:
 		out.TookMs = Millis(e.Took)

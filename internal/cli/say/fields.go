@@ -80,6 +80,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 		{"releasedAt", at(released)},
 		{"expiresAt", at(rec.ExpiresAt)},
 		{"former", formerText(rec.Former(), at)},
+		{"waiting", waitingText(rec.Waiting, at)},
 		{"broken", brokenText(rec.Broken, at)},
 		{"data", dataText(rec.Data)},
 		{"attributes", attributes},
@@ -137,6 +138,15 @@ func moment(t time.Time) string {
 		return ""
 	}
 	return wording.Time(t)
+}
+
+// waitingText says who stands in line, the next one first. Empty: nobody does.
+func waitingText(line []leasehold.Waiter, at func(time.Time) string) string {
+	var each []string
+	for _, w := range line {
+		each = append(each, wording.Owner(w.Owner)+" since "+at(w.Since))
+	}
+	return strings.Join(each, ", ")
 }
 
 // formerText says who had the key before, and how that ended. Empty: it is not known.

@@ -64,6 +64,15 @@ func Plural(n int, one, many string) string {
 // Count is a number with its word: 1 request, 2 requests.
 func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
 
+// Ordinal is a place: 1st, 2nd, 3rd, 4th.
+func Ordinal(n int) string {
+	ending := "th"
+	if tens := n / 10 % 10; tens != 1 && 1 <= n%10 && n%10 <= 3 {
+		ending = [...]string{"st", "nd", "rd"}[n%10-1]
+	}
+	return strconv.Itoa(n) + ending
+}
+
 // Token is a fencing token. Empty: there is none.
 func Token(n int64) string {
 	if n == 0 {

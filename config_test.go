@@ -206,30 +206,6 @@ func TestContentionIsNoErrorToAWaiter(t *testing.T) { // dynamolock: it surfaces
 	}
 }
 
-func TestAnEngineThatReturnsNoOldItemIsRead(t *testing.T) { // Terraform: an empty holder; old local engines
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		defer w.Release(lock)
-		b, wire := w.Client(lab.Config())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			res, err := r.Send()
-			if r.Op == "UpdateItem" && err == nil && res.StatusCode == http.StatusBadRequest {
-				return lab.Refusal(400, "ConditionalCheckFailedException"), nil
-			}
-			return res, err
-		})
-		_, err := b.TryAcquire(t.Context(), "job")
-		var held *leasehold.HeldError
-		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
-			t.Errorf("error %v", err)
-		}
-		if sent := wire.Sent(); len(sent) != 2 || sent[1].Op != "GetItem" {
-			t.Errorf("sent %v", sent)
-		}
-	})
-}
-
 func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout").Output()

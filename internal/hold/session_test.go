@@ -152,28 +152,6 @@ func TestALockGrantedUnderASessionThatEndedMeanwhileIsLost(t *testing.T) {
 	})
 }
 
-func TestALateDuplicateOfASessionsCreationBringsNothingBack(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		var again func() (*http.Response, error)
-		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			again = r.Send
-			return r.Send()
-		}))
-		w.Acquire(c, "job")
-		row := w.Sessions()[0]
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := again(); err != nil {
-			t.Fatal(err)
-		}
-		if lab.Text(w.Item(row), "dead") != "1" {
-			t.Error("a session came back from the dead")
-		}
-	})
-}
-
 func TestNothingIsGrantedUnderASessionWhoseLeaseHasRunOut(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 func TestNoSessionTakeoverBeforeTheDeadMark(t *testing.T) {
@@ -111,23 +110,5 @@ func TestAStaleSessionOfAnEarlierGrantIsNotHonoured(t *testing.T) {
 			t.Errorf("a lock that is held was granted: %v", err)
 		}
 		w.Release(lock)
-	})
-}
-
-func TestASessionIsNotMarkedDeadWhoseNewVersionWasReadMeanwhile(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
-		c, wire := w.Client(lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatal(err)
-		}
-		wire.Sent()
-		dead, err := lab.Seeking(c).Observer.SessionOf(protocol.Record{Session: strings.TrimPrefix(w.Sessions()[0], "leasehold/session/")}).MarkDead(t.Context())
-		if dead || err != nil || len(wire.Sent()) != 0 {
-			t.Errorf("dead: %v, %v", dead, err)
-		}
-		w.Release(lock)
-		_ = holder.Close(t.Context())
 	})
 }

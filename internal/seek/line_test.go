@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/line"
@@ -98,6 +99,7 @@ func TestAKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
 			t.Fatalf("%+v, %v", found, err)
 		}
 		c.left()
+		synctest.Wait() // for those who joined
 		if !first() || second() {
 			t.Error("not the first in its line has the turn alone")
 		}

@@ -2,12 +2,14 @@ package leasehold
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -139,45 +141,14 @@ func valueBytes(v types.AttributeValue) int {
 	}
 }
 
-// attributeJSON spells a value as DynamoDB JSON (DynamoDB API reference,
-// "AttributeValue"); the SDK keeps its own speller to itself.
-func attributeJSON(v types.AttributeValue) (any, error) {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return map[string]any{"S": v.Value}, nil
-	case *types.AttributeValueMemberN:
-		return map[string]any{"N": v.Value}, nil
-	case *types.AttributeValueMemberB:
-		return map[string]any{"B": v.Value}, nil
-	case *types.AttributeValueMemberBOOL:
-		return map[string]any{"BOOL": v.Value}, nil
-	case *types.AttributeValueMemberNULL:
-		return map[string]any{"NULL": v.Value}, nil
-	case *types.AttributeValueMemberSS:
-		return map[string]any{"SS": v.Value}, nil
-	case *types.AttributeValueMemberNS:
-		return map[string]any{"NS": v.Value}, nil
-	case *types.AttributeValueMemberBS:
-		return map[string]any{"BS": v.Value}, nil
-	case *types.AttributeValueMemberL:
-		list := make([]any, len(v.Value))
-		for i, e := range v.Value {
-			var err error
-			if list[i], err = attributeJSON(e); err != nil {
-				return nil, err
-			}
-		}
-		return map[string]any{"L": list}, nil
-	case *types.AttributeValueMemberM:
-		m := make(map[string]any, len(v.Value))
-		for name, e := range v.Value {
-			var err error
-			if m[name], err = attributeJSON(e); err != nil {
-				return nil, err
-			}
-		}
-		return map[string]any{"M": m}, nil
-	default:
-		return nil, fmt.Errorf("unknown type %T", v)
+// attributesJSON returns attributes as DynamoDB JSON, decoded: what json.Marshal makes of
+// it is in the order of names, as that of the SDK is not.
+func attributesJSON(attributes map[string]types.AttributeValue) (map[string]any, error) {
+	b, err := attributevalue.MarshalMapJSON(attributes)
+	if err != nil {
+		return nil, err
 	}
+	var out map[string]any
+	err = json.Unmarshal(b, &out)
+	return out, err
 }

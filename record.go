@@ -242,15 +242,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if !r.Released && !r.GrantedAt.IsZero() {
 		out.HeldMs = max(time.Since(r.GrantedAt), 0).Milliseconds()
 	}
-	for name, v := range r.Attributes {
-		if out.Attributes == nil {
-			out.Attributes = map[string]any{}
-		}
-		j, err := attributeJSON(v)
-		if err != nil {
-			return nil, fmt.Errorf("leasehold: attribute %s: %w", name, err)
-		}
-		out.Attributes[name] = j
+	var err error
+	if out.Attributes, err = attributesJSON(r.Attributes); err != nil {
+		return nil, fmt.Errorf("leasehold: attributes: %w", err)
 	}
 	return json.Marshal(out)
 }

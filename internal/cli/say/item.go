@@ -6,21 +6,22 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leasehold-go/leasehold"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Item is an item as DynamoDB JSON: on one line, its attributes in order.
 func Item(item protocol.Item) ([]byte, error) {
-	record, err := json.Marshal(leasehold.Record{Attributes: item})
+	b, err := attributevalue.MarshalMapJSON(item)
 	if err != nil {
 		return nil, err
 	}
-	var raw struct {
-		Attributes json.RawMessage `json:"attributes"`
+	var attributes map[string]any // which are in no order
+	if err := json.Unmarshal(b, &attributes); err != nil {
+		return nil, err
 	}
-	err = json.Unmarshal(record, &raw)
-	return raw.Attributes, err
+	return json.Marshal(attributes)
 }
 
 // Indented is an item's JSON for people.

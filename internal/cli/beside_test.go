@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/atgate"
+	"github.com/leasehold-go/leasehold/internal/cli/atgate"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/watchdog"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
 // What the SDK and others prepare when they are initialized costs several times as

@@ -65,7 +65,12 @@ func writers(t *testing.T, name string, source any) (found []string) {
 }
 
 func TestOnePlaceWritesToTheStandardStreams(t *testing.T) {
-	for _, dir := range []string{".", "*", "../ui", "../atgate", "../../cmd/leasehold"} {
+	allowed := map[string]int{
+		"cli.go":                 4, // FromOS, and newApp
+		"watchdog/process.go":    1, // reports to its supervisor
+		"ownrights/init_unix.go": 1, // ends the process before there is an Output
+	}
+	for _, dir := range []string{".", "*", "../ui", "../../cmd/leasehold"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
 			t.Fatal(dir, err)
@@ -79,7 +84,7 @@ func TestOnePlaceWritesToTheStandardStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := writers(t, name, source)
-			if name == "cli.go" && len(found) == 4 { // FromOS, and newApp
+			if len(found) > 0 && len(found) == allowed[filepath.ToSlash(name)] {
 				continue
 			}
 			for _, where := range found {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/ownrights"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/ownrights"
 )
 
 // Exit codes. Commands that run a CMD follow timeout(1), the others grep(1).

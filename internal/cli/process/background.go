@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/visible"
-	"github.com/leasehold-go/leasehold/internal/watchdog"
 )
 
 // What leasehold does with processes that CMD has started and that outlive it.

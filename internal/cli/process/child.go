@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/watchdog"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
 // Child is CMD, in a process group of its own.

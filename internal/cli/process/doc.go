@@ -3,7 +3,7 @@
 // what says how long it may be trusted, and when it is lost.
 //
 //	Run ── gate ──► CMD, in a process group of its own, and what descends from it
-//	    └─ orders ► the watchdog (internal/watchdog), which alone signals the group in time
+//	    └─ orders ► the watchdog (internal/cli/watchdog), which alone signals the group in time
 //
 // run.go follows CMD to its end; stop.go is what stops it in time; background.go what
 // becomes of processes that outlive it.
@@ -13,7 +13,7 @@
 //   - The lock is lost, or is not renewed in time: the watchdog stops CMD, and kills it a
 //     grace later, both before trust ends.
 //   - This process is killed: the watchdog kills CMD. One that was killed before it had told
-//     the watchdog of CMD leaves CMD at the gate (internal/atgate), where it ends.
+//     the watchdog of CMD leaves CMD at the gate (internal/cli/atgate), where it ends.
 //   - This process is stopped: the watchdog goes on.
 //   - The watchdog dies: it goes on within this process, which says so.
 //   - CMD is stopped, by Ctrl-Z or as it reads the terminal: so is this process, or the

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leasehold-go/leasehold/internal/atgate"
+	"github.com/leasehold-go/leasehold/internal/cli/atgate"
 )
 
 // startAtGate starts self instead of cmd. It becomes cmd when the gate is opened.

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/leasehold-go/leasehold/internal/watchdog"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
 // Windows has no signals except Ctrl-C, and no process groups that can be

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/watchdog"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
 // Job is CMD, and what stops it.

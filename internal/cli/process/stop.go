@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/watchdog"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
 // orderStop tells the watchdog what to stop.

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/leasehold-go/leasehold/internal/ownrights" // before anything here looks at arguments
+	_ "github.com/leasehold-go/leasehold/internal/cli/ownrights" // before anything here looks at arguments
 )
 
 // Args are the arguments of a process that is a watchdog. It reads orders from its

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/leasehold-go/leasehold/internal/ownrights" // initialized before anything here looks at arguments
+	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // initialized before anything here looks at arguments
 )
 
 // Args are the arguments of a process that waits at the gate, a file descriptor, to

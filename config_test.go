@@ -208,7 +208,7 @@ func TestContentionIsNoErrorToAWaiter(t *testing.T) { // dynamolock: it surfaces
 
 func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
-		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout").Output()
+		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/byname").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestTheLockPackagesImportTheAWSSDKAlone(t *testing.T) {
 		"github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/internal",
 	}
 	for _, path := range strings.Fields(string(out)) {
-		ok := path == "github.com/leasehold-go/leasehold"
+		ok := path == "github.com/leasehold-go/leasehold" || path == "github.com/leasehold-go/leasehold/byname"
 		for _, a := range allowed {
 			ok = ok || path == a || strings.HasPrefix(path, a+"/")
 		}

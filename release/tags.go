@@ -14,7 +14,7 @@ import (
 const mainModule = "github.com/leasehold-go/leasehold"
 
 // adapters are the modules that are tagged together with the main one.
-var adapters = []string{"leaseholdotel", "leaseholdprom"}
+var adapters = []string{"leaseholdgocron", "leaseholdotel", "leaseholdprom"}
 
 // tagProblems says what keeps a commit from being tagged with a version.
 func tagProblems(ctx context.Context, module, version string) (problems []string, err error) {

@@ -27,7 +27,7 @@ func TestTheAdaptersRequireOneVersionThatCanBeTagged(t *testing.T) {
 func TestWhatIsNotReadyIsNotTagged(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.2":     "is not a version",
-		"v99.0.0": "leaseholdprom/go.mod requires",
+		"v99.0.0": "leaseholdgocron/go.mod requires",
 	} {
 		problems, err := tagProblems(t.Context(), "..", version)
 		if err != nil || !strings.Contains(strings.Join(problems, "\n"), want) {

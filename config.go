@@ -9,6 +9,8 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +47,12 @@ type Config struct {
 
 	// Layout is how records are written. Default layout.Native{}.
 	Layout layout.Layout
+
+	// Prefixes are those of the keys that this client may use, as its IAM policy has
+	// them (table.Spec.Policy). For another key nothing is sent, and the *PrefixError
+	// names them: DynamoDB's own refusal does not. SharedLease needs table.SharedLeases
+	// among them. Default: every key.
+	Prefixes []string
 
 	// Owner names this client in its records, for people. Default host/pid. A
 	// random suffix is always added, so that no two clients have one owner.
@@ -237,16 +245,30 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if cfg.DeleteOnRelease && !cfg.Layout.Capabilities().DeleteOnRelease {
 		problems = append(problems, cfg.unsupported("DeleteOnRelease"))
 	}
-	if _, ok := proto.(protocol.Sharing); cfg.SharedLease && proto != nil && !ok {
+	sharing, ok := proto.(protocol.Sharing)
+	if cfg.SharedLease && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("SharedLease"))
 	}
 	if _, ok := proto.(protocol.Lining); cfg.Line && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("Line"))
 	}
+	cfg.Prefixes = slices.Clone(cfg.Prefixes)
+	if slices.Contains(cfg.Prefixes, "") {
+		bad("Prefixes has an empty one, which every key begins with: leave it out")
+	}
+	if cfg.SharedLease && ok && !cfg.mayUse(sharing.SessionKey("").Partition) {
+		bad("SharedLease needs rows that begin with none of Prefixes: add table.SharedLeases, to the policy, too")
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	return cfg, errors.Join(problems...)
+}
+
+// mayUse reports whether a partition key begins with one of Prefixes.
+func (cfg *Config) mayUse(partition string) bool {
+	return len(cfg.Prefixes) == 0 ||
+		slices.ContainsFunc(cfg.Prefixes, func(prefix string) bool { return strings.HasPrefix(partition, prefix) })
 }
 
 // withUnit is what was probably meant by a number of nanoseconds.

@@ -34,6 +34,7 @@ var (
 	ErrDeadlock       = errors.New("leasehold: this context holds the key")   // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")                // wraps ResourceNotFoundException
 	ErrRecord         = errors.New("leasehold: record is not of the layout")  // matches *RecordError
+	ErrPrefix         = errors.New("leasehold: key not under a prefix")       // matches *PrefixError
 	ErrPermits        = errors.New("leasehold: number of permits differs")    // matches *PermitsError
 	ErrHolderUntold   = errors.New("leasehold: holder not told of the break") // from Break, under a shared lease: the grant is broken
 )
@@ -237,6 +238,26 @@ const damagedAdvice = "use the layout that wrote it, or see it with leasehold ge
 
 // Is reports whether target is ErrRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrRecord }
+
+// PrefixError says that Config.Prefixes has no prefix of the key: the client's policy
+// would have it refused. Nothing was sent. It matches ErrPrefix.
+type PrefixError struct {
+	Table    string
+	Key      Key
+	Prefixes []string // of the keys that the client may use
+}
+
+func (e *PrefixError) Error() string {
+	prefixes := make([]string, len(e.Prefixes))
+	for i, prefix := range e.Prefixes {
+		prefixes[i] = visible.Name(prefix)
+	}
+	return fmt.Sprintf("leasehold: %v%s is no key that this client may use: those begin with %s",
+		e.Key, inTable(e.Table), strings.Join(prefixes, " or "))
+}
+
+// Is reports whether target is ErrPrefix.
+func (e *PrefixError) Is(target error) bool { return target == ErrPrefix }
 
 // PermitsError says that a semaphore.Semaphore asks for another number of permits than the
 // one that is stored for all processes. It matches ErrPermits.

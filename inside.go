@@ -88,6 +88,8 @@ func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(co
 
 func (in inside) Record(r protocol.Record) Record { return recordOf(r) }
 
+func (in inside) CheckPrefix(key Key) error { return in.c.checkPrefix(key) }
+
 func (in inside) Unsupported(feature string) error { return in.c.cfg.unsupported(feature) }
 
 func (in inside) AfterClose(op string, key Key) error { return in.c.afterClose(op, key) }

@@ -89,6 +89,12 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
 			return
 		}
+		if l.Partition != nil {
+			if err := c.checkPrefix(Key{Partition: *l.Partition}); err != nil {
+				yield(Record{}, err)
+				return
+			}
+		}
 		var at attempts.Walk
 		if l.after != nil {
 			key, err := c.checkKey("list after", *l.after)

@@ -105,10 +105,20 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 		return key, c.cfg.unsupported("sort key")
 	}
 	key = Key(c.proto.Complete(protocol.Key(key)))
+	if err := c.checkPrefix(key); err != nil {
+		return key, err
+	}
 	if _, err := c.proto.Key(protocol.Key(key)); err != nil {
 		return key, c.errorf(op, key, "%w", err)
 	}
 	return key, nil
+}
+
+func (c *Client) checkPrefix(key Key) error {
+	if c.cfg.mayUse(key.Partition) {
+		return nil
+	}
+	return &PrefixError{Table: c.cfg.Table, Key: key, Prefixes: slices.Clone(c.cfg.Prefixes)}
 }
 
 func (c *Client) checkLease(op string, key Key, lease time.Duration) error {

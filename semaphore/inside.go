@@ -37,6 +37,9 @@ type inside interface {
 
 	// GaveUp tells of a call that ends without a grant, with one of these errors.
 	GaveUp(ctx context.Context, key leasehold.Key, began decide.Instant, err error)
+
+	// CheckPrefix refuses a key that the client may not use.
+	CheckPrefix(key leasehold.Key) error
 	Unsupported(feature string) error
 	AfterClose(op string, key leasehold.Key) error
 	Failed(op string, key leasehold.Key, err error) error

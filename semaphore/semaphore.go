@@ -74,6 +74,9 @@ func New(locks *leasehold.Client, key string, n int) (*Semaphore, error) {
 	if key == "" || protocol.IsSessionKey(proto, protocol.Key(s.key)) {
 		return nil, fmt.Errorf("leasehold: semaphore %v in table %s: the key is empty, or a session's: choose another", s.key, s.table())
 	}
+	if err := in.CheckPrefix(s.key); err != nil {
+		return nil, err
+	}
 	for i := range protocol.MostPermits {
 		permit := proto.PermitKey(key, i)
 		if _, err := proto.Key(proto.Complete(permit)); err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // Access is what an IAM policy allows.
@@ -16,6 +18,12 @@ const (
 	Operate Access = "operate" // hold, list and break locks; for an operator
 	Read    Access = "read"    // list locks and get their records
 )
+
+// SharedLeases is the prefix of the rows of shared leases, for Policy and for
+// leasehold.Config.Prefixes. They are everybody's: whoever may write them can end the
+// locks of every client of the table that has a shared lease, under whatever keys, or keep
+// a dead one's alive.
+const SharedLeases = records.SessionPrefix
 
 // actions are the actions that the library needs. For a transaction IAM checks
 // the action of each item (AWS, Developer Guide, "Using IAM with DynamoDB
@@ -52,9 +60,9 @@ var actions = map[Access][]string{
 //
 // With prefixes it allows keys alone that begin with one of them, as they are given: end
 // them with a separator, or "bill" allows "billing/7" as well. Then there is no
-// dynamodb:Scan: it names no key. The rows of shared leases begin with no prefix of
-// yours, so Config.SharedLease is denied: whoever may write those rows can end the locks
-// of every client that has one.
+// dynamodb:Scan: it names no key. Semaphores, read/write locks and elections are under
+// their own keys. The rows of shared leases are not, so Config.SharedLease is denied
+// unless SharedLeases is one of the prefixes.
 //
 // The ARN is used as given. If it is empty, or if a is none of the constants of
 // this package, IAM refuses the document.

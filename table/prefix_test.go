@@ -182,6 +182,38 @@ func TestAPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
 	}
 }
 
+func TestAPolicyWithSharedLeasesAllowsThoseOfEveryClient(t *testing.T) {
+	own := policy(t, table.Spec{}, arn, table.Use, "k", "l", table.SharedLeases)
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, layout.Native{})
+		a.iam.policy = &own
+		calls[table.Use]["Config.SharedLease"](a)
+		a.must(a.first.Close(t.Context()), a.second.Close(t.Context()))
+		synctest.Wait()
+		var sessions, locks int
+		for _, item := range a.iam.items {
+			switch {
+			case own.denies(item):
+				t.Errorf("denied: %v", item)
+			case strings.HasPrefix(item.keys[0], table.SharedLeases):
+				sessions++
+			default:
+				locks++
+			}
+		}
+		if sessions < 3 || locks < 3 {
+			t.Errorf("%d accesses to shared leases and %d to locks: this test tests nothing", sessions, locks)
+		}
+	})
+	anybodys := access{"dynamodb:UpdateItem", []string{table.SharedLeases + "abcdefghijklmnopqrstuvwxyz"}}
+	if own.denies(anybodys) {
+		t.Errorf("%v is denied, so it need not be told of", anybodys)
+	}
+	if other := (access{"dynamodb:UpdateItem", []string{"payroll/7"}}); !own.denies(other) {
+		t.Errorf("allows %v", other)
+	}
+}
+
 func TestAPolicyOfAPrefixAllowsNothingThatNamesNoKey(t *testing.T) {
 	for _, a := range []table.Access{table.Use, table.Operate, table.Read} {
 		d := policy(t, table.Spec{}, arn, a, "billing/")

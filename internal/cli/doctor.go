@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -114,7 +115,7 @@ func (a *app) examine(ctx context.Context, cmd *cobra.Command, r *checks.Report,
 		return nil
 	}
 	defer s.Close()
-	t, err := targetOf(s, table.Access(f.access), f.lease, f.prefix+doctorPrefix)
+	t, err := targetOf(s, table.Access(f.access), f.lease, cmp.Or(f.prefix, s.Prefix)+doctorPrefix)
 	if err != nil {
 		return err
 	}

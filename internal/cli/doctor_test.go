@@ -269,6 +269,8 @@ func TestDoctorWritesBelowThePrefixThatTheCallerMayUse(t *testing.T) {
 	})
 	is(t, f.doctor(1, "--access", "use"), "UpdateItem", "fatal", "denied")
 	is(t, f.doctor(0, "--access", "use", "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
+	f.env = append(f.env, "LEASEHOLD_PREFIX=svc/")
+	is(t, f.doctor(0, "--access", "use"), "lock", "ok", "acquired svc/leasehold-doctor/")
 }
 
 func TestDoctorEndsIfNobodyReads(t *testing.T) {

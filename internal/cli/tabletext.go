@@ -20,6 +20,7 @@ import (
 func (a *app) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	var prefixes []string
+	shared := false
 	cmd := &cobra.Command{
 		Use:   "policy [use|operate|read] [flags]",
 		Short: "Print a least-privilege IAM policy",
@@ -32,8 +33,11 @@ needed.
 
 With --prefix it allows keys alone that begin so, to each service its own: end
 it with a slash, or "bill" allows "billing/7" as well. Then nothing lists the
-table, and there are no shared leases (run --shared, Config.SharedLease), whose
-rows are everybody's.`,
+table. Tell the service: LEASEHOLD_PREFIX=billing/, or Config.Prefixes. Another
+key is refused by an error that names the prefix.
+
+Shared leases (run --shared, Config.SharedLease) need --shared, too. Their rows
+are everybody's: who has it can end the shared lease of any other client.`,
 		Example: `  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
   leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks --prefix billing/
   leasehold table policy read --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks > read.json`,
@@ -65,6 +69,12 @@ rows are everybody's.`,
 			if slices.Contains(prefixes, "") {
 				return usageOf(cmd, "--prefix is empty, which every key begins with: name one, or leave it out")
 			}
+			if shared {
+				if len(prefixes) == 0 {
+					return usageOf(cmd, "--shared goes with --prefix: without one every key is allowed")
+				}
+				prefixes = append(prefixes, table.SharedLeases)
+			}
 			text := spec.Policy(named, access, prefixes...)
 			if a.flags.json {
 				var line bytes.Buffer
@@ -78,6 +88,7 @@ rows are everybody's.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "allow only keys that begin with `PREFIX`; may be repeated")
+	cmd.Flags().BoolVar(&shared, "shared", false, "with --prefix: allow shared leases, everybody's")
 	return cmd
 }
 

@@ -15,13 +15,13 @@ type native struct {
 	record versioned
 }
 
-// sessionPrefix is the prefix of the keys of session rows.
-const sessionPrefix = "leasehold/session/"
+// SessionPrefix is the prefix of the keys of session rows.
+const SessionPrefix = "leasehold/session/"
 
 // SessionKey returns the key of a session's row. In a table with a sort key, the
 // sort key is "-".
 func (p native) SessionKey(id string) protocol.Key {
-	k := protocol.Key{Partition: sessionPrefix + id}
+	k := protocol.Key{Partition: SessionPrefix + id}
 	if p.record.Sort != "" {
 		k.Sort = "-"
 	}
@@ -30,7 +30,7 @@ func (p native) SessionKey(id string) protocol.Key {
 
 // IsSessionKey reports whether a key is that of a session's row.
 func (p native) IsSessionKey(k protocol.Key) bool {
-	id, ok := strings.CutPrefix(k.Partition, sessionPrefix)
+	id, ok := strings.CutPrefix(k.Partition, SessionPrefix)
 	return ok && k == p.SessionKey(id)
 }
 

@@ -16,6 +16,7 @@ var kinds = []struct {
 	answer bool // it says no: nothing has failed
 }{
 	{"usage", is[*misuse.Error], false},
+	{"usage", matches(leasehold.ErrPrefix), false},
 	{"held", NotGranted, true},
 	{"lost", matches(leasehold.ErrLost), true},
 	{"not_found", NotFound, true},
@@ -81,6 +82,9 @@ func subjectOf(err error) subject {
 	}
 	if record, ok := as[*leasehold.RecordError](err); ok {
 		return subject{key: record.Key, table: record.Table, damaged: true}
+	}
+	if prefix, ok := as[*leasehold.PrefixError](err); ok {
+		return subject{key: prefix.Key, table: prefix.Table}
 	}
 	if permits, ok := as[*leasehold.PermitsError](err); ok {
 		return subject{key: permits.Key}

@@ -26,6 +26,7 @@ type Store struct {
 	Layout   layout.Layout
 	Location string     // region, URL or file, as shown in messages
 	File     string     // of a local store; empty: DynamoDB
+	Prefix   string     // of the keys that may be used; empty: every key
 	AWS      aws.Config // of DynamoDB
 	Created  bool       // the local store's table was created when it was opened
 
@@ -63,7 +64,11 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Table: p.Table, Layout: l}
+	prefix, _, err := settings.Variable("LEASEHOLD_PREFIX")
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{Table: p.Table, Layout: l, Prefix: prefix}
 	if p.File != "" {
 		err = s.openFile(ctx, settings, p, o)
 	} else {
@@ -195,6 +200,12 @@ func (s *Store) Locks(cfg leasehold.Config) (*leasehold.Client, error) { return 
 // LocksOver is Locks by another DynamoDB client.
 func (s *Store) LocksOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.Table, s.Layout, closeTimeout
+	if s.Prefix != "" {
+		cfg.Prefixes = []string{s.Prefix}
+		if cfg.SharedLease { // which was asked for: whether the policy has it, DynamoDB says
+			cfg.Prefixes = append(cfg.Prefixes, table.SharedLeases)
+		}
+	}
 	// The command itself reports events and errors.
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	locks, err := leasehold.New(db, cfg)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
@@ -27,19 +28,21 @@ func TestAKeyOutsideOfThePrefixesIsRefusedByAnErrorThatNamesThem(t *testing.T) {
 		cfg := ofBilling()
 		cfg.Prefixes = append(cfg.Prefixes, "import/")
 		c, wire := w.Client(cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of who would wait
+		defer cancel()
 		list := func() (err error) {
-			for _, e := range c.List(t.Context(), leasehold.ListPartition("payroll/7")) {
+			for _, e := range c.List(ctx, leasehold.ListPartition("payroll/7")) {
 				err = e
 			}
 			return err
 		}
 		watch := func() (err error) {
-			for _, e := range c.Watch(t.Context(), "payroll/7") {
+			for _, e := range c.Watch(ctx, "payroll/7") {
 				return e
 			}
 			return nil
 		}
-		ctx, key := t.Context(), "payroll/7"
+		key := "payroll/7"
 		calls := map[string]func() error{
 			"Acquire":    func() error { _, err := c.Acquire(ctx, key); return err },
 			"TryAcquire": func() error { _, err := c.TryAcquire(ctx, key); return err },

@@ -21,6 +21,8 @@ import (
 type Driver struct {
 	Peer Peer
 
+	settings Settings // of its clients
+
 	process *process.Process
 	stdin   io.WriteCloser
 	printed *process.Tail
@@ -57,7 +59,7 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 		return nil, err
 	}
 	d := &Driver{
-		Peer: p, printed: &process.Tail{}, read: make(chan struct{}),
+		Peer: p, settings: s, printed: &process.Tail{}, read: make(chan struct{}),
 		pending: map[int64]*Call{}, writing: make(chan struct{}, 1),
 	}
 	cmd.Stdout, cmd.Stderr = stdout, d.printed
@@ -78,6 +80,14 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 		return nil, err
 	}
 	return d, nil
+}
+
+// Open makes another client of the library in the driver's process, set as the
+// first, and returns what [Request.Client] calls it.
+func (d *Driver) Open(ctx context.Context) (client int64, err error) {
+	call := d.send("open", d.settings.line)
+	_, err = call.Reply(ctx)
+	return call.ID, err
 }
 
 // Send sends a request and returns at once.

@@ -19,10 +19,15 @@ type Settings struct {
 	TTL          string `json:"ttl,omitempty"`          // name; default: the library's
 	Owner        string `json:"owner,omitempty"`        // default: the library's
 
+	// Of ours alone.
+	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
+	Connections int  `json:"connections,omitempty"` // that are kept; 0: the SDK's default
+
 	// Whole milliseconds.
 	Lease     time.Duration `json:"-"`
 	Heartbeat time.Duration `json:"-"` // of the background; 0: none
-	Poll      time.Duration `json:"-"` // of a wait; 0: the library's default
+	Poll      time.Duration `json:"-"` // of a wait, of ours the most; 0: the library's default
+	PollMin   time.Duration `json:"-"` // ours alone; 0: the default
 	Safe      time.Duration `json:"-"` // python-dynamodb-lock: before a lock is in danger
 	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: of the TTL attribute
 }
@@ -31,6 +36,9 @@ type Settings struct {
 type Request struct {
 	ID int64  `json:"id"` // set by Send
 	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
+
+	// Client is whom the request is for, as Open returned it; 0: the first.
+	Client int64 `json:"client,omitempty"`
 
 	// Of acquire and get; of list: one partition.
 	Key       string `json:"key,omitempty"`
@@ -104,11 +112,12 @@ func (s Settings) line(id int64) any {
 		LeaseMs     int64 `json:"leaseMs"`
 		HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
 		PollMs      int64 `json:"pollMs,omitempty"`
+		PollMinMs   int64 `json:"pollMinMs,omitempty"`
 		SafeMs      int64 `json:"safeMs,omitempty"`
 		ExpiryMs    int64 `json:"expiryMs,omitempty"`
 	}{
 		id, "open", plain(s), s.Lease.Milliseconds(), s.Heartbeat.Milliseconds(),
-		s.Poll.Milliseconds(), s.Safe.Milliseconds(), s.Expiry.Milliseconds(),
+		s.Poll.Milliseconds(), s.PollMin.Milliseconds(), s.Safe.Milliseconds(), s.Expiry.Milliseconds(),
 	}
 }
 
@@ -116,14 +125,14 @@ func (s *Settings) read(line []byte) error {
 	type plain Settings
 	var in struct {
 		*plain
-		LeaseMs, HeartbeatMs, PollMs, SafeMs, ExpiryMs int64
+		LeaseMs, HeartbeatMs, PollMs, PollMinMs, SafeMs, ExpiryMs int64
 	}
 	in.plain = (*plain)(s)
 	if err := json.Unmarshal(line, &in); err != nil {
 		return err
 	}
 	s.Lease, s.Heartbeat, s.Poll = milliseconds(in.LeaseMs), milliseconds(in.HeartbeatMs), milliseconds(in.PollMs)
-	s.Safe, s.Expiry = milliseconds(in.SafeMs), milliseconds(in.ExpiryMs)
+	s.PollMin, s.Safe, s.Expiry = milliseconds(in.PollMinMs), milliseconds(in.SafeMs), milliseconds(in.ExpiryMs)
 	return nil
 }
 

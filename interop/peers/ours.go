@@ -4,16 +4,19 @@ package peers
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -49,7 +52,7 @@ func Ours(layoutName string) Peer {
 	}
 }
 
-// ours is our side of the line protocol.
+// ours is our side of the line protocol: one client.
 type ours struct {
 	layout string
 	client *leasehold.Client // once opened
@@ -61,7 +64,8 @@ type ours struct {
 
 // beOurs answers requests until there are no more.
 func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
-	o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
+	var first *ours
+	clients := map[int64]*ours{}
 	writing := make(chan struct{}, 1)
 	answer := func(r Reply) {
 		b, err := json.Marshal(r)
@@ -86,9 +90,12 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 			return err
 		}
 		if r.Do == "open" { // before anything else is read: the rest needs it
+			o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
 			answer(reply(r.ID, Reply{}, o.open(line)))
+			first, clients[r.ID] = cmp.Or(first, o), o
 			continue
 		}
+		o := cmp.Or(clients[r.Client], first)
 		go func() {
 			out, err := o.do(context.Background(), r)
 			answer(reply(r.ID, out, err))
@@ -127,23 +134,33 @@ func (o *ours) open(line []byte) error {
 		Region:       os.Getenv("AWS_REGION"),
 		Credentials: credentials.NewStaticCredentialsProvider(
 			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
+	}, func(o *dynamodb.Options) {
+		if s.Connections > 0 {
+			o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+				t.MaxIdleConns, t.MaxIdleConnsPerHost = s.Connections, s.Connections
+			})
+		}
 	})
 	o.manual = s.Heartbeat == 0
 	o.client, err = leasehold.New(db, leasehold.Config{
 		Table: s.Table, Layout: l, Owner: s.Owner,
-		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMax: s.Poll,
+		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMin: s.PollMin, PollMax: s.Poll, SharedLease: s.Shared,
 	})
 	return err
 }
 
 func (o *ours) do(ctx context.Context, r Request) (Reply, error) {
+	lock, known := o.lock(r.Lock)
+	if r.Lock != 0 && !known {
+		return Reply{}, fmt.Errorf("this client has no lock %d", r.Lock)
+	}
 	switch r.Do {
 	case "acquire":
 		return o.acquire(ctx, r)
 	case "heartbeat":
-		return Reply{}, o.heartbeat(ctx, r)
+		return Reply{}, heartbeat(ctx, lock, r)
 	case "release":
-		return Reply{}, o.release(ctx, r)
+		return Reply{}, release(ctx, lock, r)
 	case "get":
 		found, err := o.client.Get(ctx, r.Key, sortKey(r)...)
 		if errors.Is(err, leasehold.ErrNotFound) {
@@ -153,7 +170,7 @@ func (o *ours) do(ctx context.Context, r Request) (Reply, error) {
 	case "list":
 		return o.list(ctx, r)
 	case "held":
-		return Reply{Held: o.lock(r.Lock).Err() == nil}, nil
+		return Reply{Held: lock.Err() == nil}, nil
 	}
 	return Reply{}, fmt.Errorf("%s: %w", r.Do, errors.ErrUnsupported)
 }
@@ -210,7 +227,7 @@ func (o *ours) grant(ctx context.Context, r Request, opts []leasehold.AcquireOpt
 	return slots.Acquire(ctx, opts...)
 }
 
-func (o *ours) heartbeat(ctx context.Context, r Request) error {
+func heartbeat(ctx context.Context, lock *leasehold.Lock, r Request) error {
 	var opts []leasehold.RenewOption
 	if r.Data != nil {
 		opts = append(opts, leasehold.WithData(r.Data))
@@ -221,10 +238,10 @@ func (o *ours) heartbeat(ctx context.Context, r Request) error {
 	if r.Lease != 0 {
 		opts = append(opts, leasehold.WithLease(r.Lease))
 	}
-	return o.lock(r.Lock).Renew(ctx, opts...)
+	return lock.Renew(ctx, opts...)
 }
 
-func (o *ours) release(ctx context.Context, r Request) error {
+func release(ctx context.Context, lock *leasehold.Lock, r Request) error {
 	var opts []leasehold.ReleaseOption
 	if r.Data != nil {
 		opts = append(opts, leasehold.WithData(r.Data))
@@ -236,7 +253,7 @@ func (o *ours) release(ctx context.Context, r Request) error {
 	default:
 		opts = append(opts, leasehold.DeleteOnRelease())
 	}
-	return o.lock(r.Lock).Release(ctx, opts...)
+	return lock.Release(ctx, opts...)
 }
 
 func (o *ours) list(ctx context.Context, r Request) (Reply, error) {
@@ -254,10 +271,11 @@ func (o *ours) list(ctx context.Context, r Request) (Reply, error) {
 	return out, nil
 }
 
-func (o *ours) lock(id int64) *leasehold.Lock {
+func (o *ours) lock(id int64) (lock *leasehold.Lock, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.locks[id]
+	lock, known = o.locks[id]
+	return lock, known
 }
 
 func sortKey(r Request) []leasehold.GetOption {

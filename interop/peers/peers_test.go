@@ -191,3 +191,24 @@ func TestAMissingToolIsNamedWithHowToGetIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAClientOfADriverHasNothingOfItsOtherClients(t *testing.T) {
+	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
+		d := start()
+		other, err := d.Open(Patiently(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := d.Acquire(t, "k")
+		if _, err := d.Ask(t, Request{Do: "acquire", Key: "k", Client: other}); !errors.Is(err, ErrHeld) {
+			t.Errorf("the other client asked for what the first holds: %v, want it refused", err)
+		}
+		if _, err := d.Ask(t, Request{Do: "release", Lock: held, Client: other}); err == nil {
+			t.Error("the other client has released what the first holds")
+		}
+		d.Release(t, held)
+		held = d.Must(t, Request{Do: "acquire", Key: "k", Client: other}).ID
+		d.Refused(t, "k")
+		d.Must(t, Request{Do: "release", Lock: held, Client: other})
+	})
+}

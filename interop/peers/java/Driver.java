@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -22,15 +24,26 @@ public final class Driver {
 
     public static void main(final String[] args) throws IOException {
         System.setOut(System.err); // what a library prints must not get between the answers
-        final Peer peer = new Peer();
+        final Map<Long, Peer> peers = new HashMap<>(); // by the id of their open; 0: the first
         final ExecutorService threads = Executors.newCachedThreadPool();
         final BufferedReader requests =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             final JsonObject request = JsonParser.parseString(line).getAsJsonObject();
+            final Peer peer = peerFor(request, peers);
             threads.execute(() -> answer(peer, request));
         }
         Runtime.getRuntime().halt(0); // locks held stay held, as when a process just ends
+    }
+
+    private static Peer peerFor(final JsonObject request, final Map<Long, Peer> peers) {
+        if (!request.get("do").getAsString().equals("open")) {
+            return peers.get(request.has("client") ? request.get("client").getAsLong() : 0L);
+        }
+        final Peer opened = new Peer();
+        peers.put(request.get("id").getAsLong(), opened);
+        peers.putIfAbsent(0L, opened);
+        return opened;
     }
 
     private static void answer(final Peer peer, final JsonObject request) {

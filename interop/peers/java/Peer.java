@@ -200,7 +200,7 @@ final class Peer {
     /** Refuses a request that asks for what the library cannot do. */
     private static void only(final JsonObject r, final String... known) {
         final Set<String> meant = new HashSet<>(Arrays.asList(known));
-        meant.addAll(Set.of("id", "do", "lock"));
+        meant.addAll(Set.of("id", "do", "lock", "client"));
         for (final String name : r.keySet()) {
             if (!meant.contains(name)) {
                 throw new Refusal("unsupported", "this peer has no " + name + " for " + text(r, "do"));

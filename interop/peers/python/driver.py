@@ -22,20 +22,30 @@ PEERS = {
 
 
 class Driver:
-    def __init__(self, adapter, answers):
-        self._adapter = adapter
+    def __init__(self, new_adapter, answers):
+        self._new_adapter = new_adapter
+        self._first = None
+        self._adapters = {}  # by the id of their open
         self._answers = answers
         self._writing = threading.Lock()
 
     def serve(self, requests):
         for line in requests:
             request = json.loads(line)
-            threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+            adapter = self._adapter(request)
+            threading.Thread(target=self._answer, args=(adapter, request), daemon=True).start()
 
-    def _answer(self, request):
+    def _adapter(self, request):
+        if request["do"] != "open":
+            return self._adapters.get(request.pop("client", None), self._first)
+        adapter = self._adapters[request["id"]] = self._new_adapter()
+        self._first = self._first or adapter
+        return adapter
+
+    def _answer(self, adapter, request):
         reply = {"id": request["id"]}
         try:
-            do = getattr(self._adapter, "do_" + request["do"], None)
+            do = getattr(adapter, "do_" + request["do"], None)
             if do is None:
                 raise Refusal("unsupported", "this peer has no " + request["do"])
             reply.update(do(request) or {})
@@ -52,8 +62,7 @@ def main():
     # What a library prints must not get between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    adapter = importlib.import_module(PEERS[sys.argv[1]]).Peer()
-    Driver(adapter, answers).serve(sys.stdin)
+    Driver(importlib.import_module(PEERS[sys.argv[1]]).Peer, answers).serve(sys.stdin)
     os._exit(0)  # locks held stay held, as when a process just ends
 
 

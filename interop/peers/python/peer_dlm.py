@@ -8,9 +8,10 @@ from wire import Refusal, only
 
 
 class Peer:
+    _making = threading.Lock()  # boto3's default session is not for several threads at once
+
     def __init__(self):
         self._locks = {}
-        self._making = threading.Lock()  # boto3's default session is not for several threads at once
 
     def do_open(self, request):
         only(request, "table", "leaseMs")

@@ -10,9 +10,10 @@ from wire import Refusal, only
 
 
 class Peer:
+    _making = threading.Lock()  # boto3's default session is not for several threads at once
+
     def __init__(self):
         self._locks = {}
-        self._making = threading.Lock()  # boto3's default session is not for several threads at once
 
     def do_open(self, request):
         only(request, "table", "owner", "leaseMs", "pollMs")
@@ -22,8 +23,8 @@ class Peer:
         self._poll = request.get("pollMs", 100) / 1000
 
     def do_acquire(self, request):
-        only(request, "key", "waitMs", "owner")
-        mutex = self._mutex(request)
+        only(request, "key", "waitMs", "owner", "again")
+        mutex = self._locks[request["again"]] if "again" in request else self._mutex(request)
         until = time.monotonic() + request.get("waitMs", 0) / 1000
         while not mutex.lock():
             if time.monotonic() + self._poll > until:

@@ -1,0 +1,108 @@
+//go:build linux
+
+package contest
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Machine is what everything ran on.
+type Machine struct {
+	Processor  string `json:"processor"`
+	Processors int    `json:"processors"`
+	Memory     string `json:"memory"`
+	Kernel     string `json:"kernel"`
+	Go         string `json:"go"`
+}
+
+// thisMachine reads what proc(5) says.
+func thisMachine() Machine {
+	return Machine{
+		Processor: procField("/proc/cpuinfo", "model name"), Processors: runtime.NumCPU(),
+		Memory: procField("/proc/meminfo", "MemTotal"), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
+	}
+}
+
+func procField(path, name string) string {
+	content, _ := os.ReadFile(path) // else it is not known
+	for line := range strings.Lines(string(content)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func firstLine(path string) string {
+	content, _ := os.ReadFile(path) // else it is not known
+	line, _, _ := strings.Cut(string(content), "\n")
+	return line
+}
+
+// loadAverage is that of the last minute.
+func loadAverage() float64 {
+	one, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
+	load, _ := strconv.ParseFloat(one, 64)
+	return load
+}
+
+// ticks are what the processors have done, in clock ticks.
+type ticks struct{ all, idle float64 }
+
+// processors reads what they have done since the machine's start.
+func processors() (t ticks) {
+	const idle, waiting = 3, 4 // fields of the line, see proc(5)
+	for i, field := range strings.Fields(firstLine("/proc/stat"))[1:] {
+		n, _ := strconv.ParseFloat(field, 64)
+		if i < 8 { // what follows is counted in what came before
+			t.all += n
+		}
+		if i == idle || i == waiting {
+			t.idle += n
+		}
+	}
+	return t
+}
+
+// busy is the share of the processors' time that was used since t.
+func (t ticks) busy() float64 {
+	now := processors()
+	if now.all == t.all {
+		return 0
+	}
+	return 1 - (now.idle-t.idle)/(now.all-t.all)
+}
+
+// ticksPerSecond is USER_HZ, which is 100 on every Linux.
+const ticksPerSecond = 100
+
+// processorTime is what a process has used.
+func processorTime(pid int) time.Duration {
+	const user, system = 11, 12 // fields behind the name, which may have anything in it
+	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= system {
+		return 0
+	}
+	var used float64
+	for _, i := range []int{user, system} {
+		n, _ := strconv.ParseFloat(fields[i], 64)
+		used += n
+	}
+	return time.Duration(used * float64(time.Second) / ticksPerSecond)
+}
+
+// residentBytes is the memory that a process has.
+func residentBytes(pid int) int {
+	fields := strings.Fields(firstLine(fmt.Sprintf("/proc/%d/statm", pid)))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.Atoi(fields[1])
+	return pages * os.Getpagesize()
+}

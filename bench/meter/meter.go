@@ -1,0 +1,165 @@
+package meter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Usage is what was asked for.
+type Usage struct {
+	Requests      float64
+	Writes, Reads float64 // capacity units
+}
+
+// Minus is what came after other.
+func (u Usage) Minus(other Usage) Usage {
+	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
+}
+
+// Meter forwards requests to a server, each half of the distance before it lands
+// and half before its reply is heard. Its methods are safe for concurrent use.
+type Meter struct {
+	Endpoint string // http://127.0.0.1:port
+
+	behind    string
+	distance  time.Duration
+	transport *http.Transport
+	server    *http.Server
+
+	mu   sync.Mutex
+	used Usage
+}
+
+// Start starts a meter in front of the server at endpoint. A request and its reply
+// take as much longer as distance says.
+func Start(endpoint string, distance time.Duration) (*Meter, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	m := &Meter{
+		Endpoint: "http://" + listener.Addr().String(), behind: endpoint, distance: distance,
+		// As many connections as there may be requests: nobody waits for one here.
+		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
+	}
+	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
+	go func() { _ = m.server.Serve(listener) }() // ends with Close
+	return m, nil
+}
+
+// Close ends it, and the connections of its clients.
+func (m *Meter) Close() error {
+	err := m.server.Close()
+	m.transport.CloseIdleConnections()
+	return err
+}
+
+// Used is what was used since the start.
+func (m *Meter) Used() Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
+}
+
+// ServeHTTP forwards one request. Who asked may leave: it lands all the same, as
+// on a network.
+func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // of a client that was killed
+	}
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	kind := kinds[operation]
+	if kind != ofTable {
+		body = askForUnits(body)
+	}
+	time.Sleep(m.distance / 2)
+	ctx := context.WithoutCancel(r.Context())
+	out, err := http.NewRequestWithContext(ctx, r.Method, m.behind+r.URL.Path, bytes.NewReader(body))
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	out.Header = r.Header.Clone()
+	out.Header.Set("Accept-Encoding", "identity") // replies are read here, too
+	out.Host = r.Host
+	res, err := m.transport.RoundTrip(out)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	reply, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	m.count(kind, reply)
+	time.Sleep(m.distance / 2)
+	for name, values := range res.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(res.StatusCode)
+	_, _ = w.Write(reply) // to a client that may be gone
+}
+
+func (m *Meter) count(kind kind, reply []byte) {
+	consumed := units(reply)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used.Requests++
+	switch kind {
+	case reads:
+		m.used.Reads += consumed
+	case writes:
+		m.used.Writes += consumed
+	}
+}
+
+// kind is what an operation's units are of.
+type kind int
+
+const (
+	ofTable kind = iota // like DescribeTable: a request, and no units
+	reads
+	writes
+)
+
+var kinds = map[string]kind{
+	"GetItem": reads, "BatchGetItem": reads, "TransactGetItems": reads, "Query": reads, "Scan": reads,
+	"PutItem": writes, "UpdateItem": writes, "DeleteItem": writes, "BatchWriteItem": writes, "TransactWriteItems": writes,
+}
+
+// askForUnits has the reply say what the request consumed.
+func askForUnits(body []byte) []byte {
+	if !bytes.HasPrefix(body, []byte("{")) || bytes.Contains(body, []byte(`"ReturnConsumedCapacity"`)) {
+		return body
+	}
+	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
+}
+
+// units is what a reply says was consumed. A write whose condition failed is charged
+// like one that landed, though its reply does not say so.
+func units(reply []byte) (consumed float64) {
+	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
+		return 1
+	}
+	type capacity struct{ CapacityUnits float64 }
+	var one struct{ ConsumedCapacity capacity }
+	if json.Unmarshal(reply, &one) == nil {
+		return one.ConsumedCapacity.CapacityUnits
+	}
+	var each struct{ ConsumedCapacity []capacity } // of a batch or a transaction: for each table
+	_ = json.Unmarshal(reply, &each)               // else it says nothing
+	for _, c := range each.ConsumedCapacity {
+		consumed += c.CapacityUnits
+	}
+	return consumed
+}

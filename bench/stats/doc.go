@@ -1,0 +1,2 @@
+// Package stats has what is worked out from what was measured: pure functions.
+package stats

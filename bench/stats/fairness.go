@@ -1,0 +1,41 @@
+package stats
+
+import (
+	"slices"
+	"time"
+)
+
+// Jain is Jain's index of fairness: 1 if all have the same share, 1/n if one of n
+// has everything (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). It is 0 if nobody
+// has anything.
+func Jain(shares []float64) float64 {
+	var sum, squares float64
+	for _, s := range shares {
+		sum += s
+		squares += s * s
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}
+
+// Wait is somebody's wait for a key.
+type Wait struct {
+	Asked   time.Time
+	Granted time.Time // zero: it went on when the run ended
+}
+
+// Overtaken returns for each wait how many who asked later were granted first.
+func Overtaken(waits []Wait) []int {
+	granted := slices.DeleteFunc(slices.Clone(waits), func(w Wait) bool { return w.Granted.IsZero() })
+	times := make([]int, len(waits))
+	for i, w := range waits {
+		for _, other := range granted {
+			if other.Asked.After(w.Asked) && (w.Granted.IsZero() || other.Granted.Before(w.Granted)) {
+				times[i]++
+			}
+		}
+	}
+	return times
+}

@@ -29,11 +29,11 @@ func TestAHeldLockCostsNoGoroutine(t *testing.T) {
 				c, _ := w.Client(cfg)
 				w.Acquire(c, "first")
 				if n := goroutinesOf(func() {
-					for _, l := range acquireMany(w, c, "job", crowd()) {
+					for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
 						_ = l.Context() // which ends with the lock, and needs none for that either
 					}
 				}); n > 0 {
-					t.Errorf("%d goroutines for %d locks", n, crowd())
+					t.Errorf("%d goroutines for %d locks", n, lab.Crowd())
 				}
 				_ = c.Close(t.Context())
 			})
@@ -45,7 +45,7 @@ func TestAKeyThatIsWaitedForCostsOneGoroutineHoweverManyWait(t *testing.T) {
 	const keys, behind = 50, 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		acquireMany(w, holder, "job", keys)
+		w.AcquireMany(holder, "job", keys)
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
 		n := goroutinesOf(func() {

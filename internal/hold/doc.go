@@ -13,7 +13,8 @@
 //	              │                                            └──────┘ no answer, or refused:
 //	              │                                                     asked again, or left to
 //	              │                                                     the lease
-//	              └── Release, and a goroutine of this client waits ──► handed over
+//	              └── Release, and a goroutine of this client waits, or
+//	                  another client in the record's line ────────────► handed over
 //
 // Trust in a [Lock] ends once, before anything is sent that frees its key: its contexts
 // end, it is forgotten by [Client.Locks], and what comes later changes nothing. A lock that
@@ -31,6 +32,8 @@
 //	                 unknown, and the lease frees the key
 //	hand-over        one write ends this grant and begins the next. It is a release until
 //	                 it was applied; then whoever has left hands it on
+//	hand-over to     the same for the head of the record's line (head.go), another client: no
+//	the head         later attempt may replace it. Rejected: another stands first by now
 //	commit with      a transaction of writes and releases. If it is not known to have
 //	releases         been applied, each release follows alone
 //	resume           a renewal of a grant that some process has detached. Two at a time

@@ -16,6 +16,14 @@
 // if the records cannot be read back, they are granted one by one in their order, and
 // what is held meanwhile is renewed.
 //
+// With a line in the record a waiter that was refused stands there, too (recordline.go).
+// Its entry is an attempt without an answer, which whoever releases may apply:
+//
+//	rejected ──► joining ──► in line ──► the record shows its grant ──► granted
+//	                │  ▲        │
+//	                └──┘        └──► it is free, or its holder dead: granting, as above
+//	           full, or erased
+//
 // What each request does, and what its failure means:
 //
 //	request           sent when                          fails
@@ -28,6 +36,9 @@
 //	dead mark         before a takeover under a session  rejected: the session lives
 //	intent            a writer waits for readers         repeated: readers may be granted meanwhile
 //	sweep             a reader sees dead readers         nothing: the next reply shows what is left
+//	join              somebody holds the key, and     rejected: the key is free, or the line is full.
+//	                  its line has room               No answer: the next look shows whether it stands
+//	leave             the caller left the line        the record shows the entry elsewhere, or its grant
 //	transaction       no key is known to be held         one by one after five refusals, or if it does not fit
 //
 //	throttled         repeated, and told each time

@@ -130,6 +130,9 @@ func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
 	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease
 	r.GrantedAt, r.Released, r.ExpiresAt, r.Data, r.Attributes = now.GrantedAt, now.Released, now.ExpiresAt, now.Data, now.Attributes
 	r.Broken, r.TakenOver = (*leasehold.Broken)(now.Broken), (*leasehold.TakenOver)(now.TakenOver)
-	r.Session = now.Session
+	r.Session, r.Waiting = now.Session, nil
+	for _, w := range now.Waiters {
+		r.Waiting = append(r.Waiting, leasehold.Waiter{Owner: w.Owner, Since: protocol.VersionTime(w.Grant)})
+	}
 	return r
 }

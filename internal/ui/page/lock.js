@@ -195,7 +195,9 @@ function sessionLink(id) {
 function waits(lock, row) {
   if (lock.intent) return `${shortOwner(lock.intent.record.owner)} waits to write: no new reader is let in.`;
   if (!row || row.kind === "semaphore" || row.kind === "session") return "";
-  return "Who waits for it leaves no trace in the table, except a writer behind readers. Nobody waits in this process, which only looks.";
+  const line = (lock.holders?.[0]?.record ?? lock.free)?.waiting ?? [];
+  if (line.length) return `In line: ${line.map((w, i) => `${i + 1}. ${shortOwner(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`;
+  return "Who waits for it leaves no trace in the table, except a writer behind readers, and who stands in line (Config.Line). Nobody waits in this process, which only looks.";
 }
 
 /** group shows what belongs to a semaphore or a session, or what the lock belongs to. */

@@ -368,12 +368,6 @@ func (c *Client) afterClose(op string, key Key) error {
 	return c.holds.AfterClose(op, protocol.Key(key))
 }
 
-// unknownOutcome is the error of an operation that gives up although one of its writes
-// may have been applied, or may still be, whatever the last answer was.
-func (c *Client) unknownOutcome(op string, key Key, err error) error {
-	return c.holds.UnknownOutcome(op, protocol.Key(key), err)
-}
-
 // opError wraps an error of the SDK.
 func opError(op, table string, key Key, err error) error {
 	var none *types.ResourceNotFoundException

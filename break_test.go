@@ -2,9 +2,7 @@ package leasehold_test
 
 import (
 	"errors"
-	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,48 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
-
-func TestABreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
-	for name, tc := range map[string]struct {
-		before []leasehold.AcquireOption
-		store  leasehold.RenewOption
-		kept   bool
-	}{
-		"data stored since": {nil, leasehold.WithData([]byte("x")), true},
-		"attributes stored since": {nil,
-			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")}), true},
-		"data removed since": {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithData(nil), false},
-		"data all the time":  {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithLease(time.Minute), true},
-		"never any":          {nil, leasehold.WithLease(time.Minute), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, _ := w.Client(lab.Config())
-				op, wire := w.Client(lab.Config())
-				lock := w.Acquire(a, "job", tc.before...)
-				r, err := op.Get(t.Context(), "job")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := lock.Renew(t.Context(), tc.store); err != nil {
-					t.Fatal(err)
-				}
-				if err := op.Break(t.Context(), r); err != nil {
-					t.Fatal(err)
-				}
-				item := w.Item("job")
-				if lab.Text(item, "isReleased") != "1" || (item["expiresAt"] == nil) != tc.kept {
-					t.Errorf("left to TTL: %v", item["expiresAt"] != nil)
-				}
-				wire.Sent()
-				lock = w.Acquire(a, "job")
-				if err := op.Break(t.Context(), lock.Record()); err != nil || len(wire.Sent()) != 1 {
-					t.Errorf("of a record that has not changed: %v", err)
-				}
-			})
-		})
-	}
-}
 
 func TestBreakFreesThatGrantOnly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -93,106 +49,6 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 		}
 		_ = lock.Release(t.Context())
 	})
-}
-
-func TestABreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing.T) {
-	for name, after := range map[string]func(*lab.World, *leasehold.Client){
-		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
-		"granted again and released": func(w *lab.World, a *leasehold.Client) {
-			w.Release(w.Acquire(a, "job"))
-		},
-		"granted again and deleted": func(w *lab.World, a *leasehold.Client) {
-			w.Release(w.Acquire(a, "job"), leasehold.DeleteOnRelease())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, _ := w.Client(lab.Config())
-				a, _ := w.Client(lab.Config())
-				op, wire := w.Client(lab.Config())
-				lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
-				wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-					res, err := lab.LoseReply(r)
-					after(w, a)
-					return res, err
-				}))
-				err := op.Break(t.Context(), lock.Record())
-				var changed *leasehold.ChangedError
-				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.As(err, &changed) && !errors.Is(err, leasehold.ErrNotFound) {
-					t.Errorf("error %v", err)
-				}
-				for _, c := range []*leasehold.Client{holder, a, op} {
-					_ = c.Close(t.Context())
-				}
-			})
-		})
-	}
-}
-
-func TestABreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
-		op, wire := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
-		wire.SetFault(lab.Once(lab.Call.Releases, func(*lab.Request) (*http.Response, error) {
-			if err := lock.Renew(t.Context()); err != nil {
-				t.Error(err)
-			}
-			return nil, lab.ErrReset
-		}))
-		err := op.Break(t.Context(), lock.Record(), leasehold.IfUnrenewed())
-		if !errors.Is(err, leasehold.ErrChanged) || errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("error %v", err)
-		}
-		w.Release(lock)
-	})
-}
-
-func TestAForeignHolderIsBrokenThoughItRenews(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		op, _ := w.Client(lab.Config())
-		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
-		r, err := op.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")})
-		if err := op.Break(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.Item("job"))
-		}
-	})
-}
-
-func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change map[string]types.AttributeValue
-		opts   []leasehold.BreakOption
-	}{
-		"another owner":            {map[string]types.AttributeValue{"ownerName": lab.Str("python"), "recordVersionNumber": lab.Str("v2")}, nil},
-		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")}, []leasehold.BreakOption{leasehold.IfUnrenewed()}},
-		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2"), "isReleased": lab.Str("1")}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				op, _ := w.Client(lab.Config())
-				w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
-				r, err := op.Get(t.Context(), "job")
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.Update("job", tc.change)
-				if err := op.Break(t.Context(), r, tc.opts...); !errors.Is(err, leasehold.ErrChanged) {
-					t.Errorf("error %v", err)
-				}
-				if lab.Text(w.Item("job"), "recordVersionNumber") != "v2" {
-					t.Errorf("record %v", w.Item("job"))
-				}
-			})
-		})
-	}
 }
 
 func TestTheHolderIsToldWhoBrokeItsGrantAndWhy(t *testing.T) {
@@ -281,48 +137,5 @@ func TestAReasonOfABreakIsShortText(t *testing.T) {
 		if err := c.Break(t.Context(), lock.Record(), leasehold.WithReason(strings.Repeat("x", 1000))); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-func TestTheRowOfASessionIsBrokenOnlyAtTheVersionThatWasRead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
-		row := w.Sessions()[0]
-		read := func() leasehold.Record {
-			item := w.Item(row)
-			return leasehold.Record{
-				Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
-				Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
-			}
-		}
-		cfg := lab.Config()
-		cfg.Retention = time.Hour // which is too short for a dead session's row
-		c, _ := w.Client(cfg)
-		before := read()
-		lab.Elapse(20 * time.Second) // it is renewed
-		if err := c.Break(t.Context(), before); !errors.Is(err, leasehold.ErrChanged) || lock.Err() != nil || w.Item(row)["dead"] != nil {
-			t.Fatalf("renewed since: %v, the holder: %v, %v", err, lock.Err(), w.Item(row))
-		}
-		wire.SetFault(lab.Cut)
-		lab.Elapse(time.Minute)
-		if err := c.Break(t.Context(), read()); err != nil {
-			t.Fatal(err)
-		}
-		item := w.Item(row)
-		if lab.Text(item, "dead") != "1" || item["isReleased"] != nil {
-			t.Errorf("the row: %v", item)
-		}
-		if at, err := strconv.ParseInt(lab.Number(item, "expiresAt"), 10, 64); err != nil || time.Until(time.Unix(at, 0)) < 7*24*time.Hour-time.Second {
-			t.Errorf("the row expires at %v, %v", at, err)
-		}
-		if err := c.Break(t.Context(), read()); !errors.Is(err, leasehold.ErrChanged) {
-			t.Errorf("of a dead session: %v", err)
-		}
-		next, err := c.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatalf("its lock is not free at once: %v", err)
-		}
-		w.Release(next)
 	})
 }

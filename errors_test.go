@@ -87,6 +87,10 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 			"no data":   lock.Renew(t.Context(), leasehold.WithAttributes(map[string]types.AttributeValue{"data": nil})),
 			"commit":    lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))),
 		}
+		cfg := lab.Config()
+		cfg.Prefixes = []string{"billing/"}
+		billing, _ := w.Client(cfg)
+		errs["prefix"] = second(billing.Acquire(t.Context(), "job"))
 		group := w.AcquireAll(c, leasehold.Keys("job/1", "job/2"))
 		errs["order"] = second(c.Acquire(group.Context(), "job/0"))
 		if err := other.Break(t.Context(), seen); err != nil {

@@ -491,7 +491,7 @@ func TestGoroutinesWhoHaveHandedTheKeyOnGoOnAtOnceIfNoProcessWaits(t *testing.T)
 		}
 		all.Wait()
 		if rate := float64(each*goroutines) * float64(roundTrip) / float64(time.Since(began)); rate < 0.94 {
-			t.Errorf("%.2f hand-overs a round trip", rate)
+			t.Errorf("%.4f hand-overs a round trip", rate)
 		}
 	})
 }

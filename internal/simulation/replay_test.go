@@ -12,6 +12,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 	for name, run := range map[string]simulation{
 		"locks":           simulate,
 		"shared leases":   likewise(sharedLeases),
+		"lines":           likewise(lines),
 		"elections":       simulateEveryElection,
 		"read/write":      simulateReadWrite,
 		"semaphores":      simulateSemaphores,

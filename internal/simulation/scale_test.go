@@ -27,6 +27,7 @@ var worlds = []struct {
 }{
 	{"TestSimulation", 5, 1, simulate},
 	{"TestSimulationOfSharedLeases", 1, 1, likewise(sharedLeases)},
+	{"TestSimulationOfLines", 3, 1, likewise(lines)},
 	{"TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd", 1, 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, 1, simulateEveryElection},
 	{"TestSimulationOfSemaphores", 2, 1, simulateSemaphores},

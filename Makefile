@@ -17,10 +17,17 @@ FAULTED    ?= 200000
 SAMPLE     ?= 300
 SEED       ?= 1
 
-.PHONY: help test check lint govulncheck fuzz soak mutants spec bench engines interop screenshots dist tags
+# Of bench: what is played, by whom, how often, over which engine.
+RUNS       ?= 5
+SCENARIOS  ?=
+CONTENDERS ?=
+ENGINE     ?= dynoxide
+PUBLISH    ?=
+
+.PHONY: help test check lint govulncheck fuzz soak mutants spec bench bench-engine engines interop screenshots dist tags
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # go test reports packages in the order given, so the four slow ones come last. They
 # are named by their import paths, as a directory may have a space in its name.
@@ -72,7 +79,10 @@ mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by 
 spec: ## Search every state of the models of the protocol, with each rule and without; needs spin and a C compiler
 	@cd spec && go run .
 
-bench: ## Compare the engine's conditional updates with dynoxide's, five runs
+bench: ## Play lock libraries against each other, RUNS (5) times, in 35 minutes; for less SCENARIOS="cycle takeover", CONTENDERS=ours,Java; PUBLISH=1 writes docs/performance.md
+	cd bench && go run . -runs $(RUNS) -engine "$(ENGINE)" -scenarios "$(SCENARIOS)" -contenders "$(CONTENDERS)" -out ../.engines/bench.json $(if $(PUBLISH),-docs ../docs)
+
+bench-engine: ## Compare the engine's conditional updates with dynoxide's, five runs
 	cd interop && go run ./cmd/engines run dynoxide \
 		go -C .. test -run '^$$' -bench '^BenchmarkConditionalUpdate$$' -count 5 ./localdynamo | go run ./cmd/benchratio
 

@@ -117,7 +117,6 @@ func (o options) results(ctx context.Context) (*contest.Results, error) {
 	if len(c.Contenders) == 0 {
 		return nil, fmt.Errorf("no contender's name begins with any of %q", o.contenders)
 	}
-	c.Progress("this takes about %v; Ctrl-C shows what there is by then", c.Takes().Round(time.Minute))
 	return c.Play(ctx)
 }
 

@@ -23,7 +23,7 @@ type Contender struct {
 	reuses bool
 	// split is how many locks a client has at most; 0: all.
 	split int
-	// quiet ones ask once a second or less while they wait. They play at once, and longer.
+	// quiet ones ask once a second or less while they wait. They play at once.
 	quiet bool
 	// absent is why it is not in a scenario, "" if it is.
 	absent func(Scenario) string

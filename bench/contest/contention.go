@@ -24,28 +24,24 @@ type section struct {
 	releasing time.Time
 }
 
-// quietWindow is for those who ask so rarely that in a shorter one most would not ask
-// a second time.
-const quietWindow = 6 * time.Second
-
 // contend is clients that contend for one key: first in a closed loop, in which each
 // comes back at once, then in an open one, in which sections are due at a fixed rate.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
-	window, starts := 2*time.Second, 2*time.Second
+	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
 	if clients > 16 {
-		window, starts = 4*time.Second, 7*time.Second
+		closedFor, openFor, starts = 6*time.Second, 4*time.Second, 7*time.Second
 	}
 	return Scenario{
-		Name: name, clients: clients, kind: contending, takes: 2*window + starts,
+		Name: name, clients: clients, kind: contending, takes: closedFor + openFor + starts,
 		Tables: []Table{
 			{
 				Name: name + "-closed", Title: fmt.Sprintf("%d clients, closed loop", clients), Columns: contention, limit: sectionLimit,
-				Note: fmt.Sprintf("Each of %d clients holds one key for %v and comes back at once, for %v; by default those that ask each second or less often have %v, all at once.", clients, hold, window, quietWindow),
+				Note: fmt.Sprintf("Each of %d clients holds one key for %v and comes back at once, for %v, which is the longest that a wait can be here.", clients, hold, closedFor),
 			},
 			{
 				Name: name + "-open", Title: fmt.Sprintf("%d clients, open loop", clients), Columns: open,
-				Note: fmt.Sprintf("%d sections of %v are due each second, at random, whatever became of those before, spread over %d clients, for as long. A wait counts from when its section was due.", openRate, hold, clients),
+				Note: fmt.Sprintf("%d sections of %v are due each second, at random, whatever became of those before, spread over %d clients, for %v. A wait counts from when its section was due.", openRate, hold, clients, openFor),
 			},
 		},
 		play: func(ctx context.Context, s *stage) (map[string]Figures, error) {
@@ -53,17 +49,13 @@ func contend(clients int) Scenario {
 			if err != nil {
 				return nil, err
 			}
-			window := window
-			if s.contender.quiet {
-				window = quietWindow
-			}
-			closed, err := s.contention(window, "closed", func(key string, end time.Time, note func(section)) error {
+			closed, err := s.contention(closedFor, "closed", func(key string, end time.Time, note func(section)) error {
 				return each(f.clients, func(i int, c *client) error { return comeBack(ctx, i, c, key, end, note) })
 			})
 			if err != nil {
 				return nil, err
 			}
-			opened, err := s.contention(window, "open", func(key string, end time.Time, note func(section)) error {
+			opened, err := s.contention(openFor, "open", func(key string, end time.Time, note func(section)) error {
 				due := arrivals(time.Now(), end, clients, s.round)
 				return each(f.clients, func(i int, c *client) error {
 					return comeWhenDue(ctx, i, c, key, due[i], end, note)

@@ -32,14 +32,10 @@ type Contest struct {
 	Progress func(format string, args ...any)
 }
 
-// Takes is about how long it will take, installs apart.
-func (c *Contest) Takes() (d time.Duration) {
+// takes is about how long it will take those who are installed.
+func (c *Contest) takes() (d time.Duration) {
 	for _, s := range c.Scenarios {
-		playing := batches(s, c.present(s))
-		d += s.takes * time.Duration(len(playing))
-		if s.kind == contending {
-			d += quietWindow // of those who share a batch, and have more time
-		}
+		d += s.takes * time.Duration(len(batches(s, c.present(s))))
 	}
 	return d * time.Duration(c.Rounds)
 }
@@ -54,6 +50,7 @@ func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	if err := c.install(ctx, r); err != nil {
 		return r, err
 	}
+	c.Progress("this takes about %v on an idle machine; Ctrl-C shows what there is by then", c.takes().Round(time.Minute))
 	for round := 1; round <= c.Rounds; round++ {
 		if err := c.round(ctx, round, r); err != nil {
 			return r, err
@@ -99,6 +96,11 @@ func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 		return err
 	}
 	for _, s := range c.Scenarios {
+		machine := processors()
+		if err := sleepUntil(ctx, time.Now().Add(500*time.Millisecond)); err != nil {
+			return err
+		}
+		others := machine.busy()
 		playing := batches(s, c.present(s))
 		rand.Shuffle(len(playing), func(i, j int) { playing[i], playing[j] = playing[j], playing[i] })
 		for _, batch := range playing {
@@ -107,6 +109,7 @@ func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 			_ = each(batch, func(i int, one Contender) error {
 				stage := &stage{scenario: s, contender: one, round: round, server: server, table: fmt.Sprintf("%s-%d-%s", s.Name, round, simple(one.Name))}
 				runs[i] = stage.run(ctx, c.Distance)
+				runs[i].Others = others
 				return nil
 			})
 			if ctx.Err() != nil {
@@ -197,7 +200,7 @@ func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	const patience = 3 * time.Minute // beyond anything that a scenario takes
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %v", patience))
 	defer cancel()
-	r := Run{Round: s.round, Scenario: s.scenario.Name, Contender: s.contender.Name, Load: loadAverage()}
+	r := Run{Round: s.round, Scenario: s.scenario.Name, Contender: s.contender.Name}
 	fail := func(err error) Run { r.Failed = err.Error(); return r }
 	m, err := meter.Start(s.server.Endpoint, distance)
 	if err != nil {

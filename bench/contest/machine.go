@@ -44,13 +44,6 @@ func firstLine(path string) string {
 	return line
 }
 
-// loadAverage is that of the last minute.
-func loadAverage() float64 {
-	one, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
-	load, _ := strconv.ParseFloat(one, 64)
-	return load
-}
-
 // ticks are what the processors have done, in clock ticks.
 type ticks struct{ all, idle float64 }
 

@@ -30,7 +30,7 @@ type Run struct {
 	Scenario  string             `json:"scenario"`
 	Contender string             `json:"contender"`
 	RoundTrip float64            `json:"roundTrip"` // ms, of a bare write, measured in this run
-	Load      float64            `json:"load"`      // of the machine before it, averaged over a minute
+	Others    float64            `json:"others"`    // share of the machine's processors that was in use before, by others
 	Busy      float64            `json:"busy"`      // share of the machine's processors during it
 	Tables    map[string]Figures `json:"tables"`
 	Failed    string             `json:"failed,omitempty"`

@@ -16,10 +16,13 @@ import (
 // of powers of ten, since some need a hundred times what others do.
 type Picture struct {
 	Title, Unit string
-	Series      []string
+	Series      []Series
 	Rows        []Row
 	Limit       float64 // what cannot be beaten; 0: nothing is known
 }
+
+// Series is what bars of one colour show.
+type Series struct{ Name, Colour string }
 
 // Row is a contender's bars, in the order of the series.
 type Row struct {
@@ -30,23 +33,35 @@ type Row struct {
 // Contention is how long a section takes, among so many clients.
 func Contention(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "One key, each client back at once: time per section of 10 ms", Unit: "ms a section"}, "section",
-		[]source{{"4 clients", "contention-4-closed"}, {"16 clients", "contention-16-closed"}, {"64 clients", "contention-64-closed"}})
+		contending())
 }
 
 // Cost is what a section costs, alone and among so many clients.
 func Cost(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "What a million sections cost, on demand in us-east-1", Unit: "dollars a million"}, "dollars",
-		[]source{{"alone", "cycle"}, {"4 clients", "contention-4-closed"}, {"16 clients", "contention-16-closed"}, {"64 clients", "contention-64-closed"}})
+		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))
 }
 
 // source is the table that a series is from.
-type source struct{ series, table string }
+type source struct {
+	Series
+	table string
+}
+
+// contending are dark enough to be told apart in grey, too.
+func contending() []source {
+	return []source{
+		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},
+		{Series{"16 clients", "#4292c6"}, "contention-16-closed"},
+		{Series{"64 clients", "#08519c"}, "contention-64-closed"},
+	}
+}
 
 func picture(r *contest.Results, p Picture, figure string, sources []source) Picture {
 	var limits []float64
 	rows := map[string]*Row{}
 	for i, from := range sources {
-		p.Series = append(p.Series, from.series)
+		p.Series = append(p.Series, from.Series)
 		t := contest.Table{}
 		for _, s := range contest.Scenarios() {
 			for _, one := range s.Tables {
@@ -86,9 +101,6 @@ const (
 	footHeight   = 38
 )
 
-// colours are those of the series: dark enough to be told apart in grey, too.
-var colours = []string{"#9ecae1", "#4292c6", "#08519c", "#08306b"}
-
 // SVG draws it.
 func (p Picture) SVG() string {
 	low, high := p.bounds()
@@ -103,9 +115,9 @@ func (p Picture) SVG() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#1f2328" role="img" aria-label=%q>`+"\n", pictureWidth, height, escaped(p.Title))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", pictureWidth, height)
 	fmt.Fprintf(&b, `<text x="12" y="22" font-size="15" font-weight="bold">%s</text>`+"\n", escaped(p.Title))
-	for i, name := range p.Series {
+	for i, series := range p.Series {
 		at := namesWidth + i*110
-		fmt.Fprintf(&b, `<rect x="%d" y="36" width="11" height="11" fill="%s"/><text x="%d" y="46">%s</text>`+"\n", at, colours[i], at+16, escaped(name))
+		fmt.Fprintf(&b, `<rect x="%d" y="36" width="11" height="11" fill="%s"/><text x="%d" y="46">%s</text>`+"\n", at, series.Colour, at+16, escaped(series.Name))
 	}
 	for tick := low; tick <= high*1.001; tick *= 10 {
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#d0d7de"/><text x="%.1f" y="%d" text-anchor="middle">%g</text>`+"\n",
@@ -116,19 +128,20 @@ func (p Picture) SVG() string {
 		top := headHeight + i*rowHeight
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", namesWidth-10, top+rowHeight/2, escaped(row.Name))
 		for j, bar := range row.Bars {
+			y := top + j*barHeight
+			middle := float64(y) + (barHeight-2)/2.0
 			if bar.Runs == 0 {
+				fmt.Fprintf(&b, `<text x="%d" y="%.1f" font-size="10" fill="#6e7781">–</text>`+"\n", namesWidth+4, middle+3.5)
 				continue
 			}
-			y := top + j*barHeight
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`, namesWidth, y, max(x(bar.Median)-namesWidth, 1), barHeight-2, colours[j])
-			middle := float64(y) + (barHeight-2)/2.0
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`, namesWidth, y, max(x(bar.Median)-namesWidth, 1), barHeight-2, p.Series[j].Colour)
 			fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#1f2328"/>`, x(bar.Low), middle, x(bar.High), middle)
 			fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" font-size="10">%s</text>`+"\n", max(x(bar.High), x(bar.Median))+4, middle+3.5, short(bar.Median))
 		}
 	}
 	if p.Limit > 0 {
-		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#cf222e" stroke-dasharray="4 3"/>`, x(p.Limit), headHeight-6, x(p.Limit), bottom)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" fill="#cf222e" font-size="11">the limit: %s</text>`+"\n", x(p.Limit)+4, headHeight-8, short(p.Limit))
+		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#cf222e" stroke-dasharray="4 3"/>`, x(p.Limit), headHeight-6, x(p.Limit), bottom+32)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" fill="#cf222e" font-size="11">the limit: %s</text>`+"\n", x(p.Limit)+4, bottom+32, short(p.Limit))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -32,7 +32,7 @@ func three() *contest.Results {
 	}
 	for round, section := range []float64{26, 24, 90} {
 		r.Runs = append(r.Runs, contest.Run{
-			Round: round + 1, Scenario: "contention-4", Contender: "ours", RoundTrip: float64(6 + round), Load: 1,
+			Round: round + 1, Scenario: "contention-4", Contender: "ours", RoundTrip: float64(6 + round),
 			Tables: map[string]contest.Figures{"contention-4-closed": {"section": section, "jain": 1, "dollars": 2}},
 		})
 	}
@@ -65,6 +65,20 @@ func TestATableHasTheMedianAndTheSpreadOfTheRunsAndTheLimitThatTheyHad(t *testin
 	}
 }
 
+func TestFiguresOfABusyMachineAreSaidToBe(t *testing.T) {
+	const busy = "The machine was busy"
+	r := three()
+	if strings.Contains(Text(r), busy) {
+		t.Error("an idle machine is said to be busy")
+	}
+	for i := range r.Runs {
+		r.Runs[i].Others = 0.5
+	}
+	if !strings.Contains(Text(r), busy) {
+		t.Error("nothing is said of others that have half of the machine")
+	}
+}
+
 // squeezed is text without the spaces that align its tables.
 func squeezed(text string) string {
 	for strings.Contains(text, "  ") {
@@ -79,10 +93,10 @@ func TestAPictureHasABarForWhatWasMeasuredAndNoOther(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	svg := p.SVG()
-	if n := strings.Count(svg, `fill="`+colours[0]+`"`); n != 3 { // two bars, and the key
+	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // two bars, and the key
 		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
 	}
-	if n := strings.Count(svg, `fill="`+colours[1]+`"`); n != 1 { // nobody played with 16: the key
+	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // nobody played with 16: the key
 		t.Errorf("%d boxes of the second colour, want that of the key", n)
 	}
 	for _, want := range []string{">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<"} {

@@ -138,15 +138,15 @@ func Text(r *contest.Results) string {
 
 // how is what was run, and on what.
 func how(r *contest.Results) string {
-	var loads, trips []float64
+	var others, trips []float64
 	for _, run := range r.Runs {
-		loads, trips = append(loads, run.Load), append(trips, run.RoundTrip)
+		others, trips = append(others, 100*run.Others), append(trips, run.RoundTrip)
 	}
 	rows := [][]string{
 		{"what", "which"},
 		{"when", r.Began.Format("2006-01-02 15:04 UTC") + ", for " + r.Took.String()},
 		{"machine", fmt.Sprintf("%d × %s, %s, Linux %s", r.Machine.Processors, r.Machine.Processor, r.Machine.Memory, r.Machine.Kernel)},
-		{"load average before a run", cell(loads, 1)},
+		{"in use by others before a run, %", cell(others, 0)},
 		{"engine", r.Engine + ", " + r.Distance.String() + " away"},
 		{"one round trip, ms", cell(trips, 1)},
 		{"runs of each", strconv.Itoa(r.Rounds)},
@@ -156,7 +156,14 @@ func how(r *contest.Results) string {
 	for _, c := range r.Contenders {
 		players = append(players, []string{c.Name, c.Version, c.How})
 	}
-	return aligned(rows, false) + "\n" + aligned(players, false) + "\n" + leftOut(r, "")
+	text := aligned(rows, false) + "\n" + aligned(players, false)
+	if used := stats.Of(others).Median; used > 10 {
+		text += fmt.Sprintf("\n**The machine was busy with other things**: they had %.0f %% of it. Times say little then; counts and units do.\n", used)
+	}
+	if left := leftOut(r, ""); left != "" {
+		text += "\n" + left
+	}
+	return text
 }
 
 // leftOut are those who were not in a scenario, and why; failed runs as well.

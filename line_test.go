@@ -243,6 +243,9 @@ func TestAHeadThatDiesBlocksTheKeyForAShortLeaseAndTheWholeLineIsAskedAgain(t *t
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("behind five that are dead it waited for %v", took)
 		}
+		if n := l.waiting(); n > 0 {
+			t.Errorf("%d of the dead stand in line yet", n)
+		}
 		w.Release(next)
 		for _, leave := range l.leave {
 			leave()
@@ -281,6 +284,24 @@ func TestAHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 		if !w.IsReleased("job") {
 			t.Errorf("the record is %v", w.Item("job"))
 		}
+	})
+}
+
+func TestWhoCouldNotLeaveTheLineTakesWhatItIsHandedAsItsOwn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		l.wires[0].SetFault(lab.Cut)
+		l.leave[0]()
+		<-l.got[0]
+		lab.Elapse(5 * time.Second) // nothing of it arrives
+		w.Release(l.lock)
+		l.wires[0].SetFault(nil)
+		began := time.Now()
+		lock := w.Acquire(l.heads[0], "job")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it waited %v for the grant that it was handed", took)
+		}
+		w.Release(lock)
 	})
 }
 
@@ -366,24 +387,29 @@ func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
 func TestAHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 	shared := inLine()
 	shared.SharedLease = true
+	mine := []byte("mine")
 	for name, tc := range map[string]struct {
-		cfg leasehold.Config
-		opt leasehold.AcquireOption
+		cfg  leasehold.Config
+		opts []leasehold.AcquireOption
 	}{
-		"data":           {inLine(), leasehold.WithData([]byte("mine"))},
-		"by hand":        {inLine(), leasehold.WithoutRenewal()},
-		"a shared lease": {shared, leasehold.WithInitialData([]byte("mine"))},
+		"data":           {inLine(), []leasehold.AcquireOption{leasehold.WithData(mine)}},
+		"initial data":   {inLine(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}},
+		"by hand":        {inLine(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}},
+		"a shared lease": {cfg: shared},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 1, tc.cfg, tc.opt)
+				l := inOrder(t, w, 1, tc.cfg, tc.opts...)
 				w.Release(l.lock)
 				next := <-l.got[0]
 				if left := time.Until(next.TrustedUntil()); left < 17*time.Second || next.Token() != l.lock.Token()+2 {
 					t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
 				}
-				if name != "by hand" && string(next.Data()) != "mine" {
+				if wants := strings.Contains(name, "data"); wants != (string(next.Data()) == "mine") {
 					t.Errorf("data %q", next.Data())
+				}
+				if shared := next.Record().Session != ""; shared != tc.cfg.SharedLease {
+					t.Errorf("under a shared lease: %v", shared)
 				}
 				w.Release(next)
 				for _, c := range l.heads {

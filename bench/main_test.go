@@ -15,11 +15,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWhoPlaysIsChosenByHowTheNameBegins(t *testing.T) {
 	for names, want := range map[string]string{
-		"ours":             "ours; ours, tuned",
+		"ours":             "ours; ours, tuned; ours, in line",
 		"Java, python":     "Java; Java, tuned; python-dynamodb-lock; python-dynamodb-lock, tuned",
 		"dyndb-mutex":      "dyndb-mutex; dyndb-mutex, tuned",
 		"nobody":           "",
-		"ours, tuned once": "ours; ours, tuned", // a comma is between two
+		"ours, tuned once": "ours; ours, tuned; ours, in line", // a comma is between two
 	} {
 		var got []string
 		for _, c := range (options{contenders: names}).playing() {

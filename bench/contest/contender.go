@@ -64,6 +64,9 @@ func Contenders() []Contender {
 			}
 			return ""
 		})),
+		ours("ours, in line", "Config.Line: those who wait stand in line in the record", func(Scenario) peers.Settings {
+			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew, Line: true}
+		}, asByDefault(cycling, sharing, takingOver, holding)),
 		{
 			Name: "Java", How: "its options as they are: a lease of 20 s, a question each second", peer: peers.AWSLabsServer, perProcess: many, quiet: true,
 			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew} },

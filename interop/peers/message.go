@@ -21,6 +21,7 @@ type Settings struct {
 
 	// Of ours alone.
 	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
+	Line        bool `json:"line,omitempty"`        // who waits stands in line in the record
 	Connections int  `json:"connections,omitempty"` // that are kept; 0: the SDK's default
 
 	// Whole milliseconds.

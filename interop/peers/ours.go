@@ -144,7 +144,7 @@ func (o *ours) open(line []byte) error {
 	o.manual = s.Heartbeat == 0
 	o.client, err = leasehold.New(db, leasehold.Config{
 		Table: s.Table, Layout: l, Owner: s.Owner,
-		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMin: s.PollMin, PollMax: s.Poll, SharedLease: s.Shared,
+		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMin: s.PollMin, PollMax: s.Poll, SharedLease: s.Shared, Line: s.Line,
 	})
 	return err
 }

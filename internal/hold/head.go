@@ -13,6 +13,15 @@ import (
 // each hand-over is a grant.
 const openEvery = 16
 
+// openAlone is how often it is if nobody stands in line.
+const openAlone = 64
+
+// isAlone reports whether the key may go on from goroutine to goroutine: with a line in
+// the record it shows whether other processes wait.
+func (f *releaser) isAlone() bool {
+	return f.h.c.Seek.Line != nil && len(f.record.Waiters) == 0 && f.hold.Token%openAlone != 0
+}
+
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
 const mostHeads = 3
 

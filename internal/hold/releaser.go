@@ -74,6 +74,9 @@ func (r *release) free() {
 	// A resumed lock has no session. If this client's locks share one, it is not
 	// handed over: the next holder's lock must be under the session.
 	alike := (f.h.session != nil) == f.h.c.Shares()
+	if f.isAlone() {
+		f.h.c.Seek.Lines.KeepOn(f.h.key, f.h)
+	}
 	if f.inTime && !r.terms.Delete && r.terms.Changes.None() && (alike && f.handOver() || f.handToHead()) {
 		return
 	}

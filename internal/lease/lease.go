@@ -105,7 +105,6 @@ type Lease struct {
 	mu       sync.Mutex // guards what follows; never held across I/O
 	cause    error      // why trust ended; nil while it lasts
 	timing   Timing
-	granted  Timing // of the grant, whose lease may be shorter: the first renewal brings that of timing
 	manual   bool
 	until    decide.Instant
 	record   protocol.Record // as of the last write known to have been applied
@@ -125,8 +124,7 @@ func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Hold
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
 		over: make(chan struct{}), renews: ctxmutex.New(),
 	}
-	l.granted = l.timing.Scaled(a.Lease)
-	l.until = l.trustedFrom(l.granted, a)
+	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a) // the first renewal brings the lease of timing
 	l.expiry = time.AfterFunc(math.MaxInt64, l.Look)
 	l.expiry.Stop()
 	return l
@@ -142,7 +140,7 @@ func (l *Lease) Start() {
 	now := l.c.Now()
 	l.expiry.Reset(max(now.Remaining(l.until), 0))
 	if !l.manual {
-		l.renewal = l.c.Queue.Add(l.granted.Times(), now.Remaining(l.until), l.due)
+		l.renewal = l.c.Queue.Add(l.timing.Times(), now.Remaining(l.until), l.due)
 	}
 }
 

@@ -74,7 +74,7 @@ short ends[ATTEMPTS + 1]; /* the grants that a hand-over or release may end */
 #ifdef SHORTER
 bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
 #define leaseOf(v) (LEASE - brief[v])
-#else
+#elif !defined(leaseOf)
 #define leaseOf(v) LEASE
 #endif
 
@@ -171,6 +171,9 @@ inline notice(v) {
 #ifdef WITHOUT_DEAD_FINAL
 #define landsOnDead(x) (cur != 0 && kind[x] == RENEW)
 #define landsAnyhow(x) (kind[x] == RENEW)
+#elif defined(WITHOUT_LINE_SHOWN)
+#define landsOnDead(x) false
+#define landsAnyhow(x) (kind[x] == RENEW)
 #elif defined(WITHOUT_MARK_VERSION)
 #define landsOnDead(x) false
 #define landsAnyhow(x) (kind[x] == RELEASE)
@@ -187,7 +190,15 @@ inline notice(v) {
 #endif
 #else
 #define isGrantOf(x) (grant[cur] == grant[x])
+#ifndef handsOver
 #define handsOver(x) false
+#endif
+#endif
+#ifndef landsInLine
+#define landsInLine(x) false
+#endif
+#ifndef becomes
+#define becomes(x) x
 #endif
 #ifndef onLanding
 #define onLanding(x) skip
@@ -195,13 +206,14 @@ inline notice(v) {
 #define lands(x) ( \
 	kind[x] == GRANT && (cur == 0 || (!held(cur) || shows(x)) && !isOwnCopy(x)) || \
 	kind[x] == HANDOVER && handsOver(x) || \
+	landsInLine(x) || \
 	kind[x] != GRANT && kind[x] != HANDOVER && (held(cur) || landsOnDead(x)) && isGrantOf(x) && (has(names[x], cur) || landsAnyhow(x)))
 
 inline apply(x) {
 	if
 	:: lands(x) ->
 		assert(!(kind[x] == GRANT && cur != 0 && !held(cur) && grant[cur] == x)); /* a grant lands on its own release */
-		cur = x;
+		cur = becomes(x);
 		onLanding(x);
 		answer(x, APPLIED)
 	:: else ->
@@ -222,10 +234,21 @@ inline answer(x, r) {
 /* tidy forgets what nobody asks for any more, so that states do not differ by it. */
 #define isAskedFor(x) (copies[x] > 0 || cur == x || waits[x] || usedBy(x, 0) || usedBy(x, 1) || usedBy(x, CLIENTS - 1))
 #define usedBy(x, k) (conf[k] == x || seen[k] == x || has(tried[k], x))
+#ifndef isVain
+#define isVain(x) false /* its copies make no difference any more */
+#endif
+#ifndef alsoTidy
+#define alsoTidy skip
+#endif
 inline tidy() {
+	alsoTidy;
 	i = 1;
 	do
 	:: i <= last ->
+		if
+		:: isVain(i) -> copies[i] = 0
+		:: else
+		fi;
 		if
 		:: !isAskedFor(i) -> kind[i] = 0; grant[i] = 0; left[i] = 0
 		:: else

@@ -62,10 +62,9 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 			wires = append(wires, wire)
 			all.Go(func() {
 				for {
-					since, before := time.Now(), 0
+					since := time.Now()
 					mu.Lock()
-					before = granted
-					done := granted >= sections
+					before, done := granted, granted >= sections
 					mu.Unlock()
 					if done {
 						return

@@ -75,13 +75,13 @@ func TestOnlyTheLineOfAHeldLockIsJoined(t *testing.T) {
 
 func TestTheHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
 	b, p := lining(t)
-	h, held := b.hold()
+	h, _ := b.hold()
 	handTo := func(w protocol.Waiter) *protocol.Write {
 		return p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: w.Owner, Version: v9, ID: w.Grant, Lease: lease, Now: granted})
 	}
 	b.lands(p.Join(b.lockKey(), nth(1)))
 	b.lands(p.Join(b.lockKey(), nth(2)))
-	held = b.item()
+	held := b.item()
 	if b.lands(handTo(nth(2))) {
 		t.Error("the second was handed the key")
 	}

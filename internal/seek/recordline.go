@@ -108,10 +108,18 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 	switch {
 	case t.place < 0 && t.turn != nil: // one of many processes of this machine, which is not to look often
 		t.view.Line = nil
-	case t.place < 0: // there was no room: who has waited long looks more often
-		t.view.Line.Ahead = 1 + len(shown.Waiters)/(1+int(t.waited()/time.Second))
+	case t.place < 0:
+		t.view.Line.Ahead = t.outside(len(shown.Waiters))
 	}
 	return nil
+}
+
+// outside is the place by which one pauses who has found no room in a line of that length.
+// Who has waited long looks more often, but not as often as those in front: there may be
+// thousands outside.
+func (t *plainRecord) outside(length int) int {
+	const least = 4
+	return max(length/(1+int(t.waited()/time.Second)), least)
 }
 
 // handed returns the entry by which the record shows that the key was handed over, if it
@@ -169,14 +177,16 @@ func (t *plainRecord) giveUp() {
 			break
 		}
 		r := t.c.Requests.Write(context.WithoutCancel(t.ctx), t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
-		if r.Effect == decide.Applied || r.Cause != decide.ConditionFailed || r.Old == nil {
+		if r.Cause != decide.ConditionFailed || r.Old == nil {
 			return
 		}
-		if t.observe(r.Old) != nil {
+		shown, err := t.c.Observer.Decode(t.want.Key, r.Old)
+		if err != nil || t.noteLine(r.Old, &shown) != nil {
 			return
 		}
+		t.seen = &shown
 	}
-	if t.seen == nil {
+	if t.seen == nil || t.seen.Released {
 		return
 	}
 	if a, ok := attempts.Find(t.entries, t.seen.Grant); ok {

@@ -63,7 +63,7 @@ func TestTokensGrowByOnePerGrantAndStartFromTheClock(t *testing.T) {
 func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: lab.Config().Logger})
-		lock := w.Acquire(a, "nightly-report")
+		lock := w.Acquire(a, "nightly-report", leasehold.WithData([]byte("for October")))
 		defer w.Release(lock)
 		b, wire := w.Client(lab.Config())
 		_, err := b.TryAcquire(t.Context(), "nightly-report")
@@ -80,7 +80,7 @@ func TestAHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
 		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
-		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") {
+		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") || !strings.Contains(s, `("for October")`) {
 			t.Errorf("message %q", s)
 		}
 	})

@@ -57,6 +57,9 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, holderName(e.Holder))
+	if says := visible.Remark(e.Holder.Data); says != "" {
+		fmt.Fprintf(&b, " (%q)", says)
+	}
 	if at := e.Holder.GrantedAt; !at.IsZero() {
 		fmt.Fprintf(&b, " since %s", clockText(at))
 	}

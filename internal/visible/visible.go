@@ -31,6 +31,19 @@ func Name(s string) string {
 	return s
 }
 
+// longestRemark is the most bytes of data that are shown as what their writer says.
+const longestRemark = 80
+
+// Remark is data as what a holder says of its work; "" if it is long, no text, or if not
+// all of it shows.
+func Remark(data []byte) string {
+	s := string(data)
+	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
+		return ""
+	}
+	return s
+}
+
 // Word is s, in quotes if it could be read as anything but one word.
 func Word(s string) string {
 	if strings.ContainsAny(s, " \"'`\\") {

@@ -88,3 +88,22 @@ func FuzzVisible(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatAHolderSaysOfItsWorkIsShownIfItIsShortAndShows(t *testing.T) {
+	for data, want := range map[string]string{
+		"deploying v42":         "deploying v42",
+		"山田太郎":                  "山田太郎",
+		"":                      "",
+		"  ":                    "",
+		"a\nb":                  "",
+		"\x1b[31mred":           "",
+		"\u202etxt":             "",
+		"\xff":                  "",
+		strings.Repeat("a", 80): strings.Repeat("a", 80),
+		strings.Repeat("a", 81): "",
+	} {
+		if got := visible.Remark([]byte(data)); got != want {
+			t.Errorf("%q is shown as %q", data, got)
+		}
+	}
+}

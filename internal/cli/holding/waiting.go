@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 const (
@@ -155,6 +156,9 @@ func (w *wait) line(now time.Time) string {
 	line += ", held by " + wording.Owner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
+	}
+	if says := visible.Remark(w.holder.Data); says != "" {
+		line += ": " + says
 	}
 	if w.trying {
 		line = fmt.Sprintf("%s, who looks dead", line)

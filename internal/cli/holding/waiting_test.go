@@ -76,6 +76,21 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	}
 }
 
+func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
+	for data, want := range map[string]string{
+		"deploying v42":          "held by o: deploying v42\n",
+		"":                       "held by o\n",
+		"two\nlines":             "held by o\n",
+		strings.Repeat("a", 200): "held by o\n",
+	} {
+		var stderr bytes.Buffer
+		newWait(userAt(&stderr, time.Now), nil).noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Data: []byte(data)}, 0, nil)
+		if got := stderr.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 func TestWhoStandsInLineIsToldItsPlace(t *testing.T) {
 	var stderr bytes.Buffer
 	w := newWait(userAt(&stderr, time.Now), nil)

@@ -49,6 +49,9 @@ func (l Listing) cells(r Record, now time.Time) []cell {
 	}
 	if l.Terminal {
 		owner, held, lease = wording.Owner(rec.Owner), heldFor(rec, now), Lease(rec, now)
+		if says := visible.Remark(rec.Data); says != "" && !rec.Released {
+			owner += ": " + says
+		}
 		if r.Permit != nil {
 			key += " (permit)"
 		}

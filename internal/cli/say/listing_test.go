@@ -84,3 +84,19 @@ func TestAChangeAsJSONHasItsTimeAndState(t *testing.T) {
 		t.Errorf("%s", &b)
 	}
 }
+
+func TestAListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
+	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "ci/1", Lease: time.Second, GrantedAt: time.Now(), Data: []byte("deploying v42")}
+	for _, tc := range []struct {
+		terminal, released, want bool
+	}{{true, false, true}, {true, true, false}, {false, false, false}} {
+		var out bytes.Buffer
+		r.Released = tc.released
+		if err := (Listing{Terminal: tc.terminal, Columns: 100}).Write(&Output{To: &out, Terminal: tc.terminal}, []Record{{Record: r}}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "ci/1: deploying v42") != tc.want {
+			t.Errorf("%+v: %s", tc, out.String())
+		}
+	}
+}

@@ -21,6 +21,10 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
+// strays are goroutines of others in this process that may begin meanwhile: of the runtime,
+// or of a test before. One for each of hundreds of locks is more.
+const strays = 5
+
 // What goroutines cost is memory: a few kilobytes each, for as long as a lock is held.
 func TestAHeldLockCostsNoGoroutine(t *testing.T) {
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
@@ -32,7 +36,7 @@ func TestAHeldLockCostsNoGoroutine(t *testing.T) {
 					for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
 						_ = l.Context() // which ends with the lock, and needs none for that either
 					}
-				}); n > 0 {
+				}); n > strays {
 					t.Errorf("%d goroutines for %d locks", n, lab.Crowd())
 				}
 				_ = c.Close(t.Context())
@@ -56,7 +60,7 @@ func TestAKeyThatIsWaitedForCostsOneGoroutineHoweverManyWait(t *testing.T) {
 			}
 			lab.Elapse(3 * time.Second)
 		})
-		if own := n - keys*(1+behind); own > keys {
+		if own := n - keys*(1+behind); own > keys+strays {
 			t.Errorf("%d goroutines for %d keys, beside those of the callers", own, keys)
 		}
 		cancel()

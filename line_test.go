@@ -24,6 +24,9 @@ func inLine() leasehold.Config {
 	return cfg
 }
 
+// joins reports whether a request asks for a place in line.
+func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
+
 // far is a network whose round trips take that long.
 func far(roundTrip time.Duration) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
@@ -338,9 +341,12 @@ func TestWhatIsNoLineIsNone(t *testing.T) {
 			if err := lock.Renew(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			c, _ := w.Client(inLine())
+			c, wire := w.Client(inLine())
 			got := w.Queue(c, "job")
-			lab.Elapse(2 * time.Second)
+			lab.Elapse(time.Minute)
+			if n := lab.Count(wire.Sent(), joins); n > 16 {
+				t.Errorf("it has asked %d times for a place that it cannot see", n)
+			}
 			w.Release(lock)
 			w.Release(<-got)
 		}
@@ -472,7 +478,7 @@ func TestAJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
 		holder, _ := w.Client(inLine())
 		lock := w.Acquire(holder, "job")
 		c, wire := w.Client(inLine())
-		wire.SetFault(lab.Once(func(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }, lab.LoseReply))
+		wire.SetFault(lab.Once(joins, lab.LoseReply))
 		got := w.Queue(c, "job")
 		lab.Elapse(10 * time.Second)
 		if n := (&lined{World: w}).waiting(); n != 1 {

@@ -23,7 +23,7 @@
 // # What each request does, and what its failure means
 //
 //	renewal          package lease
-//	commit           package fence. Under several locks they take their turns (turns.go):
+//	commit           package fence. Under several locks they take their turns (committurns.go):
 //	                 no two commits of a lock are under way, nor a commit and its release
 //	release          applied: the key is free. Rejected: somebody has freed it (one of our
 //	                 own attempts, as its version shows, or because nobody else could while

@@ -92,19 +92,16 @@ func (f *releaser) settle(err error) {
 }
 
 // passTurn lets the next in the local line seek the key. Other processes go first if there
-// may be any: who stands in the record's line is seen there.
+// may be any: who stands in the record's line is seen there, and has had its turn.
 func (f *releaser) passTurn() {
-	switch seek := f.h.c.Seek; {
-	case seek.Line == nil:
-		f.h.passTurn()
-	case len(f.record.Waiters) > 0:
-		if f.record.HasRoom(protocol.LastPlaces, f.h.owner) {
-			seek.Crowds.Leave(f.h.key)
+	h := f.h
+	if seek := h.c.Seek; seek.Line != nil {
+		if len(f.record.Waiters) > 0 && f.record.HasRoom(protocol.LastPlaces, h.owner) {
+			seek.Crowds.Leave(h.key)
 		}
-		fallthrough
-	default:
-		seek.Lines.PassOn(f.h.key, f.h)
+		seek.Lines.KeepOn(h.key, h)
 	}
+	h.passTurn()
 }
 
 // leaveToOthers takes care of what a release that failed may have left. No client

@@ -152,22 +152,13 @@ func (l *Lines[K, C, G, H]) GrantedOutOfTurn(key K, grant G) {
 // nothing.
 func (l *Lines[K, C, G, H]) Pass(key K, grant G) { l.PassAfter(key, grant, 0) }
 
-// KeepOn says that no other process waits: the hand-overs so far do not count.
+// KeepOn says that no other process waits, or that one has had its turn: the hand-overs so
+// far do not count.
 func (l *Lines[K, C, G, H]) KeepOn(key K, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ln := l.byKey[key]; ln != nil && ln.grant == grant {
-		ln.handOvers = 0
-	}
-}
-
-// PassOn is Pass if no other process waits, or one has had its turn: there is no delay.
-func (l *Lines[K, C, G, H]) PassOn(key K, grant G) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ln := l.byKey[key]; ln != nil && ln.grant == grant {
 		ln.handOvers, ln.longest = 0, 0
-		l.pass(ln, key, 0)
 	}
 }
 

@@ -3,7 +3,6 @@ package leasehold_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,88 +26,10 @@ func inLine() leasehold.Config {
 // joins reports whether a request asks for a place in line.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// far is a network whose round trips take that long.
-func far(roundTrip time.Duration) lab.Fault {
-	return func(r *lab.Request) (*http.Response, error) {
-		time.Sleep(roundTrip / 2)
-		res, err := r.Send()
-		time.Sleep(roundTrip / 2)
-		return res, err
-	}
-}
-
-// contention is what becomes of clients that all want one key, again and again.
-type contention struct {
-	each      time.Duration // of a section
-	longest   time.Duration // wait
-	overtaken int           // the most that others were granted during one wait
-	writes    float64       // of a section
-	reads     float64
-}
-
-const (
-	sectionTakes = 10 * time.Millisecond
-	roundTrip    = 6 * time.Millisecond
-)
-
-func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c contention) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var mu sync.Mutex
-		granted := 0
-		var wires []*lab.Wire
-		var all sync.WaitGroup
-		began := time.Now()
-		for i := range clients {
-			cfg.Owner = fmt.Sprint("c", i)
-			client, wire := w.Client(cfg)
-			wire.SetFault(far(roundTrip))
-			wires = append(wires, wire)
-			all.Go(func() {
-				for {
-					since := time.Now()
-					mu.Lock()
-					before, done := granted, granted >= sections
-					mu.Unlock()
-					if done {
-						return
-					}
-					lock, err := client.Acquire(t.Context(), "job")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					c.longest, c.overtaken = max(c.longest, time.Since(since)), max(c.overtaken, granted-before)
-					granted++
-					mu.Unlock()
-					time.Sleep(sectionTakes)
-					if err := lock.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		all.Wait()
-		c.each = time.Since(began) / time.Duration(granted)
-		for _, wire := range wires {
-			for _, call := range wire.Sent() {
-				if call.Reads() {
-					c.reads++
-				} else {
-					c.writes++
-				}
-			}
-		}
-		c.reads, c.writes = c.reads/float64(granted), c.writes/float64(granted)
-	})
-	return c
-}
-
 // The limit is the section itself, and the two round trips of a grant and a release. A line
 // of 64 has no room for all in a record below a kilobyte: those outside come in as places
 // are left, who has waited longest most likely first.
 func TestWhoeverWaitsInLineIsGrantedTheKeyInTurn(t *testing.T) {
-	const limit = sectionTakes + 2*roundTrip
 	for _, tc := range []struct {
 		clients   int
 		longest   time.Duration
@@ -121,9 +42,9 @@ func TestWhoeverWaitsInLineIsGrantedTheKeyInTurn(t *testing.T) {
 		{64, 220 * limit, 200, 17},
 	} {
 		c := contend(t, inLine(), tc.clients, 400)
-		if c.each > limit*104/100 || c.longest > tc.longest || c.overtaken > tc.overtaken || c.writes+c.reads > tc.units {
-			t.Errorf("%d clients: %v a section, the limit is %v; the longest waited %v, and was overtaken %d times; %.1f writes and %.1f reads",
-				tc.clients, c.each, limit, c.longest, c.overtaken, c.writes, c.reads)
+		if c.each > limit*104/100 || c.longest > tc.longest || c.overtaken > tc.overtaken || c.used.Write+c.used.Read > tc.units {
+			t.Errorf("%d clients: %v a section, the limit is %v; the longest waited %v, and was overtaken %d times; %.1f write units and %.1f read units",
+				tc.clients, c.each, limit, c.longest, c.overtaken, c.used.Write, c.used.Read)
 		}
 	}
 }

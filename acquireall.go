@@ -109,6 +109,9 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 		if !seen[want.key()] {
 			seen[want.key()] = true
 			want.OneOfSeveral = len(keys) > 1
+			if want.OneOfSeveral && !want.Once.None() {
+				return nil, c.cfg.unsupported("Once or Every for several keys: acquire one key with it")
+			}
 			wants = append(wants, &want)
 		}
 	}

@@ -58,9 +58,12 @@ func New(db DB, cfg Config) (*Client, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
 	}
-	proto, layoutErr := records.Of(cfg.Layout)
+	proto, layoutErr := records.Vouched(cfg.Layout, cfg.MaxSkew)
 	if proto == nil { // nor does a nil pointer say what it can do
 		cfg.Layout = layout.Native{}
+	}
+	if errors.Is(layoutErr, errors.ErrUnsupported) {
+		layoutErr = cfg.unvouched()
 	}
 	cfg, err := cfg.complete(proto)
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
@@ -79,7 +82,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
 	c.holds = newHolds(c)
 	c.observer = &liveness.Observer{
-		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now,
+		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now, Wall: on.Wall,
 		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.holds.DeadExpires,
 		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
@@ -134,8 +137,10 @@ func (c *Client) Stats() Stats {
 
 // emit reports an event. No mutex is held.
 func (c *Client) emit(ctx context.Context, e Event) {
-	c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
-		slog.Int64("token", e.Token), slog.Any("err", e.Err))
+	if c.log.Enabled(ctx, slog.LevelDebug) { // the words cost more than the question
+		c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
+			slog.Int64("token", e.Token), slog.Any("err", e.Err))
+	}
 	if c.cfg.OnEvent != nil {
 		e.Time = c.wall()
 		if e.Holder != nil {

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -54,6 +55,9 @@ func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWrit
 // CommitAndRelease is Lock.CommitAndRelease for all the locks: they are freed
 // with the writes or, if those have not landed, after them.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
+	if g.isOnce() {
+		opts = append(slices.Clip(opts), MarkDone())
+	}
 	terms, err := g.terms(opts)
 	return g.g.CommitAndRelease(ctx, writes, terms, err)
 }

@@ -71,10 +71,21 @@ type Config struct {
 	// that work needs to stop. Default Lease/10 (2 s).
 	Margin time.Duration
 
+	// MaxSkew is by how much the wall clock of this machine may be wrong, at any moment.
+	// Whoever sets it vouches for that: a client that has just begun takes the lock of a
+	// dead holder, whose client has vouched too, once its lease has ended by the clock and
+	// MaxSkew is over. It need not watch it for a lease first. Its own locks are trusted for
+	// MaxSkew less. A clock that is wrong by more lets two clients hold one lock: fence what
+	// must not happen twice. It does not go with HoldThroughOutage. Native layout only;
+	// those that go by the clock have a MaxSkew of their own. Default 0: no wall clock
+	// counts. leasehold doctor measures what is honest.
+	MaxSkew time.Duration
+
 	// PollMin and PollMax bound the mean pause between two reads of a waiter. The
-	// mean grows with the age of the grant: a lock that changes hands often is read
-	// often, one that is held for long is read rarely. Each pause is random, up to
-	// twice the mean, so none is longer than twice PollMax.
+	// mean grows with the age of the grant: it is that age, up to 250 ms, and from five
+	// seconds on a twentieth of it. A lock that changes hands often is read often, one
+	// that is held for long is read rarely. Each pause is random, up to twice the mean,
+	// so none is longer than twice PollMax.
 	// Defaults 25 ms and 500 ms.
 	PollMin, PollMax time.Duration
 
@@ -99,8 +110,8 @@ type Config struct {
 
 	// Retention is how long after its release a record is kept, before DynamoDB's
 	// TTL may delete it. Default 7 days for a record without data or attributes,
-	// Forever for one with. A value set here applies to both. It does not go with
-	// DeleteOnRelease.
+	// Forever for one with. A value set here applies to both, and never to a record
+	// that says what was done (Once, Every). It does not go with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may still take after their
@@ -132,7 +143,9 @@ type Config struct {
 	// and so do calls of AcquireAny and AcquireAll. Those in line read the record at least
 	// once a second, whatever PollMax is. A waiter that dies there costs the others up to
 	// three seconds, once the key would be its. Every 16th release is for anybody, so that
-	// TryAcquire is granted the key now and then.
+	// TryAcquire is granted the key now and then. A key that was handed over has a lease of
+	// three seconds until its first renewal, within one: Renew it first if your work counts
+	// back from Lock.TrustedUntil, or has an expiry warning of more than that.
 	Line bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
@@ -178,7 +191,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		value time.Duration
 	}{
 		{"Lease", cfg.Lease}, {"RenewEvery", cfg.RenewEvery}, {"Margin", cfg.Margin}, {"PollMin", cfg.PollMin},
-		{"PollMax", cfg.PollMax}, {"Retention", cfg.Retention}, {"ReleaseGrace", cfg.ReleaseGrace},
+		{"MaxSkew", cfg.MaxSkew}, {"PollMax", cfg.PollMax}, {"Retention", cfg.Retention}, {"ReleaseGrace", cfg.ReleaseGrace},
 	} {
 		if d.value > 0 && d.value < time.Millisecond {
 			bad("%s is %v: a number without its unit is nanoseconds: %s?", d.field, d.value, withUnit(d.value))
@@ -203,7 +216,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < minLease/2:
-		bad("Lease is %v: Margin, %v, and the layout's clock skew, %v, leave %v of it to be trusted: at least %v",
+		bad("Lease is %v: Margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
 			cfg.Lease, cfg.Margin, skew, trust, minLease/2)
 	case cfg.Lease >= minLease && trust < minLease/2:
 		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, minLease/2)
@@ -214,7 +227,13 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	case every < 0:
 		bad("RenewEvery is %v: negative", cfg.RenewEvery)
 	case trusted && cfg.RenewEvery > trust/3:
-		bad("RenewEvery is %v: at most a third of Lease - Margin - clock skew, %v", cfg.RenewEvery, trust/3)
+		bad("RenewEvery is %v: at most a third of Lease - Margin - MaxSkew, %v", cfg.RenewEvery, trust/3)
+	}
+	if cfg.MaxSkew < 0 {
+		bad("MaxSkew is %v: negative", cfg.MaxSkew)
+	}
+	if cfg.MaxSkew > 0 && cfg.HoldThroughOutage {
+		bad("MaxSkew and HoldThroughOutage: a lock that is held past its lease would be taken over as soon as DynamoDB answers: set one of them")
 	}
 	if cfg.PollMin < 0 || cfg.PollMax < 0 {
 		bad("PollMin is %v and PollMax %v: neither may be negative", cfg.PollMin, cfg.PollMax)
@@ -263,6 +282,14 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		cfg.Logger = slog.Default()
 	}
 	return cfg, errors.Join(problems...)
+}
+
+// unvouched is why MaxSkew is refused, and what to do instead.
+func (cfg *Config) unvouched() error {
+	if cfg.Layout.Capabilities().Expiry == layout.WallClock {
+		return cfg.unsupported("Config.MaxSkew: set that of the layout")
+	}
+	return cfg.unsupported("Config.MaxSkew: leave it out, and watch a dead holder for one lease, or use layout native")
 }
 
 // mayUse reports whether a partition key begins with one of Prefixes.

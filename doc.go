@@ -39,6 +39,8 @@
 //     expires. Write through Commit or Guards, or have the target compare
 //     [Lock.Token], which is safe while the lock's record is kept.
 //   - Two regions of an eventually consistent global table can both grant.
+//   - With Config.MaxSkew the second promise rests on what wall clocks show: one that is
+//     wrong by more lets two clients hold one lock. Commits stay safe.
 //   - Machines whose clocks all stop, as a suspended guest's may, learn late
 //     that they have lost.
 //   - [Client.Break] and Config.HoldThroughOutage give up by request that the

@@ -23,6 +23,7 @@ import (
 // The errors to match with errors.Is.
 var (
 	ErrHeld           = errors.New("leasehold: held by another")              // matches *HeldError
+	ErrDone           = errors.New("leasehold: done already")                 // matches *DoneError
 	ErrLost           = hold.ErrLost                                          // matches *LostError
 	ErrReleased       = hold.ErrReleased                                      // why the lock's context ended: Release
 	ErrDetached       = hold.ErrDetached                                      // why the lock's context ended: Detach
@@ -100,6 +101,21 @@ func holderName(r Record) string {
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 func (e *HeldError) Unwrap() error { return e.Err }
+
+// DoneError says that a call with Once or Every was granted nothing, since its work is
+// done. It matches ErrDone.
+type DoneError struct {
+	Table string
+	Key   Key
+	Done  Done
+}
+
+func (e *DoneError) Error() string {
+	return fmt.Sprintf("leasehold: %v%s: %v", e.Key, inTable(e.Table), &e.Done)
+}
+
+// Is reports whether target is ErrDone.
+func (e *DoneError) Is(target error) bool { return target == ErrDone }
 
 // LostReason says how a lock was lost.
 type LostReason string
@@ -297,7 +313,7 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 // OpError says that a request to DynamoDB failed, and in which operation. For every
 // call that acquires, that is "acquire".
 type OpError struct {
-	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize"
+	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize", "forget", "step down"
 	Table string
 	Key   Key   // empty if the operation is not for one key
 	Err   error // the SDK's

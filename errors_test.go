@@ -114,6 +114,10 @@ func TestAnErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 				errs["permits"] = err
 			}
 		}
+		if err := other.Do(t.Context(), "job/once", func(context.Context, *leasehold.Lock) error { return nil }, leasehold.Once("mon")); err != nil {
+			t.Error(err)
+		}
+		errs["done"] = second(other.Acquire(t.Context(), "job/once", leasehold.Once("mon")))
 		wire.SetFault(refuse("AccessDeniedException"))
 		errs["close"] = c.Close(t.Context())
 		errs["closed"] = second(c.Acquire(t.Context(), "job/c"))

@@ -14,6 +14,7 @@ const (
 	EventLost       EventKind = "lost"        // Err: the *LostError
 	EventReleased   EventKind = "released"    // Took: the request; Held: since the grant
 	EventCommitted  EventKind = "committed"   // a commit has ended; Err: why it failed; Took: from the first request to the last answer
+	EventDone       EventKind = "done"        // a call with Once or Every ended without a grant: its work is done; Err: the *DoneError; Took: since the call
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // the requests of a wait fail, and are retried; the first time, then once a minute
 	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, but not a try that met a holder; Took: since the call

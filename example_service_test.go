@@ -68,6 +68,13 @@ func ExampleClient_Do() {
 	// Output: served: true
 }
 
+// newLocks makes the client, for all calls: each is a process that has seen nothing yet. It
+// vouches for the clock, so that a call that died blocks an account for its lease, and not
+// until somebody has watched for that long.
+func newLocks(db leasehold.DB) (*leasehold.Client, error) {
+	return leasehold.New(db, leasehold.Config{Table: "locks", MaxSkew: time.Second})
+}
+
 // closeAccount is one call: it renews by hand, since nothing runs while it is frozen.
 // It says false if another call is at it, and lives.
 func closeAccount(ctx context.Context, locks *leasehold.Client, account string) (bool, error) {
@@ -97,8 +104,8 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string) 
 func ExampleWithoutRenewal() {
 	ctx := context.Background()
 	db := openDB(ctx)
-	other, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
-	locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	other, _ := newLocks(db)
+	locks, _ := newLocks(db)
 	theirs, err := other.Acquire(ctx, "account/7")
 	if err != nil {
 		log.Fatal(err)

@@ -59,7 +59,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 			cancel()
 			within = ended
 		}
-		if lost := g.endWork(within); lost != nil && !errors.Is(err, ErrLost) {
+		if lost := g.endWork(within, returned && err == nil); lost != nil && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, lost)
 		}
 	}()
@@ -87,15 +87,25 @@ func (g *Group) beginWork(ctx context.Context) error {
 	return nil
 }
 
-// endWork ends what beginWork began and releases the locks. It returns how locks
-// were lost. What was lost before fn returned is what counts: the release can
-// only add that another client's grant was there already.
-func (g *Group) endWork(ctx context.Context) error {
+// endWork ends what beginWork began and releases the locks; done: with the mark, if they
+// were acquired for work that is done once. It returns how locks were lost, or why the mark
+// may not be stored. What was lost before fn returned is what counts: the release can only
+// add that another client's grant was there already.
+func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
 		if cause := l.h.Lock().Ended(); errors.Is(cause, ErrLost) {
 			lost = append(lost, cause)
 		}
+	}
+	if done && len(lost) == 0 && g.isOnce() {
+		defer g.locks[0].h.EndWork() // Close would release it without the mark
+		if err := g.Release(ctx, MarkDone()); !errors.Is(err, hold.ErrShared) {
+			return err
+		}
+		return nil
+	}
+	for _, l := range g.locks {
 		l.h.EndWork()
 	}
 	if err := g.Release(ctx); len(lost) == 0 && errors.Is(err, ErrLost) {
@@ -103,3 +113,7 @@ func (g *Group) endWork(ctx context.Context) error {
 	}
 	return errors.Join(lost...)
 }
+
+// isOnce reports whether the group is of one lock that was acquired with Once or Every, as
+// several never are.
+func (g *Group) isOnce() bool { return g.locks[0].once }

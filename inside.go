@@ -11,7 +11,7 @@ import (
 
 func init() { bridge.Inside = func(c any) any { return inside{c.(*Client)} } }
 
-// inside is what packages semaphore and rwlock have of a client beside its public
+// inside is what packages semaphore, rwlock and election have of a client beside its public
 // methods. Their interfaces say what is what.
 type inside struct{ c *Client }
 
@@ -24,6 +24,9 @@ func (in inside) Asked(key Key, opts []AcquireOption) (want seek.Want, reentrant
 	}
 	for _, o := range opts {
 		o.toAcquire(&r)
+	}
+	if r.label != nil || r.period != nil {
+		return r.Want, false, in.Unsupported("Once or Every of a semaphore: acquire a lock with it")
 	}
 	return r.Want, r.reentrant, nil
 }
@@ -85,6 +88,8 @@ func (in inside) Enter(ctx context.Context) (until context.Context, leave func()
 func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
 	return in.c.retryRead(ctx, op, key, read)
 }
+
+func (in inside) OnAsked(l *Lock, fn func()) { l.h.Lock().OnAsked(fn) }
 
 func (in inside) Record(r protocol.Record) Record { return recordOf(r) }
 

@@ -11,8 +11,9 @@ import (
 // Lock is one grant of one key. Its methods are safe for concurrent use, and
 // none of them can change a later grant of the key. The zero Lock is of no use.
 type Lock struct {
-	c *Client
-	h hold.Handle
+	c    *Client
+	h    hold.Handle
+	once bool // this handle was acquired with Once or Every
 }
 
 // Key returns the key.
@@ -73,7 +74,9 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // lost the error matches ErrLost, and fn's error as well. A release that failed,
 // without an answer or refused, is logged and reported as an event but not
 // returned: the work is done, and a caller who took the error for a failure of
-// fn would do it twice. The key is free once the lease has run out.
+// fn would do it twice. The key is free once the lease has run out. Of a lock that
+// was acquired with Once or Every it is returned: the work may be done again, by
+// whoever asks the record, as this caller may.
 //
 // If the lock has ended already, fn is not called and the error matches
 // ErrNotRun.

@@ -57,6 +57,8 @@ type request struct {
 	policy    policy
 	asked     asked
 	warnings  []warning
+	label     *string        // of Once
+	period    *time.Duration // of Every
 }
 
 func (r *request) key() Key { return Key(r.Key) }
@@ -80,6 +82,7 @@ type renewal struct {
 type releaseOptions struct {
 	policy  policy
 	changes changes
+	done    bool // what the lock was acquired for
 }
 
 // changes are the caller's changes of the record's data and attributes.

@@ -55,6 +55,8 @@ type Record struct {
 	Broken    *Broken    // the last break of one of this key's grants, even if others were made since; nil: none is known
 	TakenOver *TakenOver // the last of this key's grants that was taken over, even if others were made since; nil: none is known
 
+	Done *Done // what was done last, with Once or Every; nil: nothing is known to be
+
 	Waiting []Waiter // who stands in line, the next one first; see Config.Line
 
 	Session string // id of the shared lease that is renewed in the record's place; empty: none. Lease is then for those who know no shared leases
@@ -67,7 +69,7 @@ func recordOf(r protocol.Record) Record {
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
 		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), TakenOver: (*TakenOver)(r.TakenOver).clone(),
-		Waiting: waitersOf(r.Waiters), Session: r.Session, mode: r.Mode,
+		Done: (*Done)(r.Done).clone(), Waiting: waitersOf(r.Waiters), Session: r.Session, mode: r.Mode,
 	}
 }
 
@@ -148,7 +150,7 @@ func clockText(t time.Time) string {
 // attributes.
 func (r Record) clone() Record {
 	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
-	r.Broken, r.TakenOver, r.Waiting = r.Broken.clone(), r.TakenOver.clone(), slices.Clone(r.Waiting)
+	r.Broken, r.TakenOver, r.Done, r.Waiting = r.Broken.clone(), r.TakenOver.clone(), r.Done.clone(), slices.Clone(r.Waiting)
 	return r
 }
 
@@ -156,7 +158,7 @@ func (r Record) protocol() protocol.Record {
 	return protocol.Record{
 		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), TakenOver: (*protocol.TakenOver)(r.TakenOver), Session: r.Session, Mode: r.mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), TakenOver: (*protocol.TakenOver)(r.TakenOver), Done: (*protocol.Done)(r.Done), Session: r.Session, Mode: r.mode,
 	}
 }
 
@@ -220,11 +222,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Attributes map[string]any `json:"attributes,omitempty"`
 		Broken     *brokenJSON    `json:"broken,omitempty"`
 		Former     *Former        `json:"former,omitempty"`
+		Done       *Done          `json:"done,omitempty"`
 		Waiting    []waiterJSON   `json:"waiting,omitempty"`
 	}{
 		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Mode: r.mode, Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), Session: r.Session, GrantedAt: formatTime(r.GrantedAt),
-		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Former: r.Former(),
+		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Former: r.Former(), Done: r.Done,
 	}
 	if b := r.Broken; b != nil {
 		out.Broken = &brokenJSON{By: b.By, At: formatTime(b.At), Reason: b.Reason, Token: b.Token}

@@ -30,6 +30,8 @@ func (r *request) differsFrom(h *hold.Lock) string {
 		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.asked.lease)
 	case r.asked.policy != byConfig && r.Delete != h.Want().Delete:
 		return "what becomes of its record is settled: say so in the first call, or in Release"
+	case !r.Once.None() && r.Once != h.Want().Once:
+		return "it was not acquired for that work, which is to be done once: release it first"
 	case !r.Changes.In(h.Record()):
 		return "its record has other data or attributes: store them with Renew"
 	}
@@ -39,6 +41,7 @@ func (r *request) differsFrom(h *hold.Lock) string {
 // share makes another handle on the same grant, with the expiry warnings asked for.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
 	l := newLock(c)
+	l.once = !want.Once.None()
 	if err := h.Share(ctx, &l.h, l.warned(want.warnings)); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 		if o, err := l.c.newReleaseOptions(l.h.Lock(), opts); err != nil {
 			bad = cmp.Or(bad, err)
 		} else {
-			terms[i] = hold.Terms{Delete: o.policy == deleteRecord, Changes: protocol.Changes(o.changes)}
+			terms[i] = hold.Terms{Delete: o.policy == deleteRecord, Changes: protocol.Changes(o.changes), Done: o.done}
 		}
 	}
 	return terms, bad

@@ -17,7 +17,7 @@ func newSeek(c *Client) *seek.Client {
 		Requests: c.requests, Proto: c.proto, Owner: c.owner, Observer: c.observer,
 		Now: func() decide.Instant { return c.now() }, Wall: c.wall, Chance: func() float64 { return c.chance() },
 		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
-		Expires: func() time.Time { return c.holds.Expires(true) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
+		Expires: func() time.Time { return c.holds.Expires(true, true) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
 		Closing: c.holds.Closing(), Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
 	if c.cfg.Line {
@@ -39,6 +39,10 @@ func (e seekErrors) Failed(key protocol.Key, err error) error {
 
 func (e seekErrors) Ended(key protocol.Key, why error) error {
 	return e.c.errorf("acquire", Key(key), "%w", why)
+}
+
+func (e seekErrors) Done(key protocol.Key, done protocol.Done) error {
+	return &DoneError{Table: e.c.cfg.Table, Key: Key(key), Done: Done(done)}
 }
 
 func (e seekErrors) Missing(key protocol.Key) error {

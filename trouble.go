@@ -43,5 +43,9 @@ func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, 
 	if errors.As(err, &held) && held.Err == nil || errors.Is(err, bridge.ErrAgain) {
 		return
 	}
-	c.emit(ctx, Event{Kind: EventGaveUp, Key: key, Took: c.now().Mono - began.Mono, Requests: requests, Err: err})
+	kind := EventGaveUp
+	if errors.Is(err, ErrDone) {
+		kind = EventDone
+	}
+	c.emit(ctx, Event{Kind: kind, Key: key, Took: c.now().Mono - began.Mono, Requests: requests, Err: err})
 }

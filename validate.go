@@ -48,6 +48,9 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	if err := c.cfg.checkAlone(r.Mode, r.policy, r.changes()); err != nil {
 		return r, err
 	}
+	if err := c.completeOnce(&r); err != nil {
+		return r, err
+	}
 	if r.Mode != protocol.ModePlain {
 		r.policy = keepRecord // others may be in the record
 	}
@@ -88,6 +91,12 @@ func (c *Client) newReleaseOptions(h *hold.Lock, opts []ReleaseOption) (releaseO
 	if r.policy == deleteRecord && !protocol.Changes(r.changes).None() {
 		return r, c.errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
 	}
+	if r.done && h.Want().Once.None() {
+		return r, c.errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
+	}
+	if r.policy == deleteRecord && r.done {
+		return r, c.errorf("release", key, "it deletes the record, and with it what says that the work is done: leave DeleteOnRelease out, or MarkDone")
+	}
 	return r, nil
 }
 
@@ -126,8 +135,8 @@ func (c *Client) checkLease(op string, key Key, lease time.Duration) error {
 		return c.errorf(op, key, "lease of %v: at least %v", lease, minLease)
 	}
 	if t := c.timing.Scaled(lease); t.Skew > 0 && t.Trust() < minLease/2 {
-		return c.errorf(op, key, "lease of %v: the margin, %v, and the clock skew of layout %s, %v, leave %v of it to be trusted: at least %v",
-			lease, t.Margin, c.cfg.Layout.Name(), t.Skew, t.Trust(), minLease/2)
+		return c.errorf(op, key, "lease of %v: the margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
+			lease, t.Margin, t.Skew, t.Trust(), minLease/2)
 	}
 	return nil
 }

@@ -9,14 +9,37 @@
 // within its lease and one longest poll of a candidate. What a leader writes
 // elsewhere is fenced by the term only if it goes through Commit, or carries
 // the term's Guards or number.
+//
+// # Stepping down
+//
+// StepDown asks the leader to resign. It is a word in its record, which the reply to its next
+// renewal shows: nothing is broken, and no trust depends on it.
+//
+//	leads ── StepDown ──► asked ── next renewal ──► ends its work ──► released
+//	  ▲                                             (trusted, renewed)    │
+//	  └────────── campaigns again, once every other candidate has looked ─┘
+//
+// What each failure does:
+//
+//	the request is lost         repeated until its caller leaves: the outcome is unknown then
+//	it comes after the leader   it names the grant that it was for, and lands on no other; nor
+//	has changed                 does a later leader take it for its own
+//	it is sent twice            once is enough: the second writes the same
+//	the leader is dead          ErrLeaderDead: nobody is asked
+//	the leader dies after it    taken over one lease later, as without it
+//	its work does not end       it leads on, and is renewed
+//	the layout has no word for  errors.ErrUnsupported: break the term instead
+//	it, or a lease is shared
 package election
 
 import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/bridge"
 )
 
 // ErrNoLeader means nobody leads now.
@@ -25,8 +48,10 @@ var ErrNoLeader = errors.New("election: no leader")
 // Election is one election. It is safe for concurrent use.
 type Election struct {
 	locks *leasehold.Client
+	in    inside
 	key   string
 	place chan struct{} // one place: who runs Lead's function
+	asked atomic.Bool   // to step down, since the last campaign
 }
 
 // New returns the election under key. It sends nothing. Layouts without data
@@ -42,7 +67,7 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	if _, err := locks.Acquire(ended, key); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return &Election{locks: locks, key: key, place: make(chan struct{}, 1)}, nil
+	return &Election{locks: locks, in: bridge.Inside(locks).(inside), key: key, place: make(chan struct{}, 1)}, nil
 }
 
 // Campaign waits until this process leads. value is what observers see,
@@ -52,8 +77,12 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 //
 // ctx bounds the wait, not the term, as in leasehold.Client.Acquire, whose
 // errors are Campaign's. With leasehold.NoWaitUnlessDead it asks who leads, and waits
-// for no leader who lives: for a process that may do without leading.
+// for no leader who lives: for a process that may do without leading. After a term that was
+// asked for (OnStepDown) it first lets every other candidate look.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	if e.asked.Swap(false) {
+		e.letOthers(ctx)
+	}
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))

@@ -14,6 +14,11 @@ import (
 // resigned) or when ctx ends (its cause, joined with fn's error if that is
 // another).
 //
+// Somebody may ask this leader to step down (StepDown). Then fn's context ends with
+// ErrAsked while the term goes on, for fn to end its work under it: what is left goes
+// by term.Context. Once fn has returned, whatever it returned, Lead gives the term up,
+// lets every other candidate look, and campaigns again.
+//
 // fn's context is ctx bound to the term: it ends with either. When ctx ends or
 // the client is closed (leasehold.ErrClosed) fn is waited for, and then the
 // term is given up. Nobody else is elected while fn runs on under a term that
@@ -35,20 +40,23 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 			}
 			return err
 		}
-		if lost, err := e.serve(ctx, term, fn); !lost {
+		if again, err := e.serve(ctx, term, fn); !again {
 			return err
 		}
 	}
 }
 
-// serve calls fn under a term, and reports whether the term was lost before fn
-// had returned.
-func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (lost bool, err error) {
+// serve calls fn under a term. again: the term was lost before fn had returned, or was given
+// up as somebody had asked for it.
+func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // what fn returned
 	var asked, ended error // why ctx and the term had ended by then
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
-	err = term.Do(ctx, func(bound context.Context, term *leasehold.Lock) error {
+	until, resign := context.WithCancelCause(ctx)
+	defer resign(nil)
+	e.OnStepDown(term, func() { resign(ErrAsked) })
+	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
 		case e.place <- struct{}{}:
@@ -72,6 +80,8 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		return false, besides(leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
 		return true, nil // as its release has shown
+	case errors.Is(context.Cause(until), ErrAsked):
+		return true, nil
 	}
 	return false, called
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Holders returns the records of the permits that are held, in order of the permits.
@@ -69,7 +68,7 @@ func (s *Semaphore) readAll(ctx context.Context, keys []leasehold.Key) (items ma
 // isExpired reports whether the record itself says that its holder is dead.
 func (s *Semaphore) isExpired(r protocol.Record) bool {
 	wall, now := s.c.Wall(), s.c.Now()
-	return s.locks.Capabilities().Expiry == layout.WallClock && s.c.Observer.DeadAt(r, observed.Version{}, now, wall) <= now.Mono
+	return s.c.Observer.DeadAt(r, observed.Version{Since: now}, now, wall) <= now.Mono
 }
 
 // withoutDeadSessions leaves out the records that a session has freed.

@@ -367,6 +367,27 @@ func TestHoldersLeavesOutWhatASharedLeaseHasFreed(t *testing.T) {
 	})
 }
 
+func TestHoldersLeavesOutWhoIsDeadByAClockThatIsVouchedFor(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.MaxSkew = time.Second
+		dead, _ := w.Client(cfg)
+		takePermit(w, newSemaphore(w, dead, "gpu", 3), leasehold.WithoutRenewal())
+		c, _ := w.Client(cfg)
+		s := newSemaphore(w, c, "gpu", 3)
+		for _, at := range []struct {
+			after time.Duration
+			want  int
+		}{{20 * time.Second, 1}, {time.Second + time.Millisecond, 0}} {
+			lab.Elapse(at.after)
+			if holders, err := s.Holders(t.Context()); err != nil || len(holders) != at.want {
+				t.Errorf("%v later: %d holders: %v", at.after, len(holders), err)
+			}
+		}
+		closed(t, dead, c)
+	})
+}
+
 func TestHoldersGoesOnPastADamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())

@@ -226,6 +226,16 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(first.Release(a.Context())) // hands over
 			a.must((<-second).Release(a.Context()))
 		},
+		"Client.ForgetDone": func(a *account) {
+			if a.layout.Name() != "native" {
+				a.must(a.lock(a.first, "k").Release(a.Context()))
+				return
+			}
+			a.must(a.first.Do(a.Context(), "k", nothing, leasehold.Once("it")))
+			r, err := a.first.Get(a.Context(), "k")
+			a.must(err)
+			a.must(a.first.ForgetDone(a.Context(), r))
+		},
 		"Client.TryAcquire": func(a *account) {
 			l, err := a.first.TryAcquire(a.Context(), "k")
 			a.must(err)
@@ -345,6 +355,15 @@ var calls = map[table.Access]map[string]func(a *account){
 				}
 			}
 		},
+		"Election.StepDown": func(a *account) {
+			term := a.term(a.second)
+			if a.layout.Name() != "native" {
+				a.must(term.Release(a.Context()))
+				return
+			}
+			a.election(a.second).OnStepDown(term, func() { a.later(term) })
+			a.must(a.election(a.first).StepDown(a.Context()))
+		},
 		"Semaphore.Acquire": func(a *account) {
 			for range 3 {
 				a.later(a.permit((*semaphore.Semaphore).Acquire))
@@ -431,7 +450,7 @@ var calls = map[table.Access]map[string]func(a *account){
 
 // silent are the methods that send nothing.
 var silent = []string{
-	"Client.Capabilities", "Client.Held", "Client.Stats",
+	"Client.Capabilities", "Client.Held", "Client.Stats", "Election.OnStepDown",
 	"Lock.Bind", "Lock.Context", "Lock.Data", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Group.GuardError", "Lock.Key", "Lock.Record", "Lock.Token",
 	"Lock.TookOver", "Lock.TrustedUntil",
 	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks", "Semaphore.Keys",

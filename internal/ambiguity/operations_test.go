@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/semaphore"
@@ -18,6 +19,12 @@ import (
 func inLine() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Line = true
+	return cfg
+}
+
+func vouching() leasehold.Config {
+	cfg := lab.Config()
+	cfg.MaxSkew = time.Second
 	return cfg
 }
 
@@ -39,6 +46,20 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // the plain grant before it does not
+			return x.acquire
+		},
+		overtake: renewed("job"), shows: keys("job"),
+	},
+	{
+		name:     "takeover by the clock",
+		acquires: true,
+		about:    "`Acquire` with `Config.MaxSkew` of a key whose holder is dead, had it too, and was watched by nobody. Another's write: the holder is alive after all, and renews.",
+		cfg:      vouching,
+		fits:     lab.Call.Grants,
+		prepare: func(x *trial) func() error {
+			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
+			lab.Elapse(lease + time.Second)
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // the plain grant before it does not
 			return x.acquire
 		},
@@ -148,6 +169,57 @@ var operations = []*operation{
 	release("release that deletes", "`Release` with `DeleteOnRelease`.", keys("job"), leasehold.DeleteOnRelease()),
 	release("release with data", "`Release` with `WithData`.", keyAndData, leasehold.WithData([]byte("new"))),
 	{
+		name:     "grant for work that is done once",
+		acquires: true,
+		about:    "`Acquire` with `Once` of a key that is free. Another's write: another has done it.",
+		fits:     lab.Call.Grants,
+		prepare: func(x *trial) func() error {
+			return x.within(func(ctx context.Context) error {
+				lock, err := x.c.Acquire(ctx, "job", leasehold.Once("it"))
+				x.believes(lock)
+				return err
+			})
+		},
+		overtake: doneByAnother, shows: keyAndMark,
+	},
+	{
+		name:  "release with the mark of work",
+		frees: true,
+		about: "`Release` with `MarkDone`.",
+		fits:  lab.Call.Releases,
+		prepare: func(x *trial) func() error {
+			lock, err := x.c.Acquire(x.T.Context(), "job", leasehold.Once("it"))
+			if err != nil {
+				x.T.Fatal(err)
+			}
+			x.believes(lock)
+			return x.within(func(ctx context.Context) error { return lock.Release(ctx, leasehold.MarkDone()) })
+		},
+		overtake: stolen("job"), shows: keyAndMark,
+	},
+	{
+		name:  "forgetting what was done",
+		about: "`ForgetDone` of what another has done. Another's write: it is done again.",
+		fits: func(c lab.Call) bool {
+			return c.Op == "UpdateItem" && strings.Contains(string(c.Body), "REMOVE") && strings.Contains(string(c.Body), "lastDone")
+		},
+		prepare: func(x *trial) func() error {
+			doneByAnother(x, nil)
+			r, err := x.c.Get(x.T.Context(), "job")
+			if err != nil {
+				x.T.Fatal(err)
+			}
+			return x.within(func(ctx context.Context) error { return x.c.ForgetDone(ctx, r) })
+		},
+		overtake: doneByAnother, writes: true,
+		shows: func(x *trial) string {
+			if x.Item("job")["lastDone"] == nil {
+				return "written once"
+			}
+			return "not written"
+		},
+	},
+	{
 		name:  "break",
 		about: "`Break` of the lock of another process, which does nothing meanwhile.",
 		fits:  lab.Call.Releases,
@@ -160,6 +232,22 @@ var operations = []*operation{
 			return x.within(func(ctx context.Context) error { return x.c.Break(ctx, r) })
 		},
 		overtake: stolen("job"), shows: keys("job"), breaks: true,
+	},
+	{
+		name:  "request to step down",
+		about: "`Election.StepDown`, which another process that leads hears at its next renewal, within 4 s, and resigns. Another's write: its term is broken, and the key taken.",
+		fits:  func(c lab.Call) bool { return c.Op == "UpdateItem" && c.Sets("stepDown") },
+		prepare: func(x *trial) func() error {
+			theirs, ours := x.election(x.other), x.election(x.c)
+			term, err := theirs.Campaign(x.T.Context(), "")
+			if err != nil {
+				x.T.Fatal(err)
+			}
+			x.term = term
+			theirs.OnStepDown(term, func() { go func() { _ = term.Release(context.Background()) }() })
+			return x.within(ours.StepDown)
+		},
+		overtake: stolen("job"), shows: keys("job"),
 	},
 	{
 		name:     "resume",
@@ -404,6 +492,14 @@ var operations = []*operation{
 		},
 		writes: true,
 	},
+}
+
+func (x *trial) election(c *leasehold.Client) *election.Election {
+	e, err := election.New(c, "job")
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	return e
 }
 
 // acquire acquires the key "job", and notes whom it was taken over from.

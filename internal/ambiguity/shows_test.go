@@ -48,6 +48,20 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
+// keyAndMark says who has the key "job", and who has done the work, by its record.
+func keyAndMark(x *trial) string {
+	item := x.Item("job")
+	who := keys("job")(x)
+	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
+	switch {
+	case mark == nil:
+		return who + ", not done"
+	case strings.HasPrefix(lab.Text(mark.Value, "by"), "test/"):
+		return who + ", done by us"
+	}
+	return who + ", done by another"
+}
+
 // written says whether the note is.
 func written(names ...string) func(*trial) string {
 	return func(x *trial) string {

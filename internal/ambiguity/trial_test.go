@@ -64,6 +64,7 @@ type trial struct {
 
 	locks []*leasehold.Lock // what the client may believe in
 	note  string            // what else the caller saw
+	term  *leasehold.Lock   // of another process, which keeps it until it is asked for; nil: there is none
 }
 
 // settles is for how long nobody asks for anything after a call: what is late
@@ -211,7 +212,7 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	lock, end, err := ask(ctx, x)
 	took := time.Since(began)
 	switch {
-	case err != nil && x.holds():
+	case err != nil && (x.holds() || x.term != nil && x.term.Err() == nil):
 		return "held on", ""
 	case err != nil:
 		return "held by nobody", fmt.Sprintf("nobody holds it, and %v later it is not free: %v", tries, err)
@@ -269,6 +270,7 @@ func errorsOf(err error) []string {
 	}{
 		{leasehold.ErrUnknownOutcome, "`ErrUnknownOutcome`"},
 		{leasehold.ErrHeld, "`ErrHeld`"},
+		{leasehold.ErrDone, "`ErrDone`"},
 		{leasehold.ErrChanged, "`ErrChanged`"},
 		{leasehold.ErrNotFound, "`ErrNotFound`"},
 		{leasehold.ErrReleased, "`ErrReleased`"},

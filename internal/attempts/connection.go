@@ -1,6 +1,7 @@
 package attempts
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -19,8 +20,9 @@ import (
 //
 // The SDK closes the body of a request once the reply has come. Then the body's
 // WriteTo returns io.EOF, which a transport that looks for the end of the body only
-// afterwards takes for a failure: it drops a connection that is as good as new. Its
-// Read returns io.EOF too, but there that is the end.
+// afterwards takes for a failure: it drops a connection that is as good as new. So the
+// transport gets a body of its own, and one that it knows to be in memory: of others it
+// sends the header apart.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -28,16 +30,13 @@ func Bounded(o *dynamodb.Options) {
 
 type bounded struct{ dynamodb.HTTPClient }
 
-// exchange is one request, whose body can only be read, and its reply.
-type exchange struct {
-	io.ReadCloser
-	reply replyBody
-}
-
 func (c bounded) Do(r *http.Request) (*http.Response, error) {
-	x := &exchange{ReadCloser: r.Body}
 	if r.Body != nil {
-		r.Body = x
+		body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
+		if _, err := body.ReadFrom(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(body)
 	}
 	response, err := c.HTTPClient.Do(r)
 	switch {
@@ -50,11 +49,11 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // nothing of it is of use
 		return nil, &ForeignError{endpointOf(r), err}
 	}
-	x.reply = replyBody{ReadCloser: response.Body, endpoint: endpointOf(r), left: longestReply}
+	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}
 	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchGetItem") {
-		x.reply.left = longestBatch
+		reply.left = longestBatch
 	}
-	response.Body = &x.reply
+	response.Body = reply
 	return response, nil
 }
 
@@ -71,7 +70,7 @@ func BoundedReplies(stack *middleware.Stack) error {
 		}
 		out, about, err := next.HandleDeserialize(ctx, in)
 		if r, ok := out.RawResponse.(*smithyhttp.Response); ok && r != nil && r.Response != nil && r.Body != nil {
-			r.Body = &replyBody{ReadCloser: r.Body, endpoint: endpointOf(r.Request), left: longestReply}
+			r.Body = &replyBody{ReadCloser: r.Body, request: r.Request, left: longestReply}
 		}
 		return out, about, err
 	}

@@ -24,15 +24,15 @@ import (
 
 // pipes is a network of pipes.
 type pipes struct {
-	dialled atomic.Int32
-	accept  chan net.Conn
+	dialled, writes atomic.Int32
+	accept          chan net.Conn
 }
 
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	p.dialled.Add(1)
 	here, there := net.Pipe()
 	p.accept <- there
-	return slowToReturn{here}, nil
+	return slowToReturn{here, &p.writes}, nil
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -48,15 +48,20 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"
 
 // slowToReturn is a connection whose writer goes on only when everybody else waits: by
 // then the reply to the last of a request has come, and the SDK has closed its body.
-type slowToReturn struct{ net.Conn }
+type slowToReturn struct {
+	net.Conn
+	writes *atomic.Int32
+}
 
 func (c slowToReturn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
 	n, err := c.Conn.Write(b)
 	time.Sleep(time.Millisecond)
 	return n, err
 }
 
-func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
+// overPipes runs fn with a sender, over a network on which every read finds nothing.
+func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		proto, err := records.Of(layout.Native{})
 		if err != nil {
@@ -70,10 +75,18 @@ func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
 		})}
 		go func() { _ = server.Serve(network) }()
 		transport := &http.Transport{DialContext: network.dial}
-		s := &Sender{Table: "locks", Keys: proto, Log: slog.New(slog.DiscardHandler), DB: dynamodb.New(dynamodb.Options{
+		fn(t, &Sender{Table: "locks", Keys: proto, Log: slog.New(slog.DiscardHandler), DB: dynamodb.New(dynamodb.Options{
 			Region: "eu-west-1", BaseEndpoint: aws.String("http://dynamodb.example"), Credentials: aws.AnonymousCredentials{},
 			HTTPClient: &http.Client{Transport: transport},
-		})}
+		})}, network)
+		transport.CloseIdleConnections()
+		close(network.accept)
+		_ = server.Close()
+	})
+}
+
+func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
+	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		long := strings.Repeat("k", 1000) // for requests that take more than one write
 		for range 10 {
 			if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: long + "1"}, {Partition: long + "2"}, {Partition: long + "3"}, {Partition: long + "4"}}); err != nil {
@@ -84,9 +97,18 @@ func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
 		if n := network.dialled.Load(); n != 1 {
 			t.Errorf("%d connections for 10 requests, one after the other", n)
 		}
-		transport.CloseIdleConnections()
-		close(network.accept)
-		_ = server.Close()
+	})
+}
+
+func TestARequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
+	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
+		if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := network.writes.Load(); n != 1 {
+			t.Errorf("%d writes of one request", n)
+		}
 	})
 }
 

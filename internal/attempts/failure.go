@@ -26,6 +26,9 @@ func (f *Failure) Unwrap() error { return f.Err }
 // FailureOf returns err as the failure of a request. Nil: it is none, and a retry is of
 // no use, as for a record that cannot be decoded.
 func FailureOf(err error) *Failure {
+	if err == nil {
+		return nil
+	}
 	var f *Failure
 	if errors.As(err, &f) {
 		return f

@@ -80,13 +80,13 @@ func check(r *http.Response) error {
 // DynamoDB's can be.
 type replyBody struct {
 	io.ReadCloser
-	endpoint string
-	left     int // bytes
+	request *http.Request
+	left    int // bytes
 }
 
 func (b *replyBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
-		return 0, &ForeignError{b.endpoint, errors.New("its reply is longer than any of DynamoDB's")}
+		return 0, &ForeignError{endpointOf(b.request), errors.New("its reply is longer than any of DynamoDB's")}
 	}
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {

@@ -120,25 +120,67 @@ func TestWhoGivesCredentialsCannotFillTheMemory(t *testing.T) {
 	}
 }
 
-// A server that finds one item of a batch, and leaves the whole of it unread.
-func TestABatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
+// senderTo returns a sender to a server that answers every request with body.
+func senderTo(t *testing.T, body string) *Sender {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		_, _ = io.WriteString(w, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
+		_, _ = io.WriteString(w, body)
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sender{
+	return &Sender{
 		DB:    dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}, HTTPClient: server.Client()}),
 		Table: "locks", Keys: proto, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// A server that finds one item of a batch, and leaves the whole of it unread.
+func TestABatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
+	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError
 	if !errors.As(err, &foreign) || requests != 1 {
 		t.Error(requests, err)
+	}
+}
+
+func TestAReplyWithoutWhatDynamoDBAlwaysSendsIsForeign(t *testing.T) {
+	s := senderTo(t, `{}`)
+	for name, ask := range map[string]func() error{
+		"a write": func() error { return s.Write(t.Context(), protocol.NewUpdate(keyItem), Limit).Err },
+		"a batch": func() error {
+			_, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}})
+			return err
+		},
+		"a scan": func() error {
+			_, err := s.Page(t.Context(), Listing{}, &Walk{})
+			return err
+		},
+		"a query": func() error {
+			_, err := s.Page(t.Context(), Listing{Partition: aws.String("a")}, &Walk{})
+			return err
+		},
+	} {
+		var foreign *ForeignError
+		if err := ask(); !errors.As(err, &foreign) || !strings.HasPrefix(foreign.Endpoint, "http://127.0.0.1:") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := missing(middleware.Metadata{}, "items"); err != nil {
+		t.Errorf("of a wrapper's reply, which no server sent: %v", err)
+	}
+}
+
+func TestOfItemsReadTogetherThoseThatDoNotExistAreNil(t *testing.T) {
+	s := senderTo(t, `{"Responses":[{"Item":{"key":{"S":"a"}}},{},{"Item":{}}]}`)
+	get := types.TransactGetItem{Get: &types.Get{TableName: aws.String("locks"), Key: keyItem}}
+	items, err := s.ReadTogether(t.Context(), []types.TransactGetItem{get, get, get})
+	if err != nil || len(items) != 3 || items[0] == nil || items[1] != nil || items[2] != nil {
+		t.Errorf("%#v, %v", items, err)
 	}
 }
 

@@ -126,6 +126,10 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 // CauseOf corrects the cause of an error by whether DynamoDB has ever answered this
 // client.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
+	if err == nil {
+		s.answered.Store(true)
+		return cause, nil
+	}
 	if !s.answered.Load() {
 		if !decide.Answered(err) {
 			return cause.After(false), err

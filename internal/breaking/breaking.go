@@ -17,8 +17,8 @@ type Client struct {
 	Caps        layout.Capabilities // of the layout
 	Owner       string              // of this client, which the record keeps
 	Wall        func() time.Time
-	Expires     func(mayContainData bool) time.Time // when TTL may delete a record that is freed now
-	DeadExpires func() time.Time                    // when it may delete the row of a session that is
+	Expires     func(data, mark bool) time.Time // when TTL may delete a record that is freed now
+	DeadExpires func() time.Time                // when it may delete the row of a session that is
 	Detach      func(func())
 	Throttled   func(ctx context.Context, key protocol.Key, token int64, err error) // told of each request that was
 	Errors      Errors
@@ -99,7 +99,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 				if session {
 					b.Expires = c.DeadExpires()
 				} else {
-					b.Expires = c.Expires(protocol.Changes{}.LeaveData(r.Grant))
+					b.Expires = c.Expires(protocol.Changes{}.LeaveData(r.Grant), r.Grant.Done != nil)
 				}
 				return attempt(b.Version), proto.Break(r.Grant, b)
 			},

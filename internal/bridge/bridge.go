@@ -1,5 +1,6 @@
-// Package bridge is how the packages semaphore and rwlock reach what is inside a client.
-// Permits and read/write locks need more of it than users may have.
+// Package bridge is how the packages semaphore, rwlock and election reach what is inside a
+// client. Permits, read/write locks and leaders who are asked to step down need more of it
+// than users may have.
 package bridge
 
 import "errors"

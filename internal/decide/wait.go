@@ -39,8 +39,7 @@ const (
 )
 
 // Next returns what a waiter does next, and the pause before it; u is uniform in
-// [0,1). Pauses grow with the age of the grant: a lock that changes hands often is
-// read often, one that is held for long is read rarely. Once the holder is dead,
+// [0,1). Pauses grow with the age of the grant, as Pause says. Once the holder is dead,
 // the waiter does not read first: it writes the conditional takeover.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
@@ -82,10 +81,14 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// Pause returns the time between two reads of a grant of that age. The age is
-// first limited to low..high; the pause is uniform between 0 and twice that.
+// Pause returns the time between two reads of a grant of that age: uniform between 0
+// and twice a mean from low to high. The mean is the age, up to a quarter of a second.
+// It stays there until the age is five seconds, and is a twentieth of it from then on:
+// nobody comes late by more than a tenth of that, and who waits for long looks rarely.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
-	return Scale(min(max(age, low), high), 2*u)
+	const soon = 250 * time.Millisecond
+	mean := min(age, max(soon, age/20))
+	return Scale(min(max(mean, low), high), 2*u)
 }
 
 // Pause returns the time between two reads of a grant of that age. The head reads as

@@ -140,6 +140,33 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 	}
 }
 
+// The longer the hold, the more rarely somebody looks, and yet nobody comes late by
+// more than a small part of what it took.
+func TestAWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct{ age, want time.Duration }{
+		{0, 25 * ms},
+		{25 * ms, 25 * ms},
+		{100 * ms, 100 * ms},
+		{250 * ms, 250 * ms},
+		{time.Second, 250 * ms},
+		{5 * time.Second, 250 * ms},
+		{8 * time.Second, 400 * ms},
+		{10 * time.Second, 500 * ms},
+		{math.MaxInt64, 500 * ms},
+	} {
+		if got := Pause(tc.age, 25*ms, 500*ms, 0.5); got != tc.want {
+			t.Errorf("of a grant of %v: a mean of %v, want %v", tc.age, got, tc.want)
+		}
+	}
+	if got := Pause(time.Second, time.Minute, time.Hour, 0.5); got != time.Minute {
+		t.Errorf("a mean of %v is below PollMin", got)
+	}
+	if got := Pause(time.Second, 0, 100*ms, 0.5); got != 100*ms {
+		t.Errorf("a mean of %v is above PollMax", got)
+	}
+}
+
 // Anyone may become head unseen: the pauses leave most of the lease of a hand-over.
 func TestNoPauseInLineIsLongBesideTheLeaseOfAHandOver(t *testing.T) {
 	if LongestLinePause > HandedLease/3 {

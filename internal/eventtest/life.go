@@ -25,6 +25,7 @@ type Life struct {
 	Throttled   int
 	Commits     map[string]int // by the adapters' word for the outcome
 	Unreleased  int            // releases that failed
+	Done        int            // calls whose work was done
 	Requests    int
 }
 
@@ -46,7 +47,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	})
 	other, otherWire := w.Client(nil)
 	life := Life{
-		Grants: map[string]int{"free": 6, "taken_over": 1, "handed_over": 1},
+		Grants: map[string]int{"free": 7, "taken_over": 1, "handed_over": 1},
 		Lost:   map[leasehold.LostReason]int{leasehold.LostExpired: 1, leasehold.LostBroken: 2},
 	}
 
@@ -70,6 +71,21 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w.Release(heir)
 	otherWire.Mend()
 	life.Held = append(life.Held, 3*time.Second)
+
+	// Work that is done once.
+	once, err := c.Acquire(ctx, "once", leasehold.Once("label"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lab.Elapse(6 * time.Second)
+	if err := once.Release(ctx, leasehold.MarkDone()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Acquire(ctx, "once", leasehold.Once("label")); !errors.Is(err, leasehold.ErrDone) {
+		t.Fatal(err)
+	}
+	life.Held = append(life.Held, 6*time.Second)
+	life.Done = 1
 
 	// Throttling, of a grant and of a renewal.
 	wire.Throttle("UpdateItem")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -192,8 +193,18 @@ func (c *Client) Detach(fn func()) {
 	c.mu.Unlock()
 	go func() {
 		defer c.Leave()
+		deepen()
 		fn()
 	}()
+}
+
+// deepen makes the stack of a new goroutine as deep as the SDK's requests need it, at
+// once: left alone it grows in steps, each of which copies all the frames there are.
+//
+//go:noinline
+func deepen() {
+	var frame [24 << 10]byte
+	runtime.KeepAlive(&frame)
 }
 
 // Closing is closed when Close is called.

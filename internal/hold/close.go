@@ -36,7 +36,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.mu.Unlock()
 	defer close(c.closed)
 
-	limit, cancel := atLeast(ctx, c.ReleaseGrace)
+	limit, cancel := c.atLeastGrace(ctx)
 	defer cancel()
 	cl := &closer{c: c, limit: limit, places: places.New(c.Concurrency)}
 	held := c.byTrust()

@@ -69,7 +69,15 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	default:
 		return g.commitAndRelease(ctx, rs, writes)
 	}
+	notDone(rs)
 	return withReleases(err, g.release(ctx, rs))
+}
+
+// notDone has releases store nothing of work that was not committed.
+func notDone(rs []*release) {
+	for _, r := range rs {
+		r.terms.Done = false
+	}
 }
 
 // withReleases joins the error of a commit that was not applied, or may not have been, and
@@ -87,7 +95,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	c := g.c
 	ctx, stop := besides(ctx, holdsOf(rs)...)
 	defer stop()
-	limit, cancel := atLeast(ctx, c.ReleaseGrace)
+	limit, cancel := c.atLeastGrace(ctx)
 	defer cancel()
 	var ended error // which keeps the commit from being sent, while others were claimed
 	for i, r := range rs {
@@ -95,6 +103,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	}
 	slices.SortFunc(rs, func(a, b *release) int { return compareLocks(a.h, b.h) })
 	if ended != nil {
+		notDone(rs)
 		return withReleases(ended, c.freeClaimed(limit, rs))
 	}
 	var err error
@@ -105,6 +114,9 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 			err = notSent(late, context.Cause(limit))
 		} else {
 			err = c.commitWithReleases(ctx, rs, writes, &now)
+		}
+		if err != nil {
+			notDone(rs)
 		}
 		c.Detach(func() { // nobody waits for that to know the outcome
 			defer leave()

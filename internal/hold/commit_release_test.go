@@ -381,3 +381,31 @@ func TestACommitThatReleasesEndsWithAnotherLockThatItsContextIsBoundTo(t *testin
 		})
 	}
 }
+
+// While the lease lasted, nobody else could be granted the key before the commit had freed
+// it: another's grant shows that it was applied.
+func TestAKeyThatACommitWithoutAnAnswerReleasedMayBeAnothersByNow(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() {
+				_, _ = r.Send()
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("never answered: %v", err)
+		}
+		next := w.Acquire(other, "job")
+		lab.Elapse(10 * time.Second) // the release that follows the commit is answered
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("released again: %v", err)
+		}
+		w.Release(next)
+	})
+}

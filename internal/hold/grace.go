@@ -3,22 +3,19 @@ package hold
 import (
 	"context"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// atLeast returns a context that ends with ctx, but not before grace has passed.
-func atLeast(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+// atLeastGrace returns a context that ends with ctx, but not before ReleaseGrace has passed.
+func (c *Client) atLeastGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	over := make(chan struct{})
-	timer := time.AfterFunc(grace, func() { close(over) })
+	began := c.Now().Mono
 	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-over:
-		case <-out.Done():
-		}
+		attempts.Wait(out, c.ReleaseGrace-(c.Now().Mono-began))
 		cancel(context.Cause(ctx))
 	})
 	return out, func() {
-		timer.Stop()
 		stop()
 		cancel(context.Canceled)
 	}

@@ -242,6 +242,45 @@ func TestALockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *t
 	}
 }
 
+// The hand-over stored no mark, and a record that does not show its grant has none either:
+// not to be lost any more is not to have stored it.
+func TestAMarkThatComesBehindAHandOverToOneWhoLeftIsNotTakenForStored(t *testing.T) {
+	for what, becomes := range map[string]func(w *lab.World){
+		"deleted":   func(w *lab.World) { w.Delete("job") },
+		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
+		"another's": func(w *lab.World) { w.Steal("job") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job", leasehold.Once("mon"))
+				ctx, leave := context.WithCancel(t.Context())
+				go func() { _, _ = c.Acquire(ctx, "job") }()
+				synctest.Wait()
+				handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+					leave() // while it is under way
+					return lab.Slow(100 * time.Millisecond)(r)
+				})
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Releases() {
+						return lab.Refusal(400, "AccessDeniedException"), nil
+					}
+					return handOver(r)
+				})
+				if err := lock.Release(t.Context()); err == nil {
+					t.Error("the refused release of the next one's grant is not told of")
+				}
+				wire.SetFault(nil)
+				becomes(w)
+				err := lock.Release(t.Context(), leasehold.MarkDone())
+				if err == nil || errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) || w.Item("job")["lastDone"] != nil {
+					t.Errorf("error %v, record %v", err, w.Item("job"))
+				}
+			})
+		})
+	}
+}
+
 func TestARefusedReleaseBehindAHandOverThatLandedIsKnownNotToHaveHappened(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

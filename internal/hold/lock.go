@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
@@ -24,6 +25,8 @@ type Lock struct {
 	first   *Handle          // of the call that was granted
 
 	committing ctxmutex.Mutex // commits exclude each other and the release
+
+	onAsked atomic.Pointer[func()] // is called when the holder is asked to step down; nil: nobody listens
 
 	mu           sync.Mutex // guards what follows; never held across I/O
 	handles      []*Handle

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -23,6 +24,9 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, deletes bool) boo
 	// way, unless that write was applied.
 	silent := f.tried.Silent()
 	applied := silent && f.inTime && !f.h.lease.Orphaned()
+	if f.r.terms.Done {
+		return f.hasMark(item)
+	}
 	if item == nil {
 		return applied || silent && deletes
 	}
@@ -38,9 +42,50 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, deletes bool) boo
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.failed && (!r.Released || r.Grant != ""))
 }
 
+// hasMark reports whether a record has the mark of this lock's work.
+func (f *releaser) hasMark(item protocol.Item) bool {
+	r, err := f.h.Decode(item)
+	return err == nil && r.Done != nil && r.Done.Token == f.h.token
+}
+
+// unmarked is why a release with a mark is not known to have stored it, although the key
+// may well be free; nil: the record shows that the lock was lost.
+func (f *releaser) unmarked(item protocol.Item) error {
+	r, err := f.h.Decode(item)
+	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
+	switch {
+	case f.passed || err == nil && ours && r.Released:
+		return f.h.unmarked("an earlier release has freed the key without it")
+	case item == nil || err != nil || r.Done != nil && r.Done.Token > f.h.token:
+		return f.h.c.UnknownOutcome("release", f.h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
+	}
+	return nil
+}
+
+// unmarkedError is of a release that has freed the key, or found it freed, and may not have
+// stored that the work is done.
+type unmarkedError struct{ error }
+
+func (e unmarkedError) Unwrap() error { return e.error }
+
+func isUnmarked(err error) bool { return errors.As(err, new(unmarkedError)) }
+
+// unmarked is the error of a release that has not stored that the work is done, and why.
+func (h *Lock) unmarked(why string) error {
+	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
+}
+
+// freed reports whether a release that ended so has shown the grant gone.
+func freed(err error) bool { return err == nil || errors.Is(err, ErrLost) || isUnmarked(err) }
+
 // lost says what a record that does not show our grant means otherwise; nil: the lock had
 // been given up by then.
 func (f *releaser) lost(item protocol.Item) error {
+	if f.r.terms.Done {
+		if err := f.unmarked(item); err != nil {
+			return err
+		}
+	}
 	if f.passed {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,4 +89,26 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 		w.Release(lock)
 	})
+}
+
+func TestAReadOfTooManyItemsSaysWhatItReadsBeside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cfg  leasehold.Config
+		said string
+	}{
+		"own lease":    {lab.Config(), "at most 99 beside the lock's record: "},
+		"shared lease": {lab.SharedConfig(), "at most 98 beside the lock's record and the row of its shared lease: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(tc.cfg)
+				lock := w.Acquire(c, "job")
+				if _, err := lock.Read(t.Context(), make([]types.TransactGetItem, 100)); err == nil || !strings.Contains(err.Error(), tc.said) {
+					t.Errorf("error %v", err)
+				}
+				w.Release(lock)
+				_ = c.Close(t.Context())
+			})
+		})
+	}
 }

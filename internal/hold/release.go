@@ -13,6 +13,7 @@ import (
 type Terms struct {
 	Delete  bool // the record goes, else it is kept, marked released
 	Changes protocol.Changes
+	Done    bool // what the lock was sought for is done once, and is done: the release stores that
 }
 
 // Release frees the keys, up to 100 in one transaction. terms are those of each handle.
@@ -35,7 +36,7 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 	last := make([]*release, 0, len(rs))
 	var at []int // of last
 	for i, l := range g.handles {
-		shared, err := l.endIfShared(rs[i].terms.Changes)
+		shared, err := l.endIfShared(rs[i].terms)
 		if errs[i] = err; !shared {
 			last, at = append(last, rs[i]), append(at, i)
 		}
@@ -46,14 +47,20 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 	return errs
 }
 
+// ErrShared is why a handle's release has not stored that the work is done.
+var ErrShared = errors.New("others share the grant, the last of whom can store it")
+
 // endIfShared ends this handle, if others share its grant or it has ended before. It
 // sends nothing: the error says that the changes which a release would make are not made.
-func (l *Handle) endIfShared(ch protocol.Changes) (shared bool, _ error) {
+func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	left, before := l.leave()
-	if !left || l.drop() {
-		return before, nil
+	if !left && !before || left && l.drop() {
+		return false, nil
 	}
-	if !ch.In(l.h.Record()) {
+	switch {
+	case terms.Done:
+		return true, l.h.c.Errorf("release", l.h.key, "this handle has ended, and it was not stored that the work is done: %w", ErrShared)
+	case left && !terms.Changes.In(l.h.Record()):
 		return true, l.h.c.Errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
 	}
 	return true, nil
@@ -75,7 +82,10 @@ func (l *Handle) claim(limit context.Context, r *release) error {
 		r.end(nil)
 		return l.h.naming(ErrReleased)
 	}
-	if !r.terms.Changes.In(l.h.Record()) {
+	switch {
+	case r.terms.Done:
+		return notSent(l.h, errors.New("others share the grant, so that the work is done cannot be stored with this handle's release: the last one can"))
+	case !r.terms.Changes.In(l.h.Record()):
 		return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
 	}
 	return nil
@@ -96,6 +106,8 @@ type release struct {
 	done  chan struct{}
 	err   error // once done is closed
 	freed bool  // once done is closed: the record does not show the grant any more
+	// Once done is closed: it has stored that the work is done.
+	marked bool
 }
 
 // newRelease returns a release of the lock as it was agreed at its grant.
@@ -136,7 +148,7 @@ func (r *release) drop(limit context.Context) {
 
 // end says how the release ended. Only what showed the grant gone is final.
 func (r *release) end(err error) {
-	r.err, r.freed = err, err == nil || errors.Is(err, ErrLost)
+	r.err, r.freed = err, freed(err)
 	close(r.done)
 }
 
@@ -212,6 +224,8 @@ func (r *release) repeat(limit context.Context) error {
 			continue // with a request of this call's own
 		case lost && current.ended():
 			return cause
+		case r.terms.Done && err == nil && !current.marked:
+			return h.unmarked("the lock had been given up before, by Close or a release without MarkDone")
 		}
 		return err
 	}

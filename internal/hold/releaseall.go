@@ -22,7 +22,7 @@ func holdsOf(rs []*release) []*Lock {
 // ReleaseGrace if it has to, however soon ctx ends. Errors are in the
 // order of rs.
 func (c *Client) release(ctx context.Context, rs []*release) []error {
-	limit, cancel := atLeast(ctx, c.ReleaseGrace)
+	limit, cancel := c.atLeastGrace(ctx)
 	defer cancel()
 	return c.releaseWithin(limit, rs)
 }

@@ -32,6 +32,8 @@ type releaser struct {
 	record protocol.Record // as of the last write known to have been applied
 	stored bool            // a write without an answer may have stored something since
 	inTime bool            // the first write was sent before the lease had run out
+	held   bool            // the lock was trusted until its first release began
+	marks  bool            // a release has said that the work is done: those that repeat it say so too
 	tried  attempts.Sequence[attempt]
 	passed bool // a hand-over was applied: the lock is given up, whatever becomes of the grant in hold
 	failed bool // a release has: whoever wants the key may have taken it
@@ -54,9 +56,10 @@ func (r *release) releaser() *releaser {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.releaser == nil {
+		held := errors.Is(cause, ErrReleased)
 		h.releaser = &releaser{
 			h: h, hold: h.asHeld(), record: h.Record(), stored: h.lease.MayHaveStored(),
-			inTime: errors.Is(cause, ErrReleased),
+			inTime: held, held: held,
 		}
 	}
 	f, now := h.releaser, h.c.Now()
@@ -77,7 +80,8 @@ func (r *release) free() {
 	if f.isAlone() {
 		f.h.c.Seek.Lines.KeepOn(f.h.key, f.h)
 	}
-	if f.inTime && !r.terms.Delete && r.terms.Changes.None() && (alike && f.handOver() || f.handToHead()) {
+	f.marks = f.marks || r.terms.Done
+	if f.inTime && !r.terms.Delete && !f.marks && r.terms.Changes.None() && (alike && f.handOver() || f.handToHead()) {
 		return
 	}
 	f.settle(f.release())
@@ -85,6 +89,7 @@ func (r *release) free() {
 
 // settle ends the release: the next in line may seek the key.
 func (f *releaser) settle(err error) {
+	f.r.marked = err == nil && f.done() != nil
 	f.leaveToOthers(err)
 	f.report(err)
 	f.passTurn()
@@ -110,7 +115,7 @@ func (f *releaser) passTurn() {
 // The pauses double, since what was refused will mostly be refused again.
 func (f *releaser) leaveToOthers(err error) {
 	h := f.h
-	if err == nil || errors.Is(err, ErrLost) {
+	if freed(err) {
 		return
 	}
 	f.failed = true
@@ -137,7 +142,10 @@ func (f *releaser) report(err error) {
 	h := f.h
 	if err != nil {
 		way := "the lease frees the key"
-		if !h.lease.Root().IsOver() && !errors.Is(err, ErrLost) {
+		switch {
+		case isUnmarked(err):
+			way = "the key is free, but the work may be done again"
+		case !h.lease.Root().IsOver() && !errors.Is(err, ErrLost):
 			way = "it is repeated while the shared lease is renewed"
 		}
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
@@ -178,12 +186,23 @@ func (f *releaser) next() (attempt, *protocol.Write) {
 	if f.r.terms.Delete {
 		return a, f.h.proto.Delete(f.named())
 	}
-	changes := f.r.terms.Changes
+	changes, done := f.r.terms.Changes, f.done()
 	return a, f.h.proto.Release(f.named(), protocol.Release{
 		Version: a.Version, Now: f.h.c.Wall(), Changes: changes,
-		Expires:      f.h.c.Expires(f.stored || changes.LeaveData(f.record)),
+		Expires:      f.h.c.Expires(f.stored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
+		Done:         done,
 		ReadersFirst: f.h.readersFirst(),
 	})
+}
+
+// done is the mark that the release stores; nil: none. There is none of work whose lock was
+// lost before the release: whoever is told so does not find later that it counts as done.
+func (f *releaser) done() *protocol.Done {
+	if !f.held || !f.marks && !f.r.terms.Done {
+		return nil
+	}
+	once := f.h.want.Once
+	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
 }
 
 // named is the grant to be freed as the record may show it by now: by an attempt

@@ -57,10 +57,21 @@ func (h *Lock) renewUntil(ctx context.Context, r Renewal) error {
 // Extended has nothing to do: nobody else is trusted for longer.
 func (h *Lock) Extended() {}
 
-// Renewed tells of a renewal, and removes the dead readers that it showed.
+// Renewed tells of a renewal and of who asks for the lock, and removes the dead readers that
+// it showed.
 func (h *Lock) Renewed(r lease.Report) {
 	if r.Item != nil {
 		h.c.Seek.Sweep(h.ctx, h.want, r.Item)
 	}
+	if h.lease.Record().Asked == h.grant {
+		if asked := h.onAsked.Swap(nil); asked != nil {
+			(*asked)()
+		}
+	}
 	h.row.Renewed(r)
 }
+
+// OnAsked has fn called, once, when a reply to a renewal shows that the holder is asked to
+// step down. It must not wait. What was asked stays in the record: who listens late hears it
+// at the next renewal.
+func (h *Lock) OnAsked(fn func()) { h.onAsked.Store(&fn) }

@@ -2,17 +2,18 @@ package hold
 
 import "time"
 
-// Expires is when TTL may delete a record that is released now. Never, if it may
-// contain something of the caller's, unless Retention says when.
-func (c *Client) Expires(mayContainData bool) time.Time {
+// Expires is when TTL may delete a record that is released now. Never, if it may contain
+// the mark of what was done, as that would be done again; nor with data of the caller's,
+// unless Retention says when.
+func (c *Client) Expires(data, mark bool) time.Time {
 	retention := c.Retention
 	if retention == 0 {
 		retention = defaultRetention
-		if mayContainData {
+		if data {
 			retention = -1
 		}
 	}
-	if retention < 0 {
+	if retention < 0 || mark {
 		return time.Time{}
 	}
 	return c.Wall().Add(retention)

@@ -58,7 +58,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 // everybody. It takes at least ReleaseGrace if it has to, however soon ctx
 // ends, and may be called again until the row is marked.
 func (s *session) close(ctx context.Context) error {
-	limit, cancel := atLeast(ctx, s.c.ReleaseGrace)
+	limit, cancel := s.c.atLeastGrace(ctx)
 	defer cancel()
 	s.lease.Look()
 	s.end(ErrClosed)

@@ -8,6 +8,7 @@
 //	sessions.go   the rows that are renewed in the place of many records
 //	found.go      what an item of the table is, in any layout
 //	find.go       the record of one of several holders of a key
+//	list.go       the records of a table, in order of key
 //
 // When a holder is dead is not decided here: see package liveness, whose rule waiters
 // go by as well.

@@ -16,11 +16,7 @@ func GrantOf(r leasehold.Record) string {
 
 // Get reads the record of a key: of one that has several holders, that of one.
 func Get(ctx context.Context, locks *leasehold.Client, key leasehold.Key) (leasehold.Record, error) {
-	var opts []leasehold.GetOption
-	if key.Sort != "" {
-		opts = append(opts, leasehold.WithSortKey(key.Sort))
-	}
-	return locks.Get(ctx, key.Partition, opts...)
+	return locks.Get(ctx, key.Partition, leasehold.WithSortKey(key.Sort))
 }
 
 // Find reads the record of a key. A read/write lock has one for each holder: it returns

@@ -10,8 +10,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // State says whether a holder is alive. It is "" if it was not observed.
@@ -47,13 +45,9 @@ type Observer struct {
 	rule liveness.Rule
 }
 
-// New returns an observer of a table in layout l, whose records locks copies.
-func New(db *dynamodb.Client, table string, l layout.Layout, locks *leasehold.Client) (Observer, error) {
-	proto, err := records.Of(l)
-	if err != nil {
-		return Observer{}, err
-	}
-	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, l.Capabilities())}, nil
+// New returns an observer of a table whose records proto reads, and locks copies.
+func New(db *dynamodb.Client, table string, proto protocol.Protocol, locks *leasehold.Client) Observer {
+	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, locks.Capabilities())}
 }
 
 // Observe reads the records again and again, all in one go, until of each the version
@@ -129,7 +123,7 @@ func RecordOf(r protocol.Record) leasehold.Record {
 func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
 	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease
 	r.GrantedAt, r.Released, r.ExpiresAt, r.Data, r.Attributes = now.GrantedAt, now.Released, now.ExpiresAt, now.Data, now.Attributes
-	r.Broken, r.TakenOver = (*leasehold.Broken)(now.Broken), (*leasehold.TakenOver)(now.TakenOver)
+	r.Broken, r.TakenOver, r.Done = (*leasehold.Broken)(now.Broken), (*leasehold.TakenOver)(now.TakenOver), (*leasehold.Done)(now.Done)
 	r.Session, r.Waiting = now.Session, nil
 	for _, w := range now.Waiters {
 		r.Waiting = append(r.Waiting, leasehold.Waiter{Owner: w.Owner, Since: protocol.VersionTime(w.Grant)})

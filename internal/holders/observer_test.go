@@ -21,6 +21,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/rwlock"
@@ -105,13 +106,15 @@ func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Optio
 	c := &checked{t: t, db: db, holders: holders}
 	counted, reads := metered(db)
 	c.reads = reads
-	locks, err := leasehold.New(counted, leasehold.Config{Table: "locks"})
+	locks, err := leasehold.New(counted, leasehold.Config{Table: "locks", MaxSkew: cfg.MaxSkew})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Observer, err = New(counted, "locks", layout.Native{}, locks); err != nil {
+	proto, err := records.Vouched(layout.Native{}, cfg.MaxSkew)
+	if err != nil {
 		t.Fatal(err)
 	}
+	c.Observer = New(counted, "locks", proto, locks)
 	return c
 }
 

@@ -12,7 +12,7 @@ type Timing struct {
 	Lease  time.Duration
 	Margin time.Duration // trust ends so much before the lease
 	Every  time.Duration // from one renewal to the next
-	Skew   time.Duration // of the wall clocks that the layout compares; 0: it compares none
+	Skew   time.Duration // by which the wall clock may be wrong, where others go by it; 0: nobody does
 }
 
 // Trust is how long a grant or a renewal is trusted.

@@ -11,7 +11,7 @@ func (l *Lines[K, C, G, H]) Successor(key K, grant G) *Waiter[K, C, G, H] {
 		return nil
 	}
 	ln.longest = max(ln.longest, l.cfg.Age(grant))
-	if ln.handOvers >= l.cfg.HandOvers || len(ln.waiting) == 0 || ln.waiting[0].OneOfSeveral {
+	if ln.handOvers >= l.cfg.HandOvers || len(ln.waiting) == 0 || ln.waiting[0].SeeksItself {
 		return nil
 	}
 	ln.handOvers++

@@ -40,7 +40,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*line
 func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
-		held = handOn(t, l, held, w, 300*time.Millisecond)
+		held = handOn(t, l, held, w, 200*time.Millisecond)
 	}
 	if next := l.Successor("key", held); next != nil {
 		t.Fatalf("handed over a fourth time, to %s", next.Caller)
@@ -48,7 +48,7 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	l.Pass("key", held)
 	// Twice the age of the longest hold among them is the longest pause of
 	// anybody who watched it.
-	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 600*time.Millisecond {
+	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 400*time.Millisecond {
 		t.Fatalf("the turn after three hand-overs: %+v", given)
 	}
 	held = &grant{age: time.Hour}
@@ -73,7 +73,7 @@ func TestAHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
 }
 
 func TestWithoutHandOversEverybodySeeksTheKey(t *testing.T) {
-	for name, wishes := range map[string]Wishes{"waiter": {}, "waiter for one of several": {OneOfSeveral: true}} {
+	for name, wishes := range map[string]Wishes{"waiter": {}, "waiter for one of several": {SeeksItself: true}} {
 		t.Run(name, func(t *testing.T) {
 			l, held, _ := holding(t, -1, time.Minute, 0)
 			next := l.enter("key", "next", wishes)
@@ -90,7 +90,7 @@ func TestWithoutHandOversEverybodySeeksTheKey(t *testing.T) {
 
 func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
-	next := l.enter("key", "next", Wishes{OneOfSeveral: true})
+	next := l.enter("key", "next", Wishes{SeeksItself: true})
 	l.enter("key", "behind")
 	if to := l.Successor("key", held); to != nil {
 		t.Fatalf("handed over to %s", to.Caller)
@@ -105,7 +105,7 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	var given turn
 	for i, delay := range []time.Duration{0, 200 * time.Millisecond, 0, 200 * time.Millisecond} {
-		next := l.enter("key", fmt.Sprint("next ", i), Wishes{OneOfSeveral: true})
+		next := l.enter("key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
 		if to := l.Successor("key", held); to != nil {
 			t.Fatalf("handed over to %s", to.Caller)
 		}
@@ -120,9 +120,9 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 
 // As with a lock that is released for deletion, or lost: nobody has asked for a successor.
 func TestATurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
-	l, held, _ := holding(t, 2, 300*time.Millisecond, 0)
-	for i, delay := range []time.Duration{0, 600 * time.Millisecond} {
-		next := l.enter("key", fmt.Sprint("next ", i), Wishes{OneOfSeveral: true})
+	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
+	for i, delay := range []time.Duration{0, 400 * time.Millisecond} {
+		next := l.enter("key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
 		l.Pass("key", held)
 		if given := hasTurn(t, next); given.Delay != delay {
 			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)

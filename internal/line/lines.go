@@ -211,7 +211,7 @@ func (l *Lines[K, C, G, H]) granted(ln *line[K, C, G, H], key K, grant G) {
 // record. That counts as a hand-over. l.mu is held.
 func (l *Lines[K, C, G, H]) pass(ln *line[K, C, G, H], key K, delay time.Duration) {
 	var none G
-	several := len(ln.waiting) > 0 && ln.waiting[0].OneOfSeveral
+	several := len(ln.waiting) > 0 && ln.waiting[0].SeeksItself
 	if several && ln.grant != none && l.cfg.HandOvers >= 0 {
 		ln.handOvers++
 		ln.longest = max(ln.longest, l.cfg.Age(ln.grant))

@@ -137,7 +137,7 @@ func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
 	turns := make(chan turn, 2)
 	var ws []*waiter
 	for _, key := range []string{"a", "b"} {
-		w := l.NewWaiter(key, key, Wishes{OneOfSeveral: true}, turns)
+		w := l.NewWaiter(key, key, Wishes{SeeksItself: true}, turns)
 		l.Join(w)
 		ws = append(ws, w)
 	}
@@ -282,7 +282,7 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 			chance := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 50 {
 				key := []string{"a", "b"}[chance.IntN(2)]
-				w := l.enter(key, "", Wishes{NoWait: chance.IntN(5) == 0, OneOfSeveral: chance.IntN(5) == 0})
+				w := l.enter(key, "", Wishes{NoWait: chance.IntN(5) == 0, SeeksItself: chance.IntN(5) == 0})
 				if chance.IntN(5) == 0 {
 					if given, had := l.Leave(w); had {
 						l.Pass(key, given.Granted)

@@ -16,8 +16,8 @@ type Waiter[K comparable, C any, G comparable, H any] struct {
 // Wishes are how a waiter wants its turn. The zero Wishes wait until it comes, and
 // accept a hand-over.
 type Wishes struct {
-	NoWait       bool // tell it who holds the key, once that is known
-	OneOfSeveral bool // do not hand it the key: it must hold none while it waits for another
+	NoWait      bool // tell it who holds the key, once that is known
+	SeeksItself bool // do not hand it the key: it must hold none while it waits for another, or must not be granted some
 }
 
 // Turn is the turn of a waiter: to acquire the key, or to hold it.

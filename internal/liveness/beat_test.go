@@ -65,3 +65,23 @@ func TestARowThatIsGoneIsNoRenewalAndCountsAnew(t *testing.T) {
 		t.Error("alive after a lease without a row")
 	}
 }
+
+func TestOfTwoRulesTheEarlierEndCountsWhereClocksAreVouchedFor(t *testing.T) {
+	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
+	for name, c := range map[string]struct {
+		by    liveness.Rule
+		ends  time.Time
+		until time.Time
+	}{
+		"an end that is near":     {liveness.Rule{Skew: time.Second}, start.Add(5 * time.Second), start.Add(6 * time.Second)},
+		"an end that is over":     {liveness.Rule{Skew: time.Second}, start.Add(-time.Hour), start.Add(time.Second - time.Hour)},
+		"an end that is far":      {liveness.Rule{Skew: time.Second}, start.Add(time.Hour), at(0).Answered.Add(lease)},
+		"a record that says none": {liveness.Rule{Skew: time.Second}, time.Time{}, at(0).Answered.Add(lease)},
+		"nobody vouches":          {liveness.Rule{}, start.Add(-time.Hour), at(0).Answered.Add(lease)},
+	} {
+		r.LeaseEnds = c.ends
+		if b := c.by.Next(liveness.Beat{}, r, at(0)); !b.Until.Equal(c.until) || b.Dead != c.until.Before(start) {
+			t.Errorf("%s: until %v, dead %v", name, b.Until.Sub(start), b.Dead)
+		}
+	}
+}

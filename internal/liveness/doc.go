@@ -2,6 +2,7 @@
 // key may be taken over.
 //
 //	record           deadAt = firstSeen(version) + lease           this client's monotonic clock
+//	                        = leaseEnds + skew, if that is earlier this client's wall clock, if it and the holder's vouch for theirs
 //	                 deadAt = expiresAt + skew + step              where records say when they expire
 //	under a session  deadAt = firstSeen(version of the session's row) + its lease
 //	                 and then only once the row is marked dead
@@ -16,7 +17,8 @@
 // What each failure does:
 //
 //	a read fails               nothing is learned: a holder is never dead for want of an answer
-//	the client is new          it has seen no version before, and waits for a whole lease
+//	the client is new          it has seen no version before, and waits for a whole lease, or for an end that is vouched for
+//	a clock is wrong by more   a living holder is taken for dead: that is what vouching for it means
 //	an item cannot be read     an error: its holder is never dead
 //	two clients mark a row     one write is applied, and the other shows the row marked
 //	a session's row is gone    its locks may be trusted for one lease yet

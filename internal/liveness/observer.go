@@ -16,6 +16,7 @@ type Observer struct {
 	Proto    protocol.Protocol
 	Caps     layout.Capabilities // of the layout
 	Now      func() decide.Instant
+	Wall     func() time.Time
 	Lease    time.Duration    // of this client: for a session whose row is gone
 	PollMax  time.Duration    // the mean pause between two looks of a waiter, at most
 	Expires  func() time.Time // when TTL may delete a row that is marked dead now

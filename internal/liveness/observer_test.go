@@ -79,7 +79,7 @@ func (w *world) clock() decide.Instant { return decide.Instant{Mono: w.now, Boot
 
 func (w *world) observer() *liveness.Observer {
 	o := &liveness.Observer{
-		Proto: w.proto, Now: w.clock, Lease: lease, PollMax: time.Second, Expires: func() time.Time { return time.Time{} },
+		Proto: w.proto, Now: w.clock, Wall: time.Now, Lease: lease, PollMax: time.Second, Expires: func() time.Time { return time.Time{} },
 		Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
 			return fmt.Errorf("%w: %v: %w", errDamaged, key, err)
 		},

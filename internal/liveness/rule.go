@@ -12,8 +12,9 @@ import (
 // Rule says when a holder is dead. Whoever wants to know asks it: nobody else adds a
 // lease to a first sight.
 type Rule struct {
-	Clocked    bool          // records say when they expire
-	Skew, Step time.Duration // Clocked: how far clocks run apart, and what expiry times are rounded to
+	Clocked bool          // records say when they expire
+	Skew    time.Duration // by how much this machine's wall clock may be wrong; 0: nobody vouches for it
+	Step    time.Duration // Clocked: what expiry times are rounded to
 }
 
 // RuleOf returns the rule of a layout.
@@ -22,12 +23,17 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 }
 
 // DeadAt is when the holder of r is dead, or has been since, if it does not renew. Its
-// version was first seen at since. The wall clock showed wall at now.
+// version was first seen at since. The wall clock showed wall at now. Whose client vouches
+// for its wall clock, as the holder's does, need not have seen the version for a lease.
 func (by Rule) DeadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
 	}
-	return decide.DeadByVersion(since, r.Lease)
+	dead := decide.DeadByVersion(since, r.Lease)
+	if by.Skew > 0 && !r.LeaseEnds.IsZero() {
+		dead = min(dead, decide.DeadByClock(r.LeaseEnds, by.Skew, 0, wall, now))
+	}
+	return dead
 }
 
 // GrantOf tells one grant of a key from the next. Those of other libraries have no id.

@@ -111,7 +111,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 
 // observe records what the row shows. s.busy is taken.
 func (s *Session) observe(item protocol.Item) error {
-	now := s.o.Now()
+	wall, now := s.o.Wall(), s.o.Now()
 	before, watched := s.record.Version, s.known
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.proto, item, s.o.Lease)
@@ -129,7 +129,7 @@ func (s *Session) observe(item protocol.Item) error {
 	if watched && s.record.Version == before {
 		return nil // Records may have forgotten it to make room for other keys
 	}
-	s.deadAt = Rule{}.DeadAt(s.record, v.Since.Mono, now.Mono, time.Time{}) // rows never say when they expire
+	s.deadAt = s.o.DeadAt(s.record, v, now, wall)
 	return nil
 }
 

@@ -9,6 +9,7 @@
 package machine
 
 import (
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -50,13 +51,17 @@ func (db DB) Machine(m Machine) Machine {
 	return m
 }
 
-// started is the origin of the monotonic clock: Go can read that clock only as the
+// started is where the monotonic clock is read from: Go can read that clock only as the
 // Duration since a Time.
 var started = time.Now()
 
+// atStart is what the monotonic clock shows then, some 73 years. A synctest bubble begins in
+// the year 2000: what it shows there is above 0 too, which is no time at all to many.
+const atStart = time.Duration(math.MaxInt64 / 4)
+
 // Now reads the clocks of the machine that this process runs on.
 func Now() decide.Instant {
-	return decide.Instant{Mono: time.Since(started), Boot: sinceBoot()}
+	return decide.Instant{Mono: atStart + time.Since(started), Boot: sinceBoot()}
 }
 
 // BootedAt returns clocks that both follow package time: in a synctest bubble no lease

@@ -102,3 +102,32 @@ func TestWhoEndsWaitingTakesNoPlace(t *testing.T) {
 		leave()
 	})
 }
+
+// Those that were never sent would be given a place that nobody has left.
+func TestWhoLeavesTheHeadOfTheLineFreesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1)
+		leave, _ := p.Take(t.Context())
+		sent := false
+		go func() {
+			leave, _ := p.Take(t.Context())
+			sent = true
+			leave()
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, ok := p.Effort(nil).Take(ctx); ok { // the head of those that are repeated
+			t.Error("there was a place")
+		}
+		synctest.Wait()
+		if sent {
+			t.Error("another was sent beside the one that has the only place")
+		}
+		leave()
+		synctest.Wait()
+		if !sent || p.free != 1 {
+			t.Errorf("the place was left: another was sent: %t, and %d places are free", sent, p.free)
+		}
+	})
+}

@@ -26,6 +26,7 @@ type Record struct {
 	GrantedAt  time.Time
 	Released   bool
 	ExpiresAt  time.Time
+	LeaseEnds  time.Time // by the wall clock of the client that wrote this version, if that vouches for it; zero: nobody does
 	Data       []byte
 	Attributes Item    // the caller's own
 	Session    string  // id of the session that is renewed instead of the record
@@ -33,6 +34,8 @@ type Record struct {
 	Broken     *Broken // the grant of this record that was broken last; nil: none
 	TakenOver  *TakenOver
 	Waiters    []Waiter // in line, the head first
+	Done       *Done    // what was done last; nil: nothing is known to be
+	Asked      string   // id of the grant whose holder was asked last to step down; "": none was
 
 	BrokenGrants map[string]string // of a session's row: grants under it that its client is told were broken, by the ids of the words that tell it
 }
@@ -99,6 +102,7 @@ type Grant struct {
 	Intents  []string // versions of this client's intents, which the grant replaces
 	Dead     []Record // holders known to be dead, which the grant replaces
 	InLine   *Place   // of who is granted the key, in the record's line, which it leaves; nil: it stands in none
+	Once     Once     // what it is for: it is not granted if that is done
 	NoLine   bool     // the line is removed: a head that never took the key is replaced, and others may be as dead
 	Changes  Changes
 }
@@ -119,6 +123,7 @@ type Release struct {
 	Now          time.Time
 	Expires      time.Time     // when TTL may delete the record; zero: never
 	ReadersFirst time.Duration // of a writer: how long other writers let readers go first
+	Done         *Done         // the mark to be stored; nil: that of the record stays
 	Changes      Changes
 }
 
@@ -166,10 +171,10 @@ type Protocol interface {
 	// Schema returns the key and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew is the most that two clocks of the fleet may differ, in layouts whose
-	// records have an expiry time. There a holder is dead after ExpiresAt. In
-	// all other layouts Skew is 0, and a holder is dead after its version has
-	// not changed for one lease.
+	// Skew is by how much the wall clock of this machine may be wrong, in layouts whose
+	// records have an expiry time, and where the client vouches for its clock. Everywhere
+	// else it is 0: a holder is dead after its version has not changed for one lease, and
+	// no other clock counts.
 	Skew() time.Duration
 
 	// Owned reports whether records name their owner.

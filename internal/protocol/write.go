@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +20,8 @@ type Write struct {
 	set       strings.Builder // clauses of the update expression
 	remove    strings.Builder
 	condition string
-	names     map[string]string // by placeholder
-	values    Item
+	names     []string               // by the number in the placeholder
+	values    []types.AttributeValue // by the number in the placeholder
 }
 
 type verb int
@@ -31,43 +32,64 @@ const (
 	check
 )
 
+// Of most writes these hold all: no room is made a second time.
+const (
+	usualOperands = 16  // names, or values
+	usualClause   = 128 // bytes
+)
+
 // NewUpdate returns an update of the record with that key.
-func NewUpdate(key Item) *Write {
-	return &Write{key: key, names: map[string]string{}, values: Item{}}
-}
+func NewUpdate(key Item) *Write { return newWrite(update, key) }
 
 // NewDelete returns a delete of the record with that key.
-func NewDelete(key Item) *Write {
-	w := NewUpdate(key)
-	w.verb = remove
-	return w
-}
+func NewDelete(key Item) *Write { return newWrite(remove, key) }
 
 // NewCheck returns a condition check of the record with that key. It can only be
 // sent in a transaction.
-func NewCheck(key Item) *Write {
-	w := NewUpdate(key)
-	w.verb = check
-	return w
+func NewCheck(key Item) *Write { return newWrite(check, key) }
+
+func newWrite(verb verb, key Item) *Write {
+	return &Write{key: key, verb: verb, names: make([]string, 0, usualOperands), values: make([]types.AttributeValue, 0, usualOperands)}
 }
 
 // Name returns the placeholder of an attribute name.
 func (w *Write) Name(name string) string {
-	for p, named := range w.names {
-		if named == name {
-			return p
-		}
+	n := slices.Index(w.names, name)
+	if n < 0 {
+		n = len(w.names)
+		w.names = append(w.names, name)
 	}
-	p := "#" + strconv.Itoa(len(w.names))
-	w.names[p] = name
-	return p
+	return ofNames.at(n)
 }
 
 // Value returns a placeholder for v.
 func (w *Write) Value(v types.AttributeValue) string {
-	p := ":" + strconv.Itoa(len(w.values))
-	w.values[p] = v
+	w.values = append(w.values, v)
+	return ofValues.at(len(w.values) - 1)
+}
+
+// placeholders are those that most writes use, which need not be made each time.
+type placeholders struct {
+	prefix string
+	ready  [usualOperands]string
+}
+
+var ofNames, ofValues = newPlaceholders("#"), newPlaceholders(":")
+
+func newPlaceholders(prefix string) *placeholders {
+	p := &placeholders{prefix: prefix}
+	for n := range p.ready {
+		p.ready[n] = prefix + strconv.Itoa(n)
+	}
 	return p
+}
+
+// at returns the placeholder of that number.
+func (p *placeholders) at(n int) string {
+	if n < len(p.ready) {
+		return p.ready[n]
+	}
+	return p.prefix + strconv.Itoa(n)
 }
 
 // Text returns a placeholder for a string.
@@ -101,6 +123,7 @@ func (w *Write) RemovePath(path string) { add(&w.remove, "REMOVE ", path) }
 // add adds an action to a clause of an update expression.
 func add(clause *strings.Builder, keyword string, action ...string) {
 	if clause.Len() == 0 {
+		clause.Grow(usualClause)
 		clause.WriteString(keyword)
 	} else {
 		clause.WriteString(", ")
@@ -130,11 +153,18 @@ func (w *Write) In(name string, values []string) string {
 // PathIn returns the condition that the attribute at a path has one of the values.
 // There must be at least one.
 func (w *Write) PathIn(path string, values []string) string {
-	operands := make([]string, len(values))
+	var in strings.Builder
+	in.Grow(len(path) + len(" IN ()") + len(values)*len(":100, "))
+	in.WriteString(path)
+	in.WriteString(" IN (")
 	for i, v := range values {
-		operands[i] = w.Text(v)
+		if i > 0 {
+			in.WriteString(", ")
+		}
+		in.WriteString(w.Text(v))
 	}
-	return path + " IN (" + strings.Join(operands, ", ") + ")"
+	in.WriteString(")")
+	return in.String()
 }
 
 // IsDelete reports whether the write is a DeleteItem.
@@ -143,13 +173,26 @@ func (w *Write) IsDelete() bool { return w.verb == remove }
 // Key returns the key written to.
 func (w *Write) Key() Item { return w.key }
 
+// named are the names by placeholder; there is at least that of the condition.
+func (w *Write) named() map[string]string {
+	named := make(map[string]string, len(w.names))
+	for n, name := range w.names {
+		named[ofNames.at(n)] = name
+	}
+	return named
+}
+
 // operands are the values by placeholder; nil if there are none: DynamoDB refuses an
 // empty map.
 func (w *Write) operands() Item {
 	if len(w.values) == 0 {
 		return nil
 	}
-	return w.values
+	operands := make(Item, len(w.values))
+	for n, v := range w.values {
+		operands[ofValues.at(n)] = v
+	}
+	return operands
 }
 
 func (w *Write) expression() *string {
@@ -163,8 +206,8 @@ func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 		TableName:                           aws.String(table),
 		Key:                                 w.key,
 		UpdateExpression:                    w.expression(),
-		ConditionExpression:                 aws.String(w.condition),
-		ExpressionAttributeNames:            w.names,
+		ConditionExpression:                 &w.condition,
+		ExpressionAttributeNames:            w.named(),
 		ExpressionAttributeValues:           w.operands(),
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -177,8 +220,8 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 	return &dynamodb.DeleteItemInput{
 		TableName:                           aws.String(table),
 		Key:                                 w.key,
-		ConditionExpression:                 aws.String(w.condition),
-		ExpressionAttributeNames:            w.names,
+		ConditionExpression:                 &w.condition,
+		ExpressionAttributeNames:            w.named(),
 		ExpressionAttributeValues:           w.operands(),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -191,18 +234,18 @@ func (w *Write) TransactItem(table string) types.TransactWriteItem {
 	switch w.verb {
 	case remove:
 		return types.TransactWriteItem{Delete: &types.Delete{
-			TableName: aws.String(table), Key: w.key, ConditionExpression: aws.String(w.condition),
-			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
+			TableName: aws.String(table), Key: w.key, ConditionExpression: &w.condition,
+			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
 		}}
 	case check:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: aws.String(table), Key: w.key, ConditionExpression: aws.String(w.condition),
-			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
+			TableName: aws.String(table), Key: w.key, ConditionExpression: &w.condition,
+			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
 		}}
 	default:
 		return types.TransactWriteItem{Update: &types.Update{
-			TableName: aws.String(table), Key: w.key, UpdateExpression: w.expression(), ConditionExpression: aws.String(w.condition),
-			ExpressionAttributeNames: w.names, ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
+			TableName: aws.String(table), Key: w.key, UpdateExpression: w.expression(), ConditionExpression: &w.condition,
+			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
 		}}
 	}
 }

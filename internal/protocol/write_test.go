@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,5 +33,25 @@ func TestARefusedWriteShowsTheOldItem(t *testing.T) {
 	}
 	if in := NewDelete(nil).DeleteItem("locks"); in.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld {
 		t.Errorf("a delete asks for %v", in.ReturnValuesOnConditionCheckFailure)
+	}
+}
+
+func TestAWriteHasAPlaceholderForEachOfManyOperands(t *testing.T) {
+	const many = 10 * usualOperands
+	w := NewUpdate(nil)
+	for i := range many {
+		name := strconv.Itoa(i)
+		w.Set(name, &types.AttributeValueMemberN{Value: name})
+	}
+	in := w.UpdateItem("locks")
+	if len(in.ExpressionAttributeNames) != many || len(in.ExpressionAttributeValues) != many {
+		t.Errorf("%d names and %d values, of %d", len(in.ExpressionAttributeNames), len(in.ExpressionAttributeValues), many)
+	}
+	for i := range many {
+		name, set := strconv.Itoa(i), "#"+strconv.Itoa(i)+" = :"+strconv.Itoa(i)
+		v, _ := in.ExpressionAttributeValues[":"+name].(*types.AttributeValueMemberN)
+		if in.ExpressionAttributeNames["#"+name] != name || v == nil || v.Value != name || !strings.Contains(*in.UpdateExpression+",", set+",") {
+			t.Errorf("attribute %s is %q = %v in %s", name, in.ExpressionAttributeNames["#"+name], v, *in.UpdateExpression)
+		}
 	}
 }

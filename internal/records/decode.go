@@ -144,6 +144,11 @@ func isNumber(s string) bool {
 const exact = 128
 
 func (d *decoder) integer(name string) (int64, bool) {
+	if v, ok := d.item[name].(*types.AttributeValueMemberN); ok {
+		if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
+			return n, true // as all but a few numbers are spelled
+		}
+	}
 	f, ok := d.number(name)
 	if !ok {
 		return 0, false
@@ -152,6 +157,20 @@ func (d *decoder) integer(name string) (int64, bool) {
 	if accuracy != big.Exact {
 		d.fail(name, fmt.Sprintf("is %s, not an integer in range", f.Text('g', 20)))
 		return 0, false
+	}
+	return n, true
+}
+
+// floored reads a number that may be in any form. It rounds a fraction down, and one that
+// is out of range to the nearest there is.
+func (d *decoder) floored(name string) (int64, bool) {
+	f, ok := d.number(name)
+	if !ok {
+		return 0, false
+	}
+	n, accuracy := f.Int64()
+	if accuracy == big.Above && n > math.MinInt64 {
+		n-- // Int64 cuts off
 	}
 	return n, true
 }

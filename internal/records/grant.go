@@ -2,7 +2,6 @@ package records
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,8 +30,8 @@ const (
 
 // ours are leasehold's own attributes in every layout.
 var ours = []string{
-	attrGrant, attrToken, attrGrantedAt, attrKind, attrSession, attrWaiters,
-	attrLastBreak, attrLastTakeover, "dead", attrBrokenGrants, attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
+	attrGrant, attrToken, attrGrantedAt, attrLeaseEnds, attrKind, attrSession, attrWaiters, attrLastDone,
+	attrLastBreak, attrLastTakeover, attrStepDown, "dead", attrBrokenGrants, attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
 }
 
 // reserved are the attribute names that callers may not use in any layout: a client
@@ -55,7 +54,7 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 // start again from the clock. That is higher than all earlier tokens, unless the
 // clocks of two clients differ by more than the age of the record.
 func setToken(w *protocol.Write, g protocol.Grant) {
-	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(number(1)))
+	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
 }
 
 // firstToken is the token of a record that has none, whatever the clock shows.
@@ -80,22 +79,25 @@ func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free 
 	if len(free) == 0 {
 		free = []string{w.In(attrGrant, nil)} // never holds
 	}
-	take := "(" + strings.Join(free, " OR ") + ")" + fmt.Sprintf(" AND attribute_not_exists(%s)"+
+	kind, grant, token := w.Name(attrKind), w.Name(attrGrant), w.Name(attrToken)
+	take := "(" + strings.Join(free, " OR ") + ") AND attribute_not_exists(" + kind + ")" +
 		// A delayed duplicate of this request must not grant again.
-		" AND (attribute_not_exists(%[2]s) OR %[2]s <> %[3]s)"+
-		" AND (attribute_not_exists(%[4]s) OR %[5]s)",
-		w.Name(attrKind), w.Name(attrGrant), w.Text(g.Version), w.Name(attrToken), tokenInRange(w))
+		" AND (attribute_not_exists(" + grant + ") OR " + grant + " <> " + w.Text(g.Version) + ")" +
+		" AND (attribute_not_exists(" + token + ") OR " + tokenInRange(w) + ")"
 	if g.IfExists {
 		w.Where(take)
 	} else {
-		w.Where(fmt.Sprintf("attribute_not_exists(%s) OR (%s)", w.Name(partition), take))
+		w.Where("attribute_not_exists(" + w.Name(partition) + ") OR (" + take + ")")
 	}
 }
 
 // tokenInRange returns the condition that the token can be increased by one.
 func tokenInRange(w *protocol.Write) string {
-	return w.Name(attrToken) + " BETWEEN " + w.Value(number(0)) + " AND " + w.Value(number(maxToken-1))
+	return w.Name(attrToken) + " BETWEEN " + w.Value(zero) + " AND " + w.Value(highest)
 }
+
+// Numbers that grants compare and add.
+var zero, one, highest = number(0), number(1), number(maxToken - 1)
 
 // isGrant returns the condition that the record shows the grant of a hold. It
 // checks only leasehold's attributes, which a peer's grant may have kept.

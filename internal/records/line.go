@@ -81,12 +81,12 @@ func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	line, entry := w.Name(attrWaiters), entryOf(of)
 	none, one := w.Value(&types.AttributeValueMemberL{}), w.Value(&types.AttributeValueMemberL{Value: []types.AttributeValue{entry}})
 	w.SetTo(attrWaiters, fmt.Sprintf("list_append(if_not_exists(%s, %s), %s)", line, none, one))
-	w.Where(strings.Join(append(p.record.unreleased(w),
-		"attribute_exists("+w.Name(attrVersion)+")",
-		"attribute_not_exists("+w.Name(attrKind)+")",
+	w.Where(p.record.unreleased(w) + strings.Join([]string{
+		"attribute_exists(" + w.Name(attrVersion) + ")",
+		"attribute_not_exists(" + w.Name(attrKind) + ")",
 		fmt.Sprintf("(attribute_not_exists(%[1]s) OR attribute_type(%[1]s, %[2]s) AND size(%[1]s) < %[3]s AND NOT contains(%[1]s, %[4]s))",
 			line, w.Text("L"), w.Value(number(protocol.MostWaiters)), w.Value(entry)),
-	), " AND "))
+	}, " AND "))
 	return w
 }
 
@@ -98,10 +98,13 @@ func (p native) Leave(k protocol.Key, at protocol.Place) *protocol.Write {
 	return w
 }
 
-// HandToHead gives the key to the head.
+// HandToHead gives the key to the head. It does not say when the lease ends: the head
+// trusts it from a look of its own, which may be later than this write is made.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
-	p.setGrant(w, g)
+	unvouched := p.record
+	unvouched.skew = 0
+	unvouched.setGrant(w, g)
 	head := protocol.Place{Of: protocol.Waiter{Grant: g.ID, Owner: g.Owner}}
 	w.RemovePath(pathOf(w, 0))
 	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + standsAt(w, head))

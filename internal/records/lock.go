@@ -65,6 +65,7 @@ func (l lock) Grant(g protocol.Grant) *protocol.Write {
 		setTakenOver(w, g)
 	}
 	whereGrantable(w, g, l.Schema().Partition, free...)
+	whereUndone(w, g.Once)
 	return w
 }
 
@@ -88,6 +89,7 @@ func (l lock) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	}
 	w := protocol.NewUpdate(l.mustKey(h.Key))
 	l.setRelease(w, r)
+	setDone(w, r.Done)
 	w.Where(l.held(w, h))
 	return w
 }

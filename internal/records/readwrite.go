@@ -174,6 +174,9 @@ func (p readWrite) entry(g protocol.Grant, id string) types.AttributeValue {
 	if id != "" {
 		e[attrGrant] = text(id)
 	}
+	if p.vouches(g.Lease) {
+		e[attrLeaseEnds] = leaseEnds(g.Version, g.Now, g.Lease)
+	}
 	return &types.AttributeValueMemberM{Value: e}
 }
 
@@ -224,6 +227,9 @@ func (p readWrite) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	place := p.place(h.Grants[0])
 	w.SetPath(w.Path(append(place, p.version)...), w.Text(r.Version))
 	w.SetPath(w.Path(append(place, p.lease)...), w.Value(p.encodeLease(r.Lease)))
+	if p.vouches(r.Lease) {
+		w.SetPath(w.Path(append(place, attrLeaseEnds)...), w.Value(leaseEnds(r.Version, r.Now, r.Lease)))
+	}
 	w.Where(p.held(w, h))
 	return w
 }
@@ -417,6 +423,7 @@ func (p readWrite) decodeEntry(d *decoder, place string, entry protocol.Item, r 
 	r.Owner, r.Version = e.text(p.owner), e.text(p.version)
 	r.Lease = e.heldLease(p.lease, p.decodeLease(&e, p.lease), true)
 	r.GrantedAt = e.time(attrGrantedAt, time.UnixMilli)
+	r.LeaseEnds = p.leaseEndsOf(entry, r.Version)
 	if r.Grant == "" {
 		r.Grant = e.text(attrGrant)
 	}

@@ -5,7 +5,9 @@
 package records
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
@@ -19,6 +21,20 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// Vouched is Of for a client that vouches for its wall clock, which is never wrong by more
+// than skew; 0: it does not. The error matches errors.ErrUnsupported if records of the
+// layout do not say when their leases end.
+func Vouched(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
+	p, err := Of(l)
+	if err != nil || skew <= 0 {
+		return p, err
+	}
+	if n, ok := p.(native); ok {
+		return n.vouched(skew), nil
+	}
+	return p, fmt.Errorf("layout: %s: %w", l.Name(), errors.ErrUnsupported)
 }
 
 func protocolOf(l layout.Layout) (protocol.Protocol, error) {

@@ -53,7 +53,7 @@ func (p native) TellBroken(session, word, grant string) *protocol.Write {
 	s := p.Session().(sessions)
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
 	w.SetPath(w.Path(attrBrokenGrants, word), w.Text(grant))
-	w.Where(strings.Join(append(s.record.unreleased(w), "attribute_exists("+w.Name(attrBrokenGrants)+")"), " AND "))
+	w.Where(s.record.unreleased(w) + "attribute_exists(" + w.Name(attrBrokenGrants) + ")")
 	return w
 }
 

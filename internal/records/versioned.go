@@ -1,9 +1,7 @@
 package records
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -24,17 +22,21 @@ const (
 	attrExpiresAt = "expiresAt" // native's TTL
 )
 
+// released is the mark of a record that is free.
+var released = text("1")
+
 // versioned is the protocol of layouts whose records have an owner, a lease and a
 // version that every write changes. A holder is dead once its version has not
 // changed for one lease, by the clock of the client that observes it.
 type versioned struct {
 	schema
-	owner, lease, version string   // attribute names
-	released, data        string   // attribute names; empty: the layout has none
-	own                   []string // all attribute names of the layout, except keys and TTL
-	kind                  string   // of rows that are not locks
-	shares                bool     // records may belong to a session
-	removed               []string // attributes that every grant removes
+	owner, lease, version string        // attribute names
+	released, data        string        // attribute names; empty: the layout has none
+	own                   []string      // all attribute names of the layout, except keys and TTL
+	kind                  string        // of rows that are not locks
+	shares                bool          // records may belong to a session
+	removed               []string      // attributes that every grant removes
+	skew                  time.Duration // by which the wall clock of this client may be wrong; 0: it does not vouch for it
 
 	encodeLease func(time.Duration) types.AttributeValue
 	decodeLease func(*decoder, string) time.Duration
@@ -48,7 +50,7 @@ func (p versioned) Schema() protocol.Schema { return p.schema.Schema }
 
 func (p versioned) Owned() bool { return true }
 
-func (p versioned) Skew() time.Duration { return 0 }
+func (p versioned) Skew() time.Duration { return p.skew }
 
 func (p versioned) Reserved(name string) bool {
 	return p.isOwn(name) || slices.Contains(reserved, name)
@@ -64,9 +66,9 @@ func (p versioned) isOwn(name string) bool {
 func (p versioned) keeps() bool { return p.released != "" }
 
 func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
-	var released, takeable string
+	var free, takeable string
 	if p.keeps() {
-		released = w.Name(p.released) + " = " + w.Text("1")
+		free = w.Name(p.released) + " = " + w.Value(released)
 	}
 	versions := slices.Clone(g.Takeable)
 	for _, dead := range g.Dead {
@@ -75,7 +77,7 @@ func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 	if len(versions) > 0 {
 		takeable = w.In(p.version, versions)
 	}
-	return []string{released, takeable}
+	return []string{free, takeable}
 }
 
 // setGrant sets what every grant sets.
@@ -103,6 +105,9 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 func (p versioned) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(p.version, text(version))
 	w.Set(p.lease, p.encodeLease(lease))
+	if p.vouches(lease) {
+		w.Set(attrLeaseEnds, leaseEnds(version, now, lease))
+	}
 	if p.collect > 0 {
 		w.Set(p.TTL, number(endOf(now.Add(p.collect), lease, time.Second)))
 	}
@@ -116,10 +121,13 @@ func (p versioned) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Ren
 // setRelease marks the record as released. Owner and lease stay, as the peers
 // cannot read a record without them.
 func (p versioned) setRelease(w *protocol.Write, r protocol.Release) {
-	w.Set(p.released, text("1"))
+	w.Set(p.released, released)
 	w.Set(p.version, text(r.Version))
 	if p.TTL != "" && !r.Expires.IsZero() {
 		w.Set(p.TTL, number(r.Expires.Unix()))
+	}
+	if p.skew > 0 {
+		w.Remove(attrLeaseEnds)
 	}
 	p.setChanges(w, r.Changes)
 }
@@ -129,18 +137,19 @@ func (p versioned) held(w *protocol.Write, h protocol.Hold) string {
 }
 
 func (p versioned) stands(w *protocol.Write, h protocol.Hold) string {
-	return strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(h.Owner), isGrant(w, h)), " AND ")
+	return p.unreleased(w) + w.Name(p.owner) + " = " + w.Text(h.Owner) + " AND " + isGrant(w, h)
 }
 
 func (p versioned) isRecord(w *protocol.Write, r protocol.Record) string {
-	return strings.Join(append(p.unreleased(w), w.Name(p.owner)+" = "+w.Text(r.Owner), w.In(p.version, []string{r.Version})), " AND ")
+	return p.unreleased(w) + w.Name(p.owner) + " = " + w.Text(r.Owner) + " AND " + w.In(p.version, []string{r.Version})
 }
 
-func (p versioned) unreleased(w *protocol.Write) []string {
+// unreleased returns what begins a condition on a record that is held.
+func (p versioned) unreleased(w *protocol.Write) string {
 	if !p.keeps() {
-		return nil
+		return ""
 	}
-	return []string{"attribute_not_exists(" + w.Name(p.released) + ")"}
+	return "attribute_not_exists(" + w.Name(p.released) + ") AND "
 }
 
 // setChanges writes the caller's data and attributes.
@@ -151,8 +160,7 @@ func (p versioned) setChanges(w *protocol.Write, c protocol.Changes) {
 	case c.SetData:
 		w.Set(p.data, &types.AttributeValueMemberB{Value: c.Data})
 	case c.InitialData != nil:
-		w.SetTo(p.data, fmt.Sprintf("if_not_exists(%s, %s)",
-			w.Name(p.data), w.Value(&types.AttributeValueMemberB{Value: c.InitialData})))
+		w.SetTo(p.data, "if_not_exists("+w.Name(p.data)+", "+w.Value(&types.AttributeValueMemberB{Value: c.InitialData})+")")
 	}
 	setAttributes(w, c)
 }
@@ -177,7 +185,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		}
 		d.lenient = true
 	}
-	r.Broken, r.TakenOver, r.Waiters = brokenOf(item), takenOverOf(item), waitersOf(item)
+	r.Broken, r.TakenOver, r.Waiters, r.Done, r.Asked = brokenOf(item), takenOverOf(item), waitersOf(item), doneOf(item), askedOf(item)
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
@@ -200,6 +208,9 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		// name: believe it only if it is the owner's.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
+		}
+		if r.Session == "" { // else the session's row says when the holder's lease ends
+			r.LeaseEnds = p.leaseEndsOf(item, r.Version)
 		}
 	}
 	ttl := d

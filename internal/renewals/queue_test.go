@@ -266,3 +266,50 @@ func TestALeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 		remove(b.q, append(others, throttled)...)
 	})
 }
+
+// Only of a conflict is it known that its cause has ended.
+func TestAConflictAloneIsRepeatedAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		out  Outcome
+		sent int // by the time that the first one ended
+	}{
+		"in conflict": {Conflict, 2}, "failed": {Failed, 1}, "without an answer": {Silent, 1}, "throttled": {Throttled, 1},
+	} {
+		inBubble(t, 2, func(t *testing.T, b *table) {
+			l := b.lease("lock", 4*time.Second, trust, 0, tc.out)
+			elapse(3 * time.Second)
+			if sent := len(b.allSent()); sent != tc.sent {
+				t.Errorf("%s: %d were sent at once, want %d", name, sent, tc.sent)
+			}
+			elapse(100 * time.Millisecond)
+			if sent := len(b.allSent()); sent <= tc.sent {
+				t.Errorf("%s: %d were sent after a pause", name, sent)
+			}
+			remove(b.q, l)
+		})
+	}
+}
+
+// Otherwise a process that stood still later on would be told that its renewals queued.
+func TestALeaseWhoseRenewalHasComeThroughHasNotWaited(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // from 3 s on
+		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)
+		for _, at := range []struct {
+			after  time.Duration
+			waited bool
+			while  string
+		}{
+			{3 * time.Second, false, "it is not due"},
+			{150 * time.Millisecond, true, "another has its place"},
+			{200 * time.Millisecond, true, "it is sent after the other"},
+			{100 * time.Millisecond, false, "it is renewed"},
+		} {
+			elapse(at.after)
+			if waited := b.q.Waited(l); waited != at.waited {
+				t.Errorf("%s: waited: %t", at.while, waited)
+			}
+		}
+		remove(b.q, busy, l)
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -208,6 +209,34 @@ func TestOfATransactionDeliveredTwiceOneRecordThatCanBeReadShowsTheGrant(t *test
 	})
 }
 
+func TestAGrantThatIsHeldIsNoAttemptWithoutAnAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.wire.blind = true
+		unread := false
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			switch {
+			case name == "transact":
+				deliver()
+			case name == "get" && !unread: // of a: only b shows that the first copy was applied
+				unread = true
+				return errReset
+			}
+			deliver()
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if err != nil || !unread {
+			t.Fatalf("%v, sent %v", err, c.wire.requests())
+		}
+		for _, h := range found.Held {
+			if h := h.(*holding); c.IsUnsettled(h.want.Key, h.grant.Version) { // its own client would take it over
+				t.Errorf("%s is held, and taken for unsettled", h.want.Key.Partition)
+			}
+		}
+	})
+}
+
 func TestAGrantThatWasBrokenBeforeItsTransactionIsReadShowsWhoHasTheKeyNow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, other := w.client("me"), w.client("other")
@@ -227,6 +256,32 @@ func TestAGrantThatWasBrokenBeforeItsTransactionIsReadShowsWhoHasTheKeyNow(t *te
 		// Both are given up, a is granted anew, and b is only looked at.
 		if sent := c.wire.requests(); !slices.Equal(sent[:6], []string{"transact", "batch", "update", "update", "update", "get"}) {
 			t.Errorf("sent %v", sent)
+		}
+		c.left()
+	})
+}
+
+func TestAGrantThatWasFreedBeforeItsTransactionIsReadIsNotHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		broken := false
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" && !broken {
+				broken = true
+				r, err := w.proto.Decode(w.item("b"))
+				if err != nil {
+					t.Error(err)
+				}
+				w.write(w.proto.Break(r, protocol.Break{Version: protocol.NewVersion()})) // which shows its grant as before
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.All(t.Context(), c.wants("a", "b")); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.owners("a", "b"); !broken || !slices.Equal(got, []string{"me", "me"}) {
+			t.Errorf("held by %q", got)
 		}
 		c.left()
 	})

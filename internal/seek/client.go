@@ -31,7 +31,7 @@ type Client struct {
 	Holds func(key protocol.Key, grant string) bool
 
 	PollMin, PollMax time.Duration
-	Expires          func() time.Time // when TTL may delete a record that is freed now, and may contain data
+	Expires          func() time.Time // when TTL may delete a record that is freed now, and may contain data and a mark
 
 	Detach     func(func())          // runs a function that Close waits for
 	AwaitGrace func(<-chan struct{}) // waits for that, but not for longer than the release grace
@@ -81,6 +81,9 @@ type Errors interface {
 
 	// Ended says what ended the wait for a key of which nothing is known.
 	Ended(key protocol.Key, why error) error
+
+	// Done says that what the key is wanted for is done.
+	Done(key protocol.Key, by protocol.Done) error
 
 	// Missing says that the key has no record.
 	Missing(key protocol.Key) error

@@ -479,7 +479,7 @@ func TestAKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
 		c.left() // its record has not changed for a lease: the session alone keeps the holder alive
 		w.damage(row)
 		w.client("other").one("b")
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // two longest polls: see docs/guarantees.md
 		defer cancel()
 		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
 			t.Errorf("%v; told of %v", err, c.failing)

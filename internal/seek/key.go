@@ -141,6 +141,9 @@ func (w *waiter) untilRefresh() time.Duration {
 
 // pausing returns for how long nothing is sent for the key.
 func (w *waiter) pausing() time.Duration {
+	if w.from == 0 && w.retryAt == 0 { // neither is set: no clock need be read
+		return 0
+	}
 	return max(w.from, w.retryAt) - w.c.Now().Mono
 }
 

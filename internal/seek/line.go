@@ -37,7 +37,7 @@ func NewLines(handOvers int, pollMin, pollMax time.Duration) *Lines {
 // newPlace returns a place in the line of a key, which gets its turn on turns; nil: on a
 // channel of its own.
 func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
-	wishes := line.Wishes{NoWait: want.NoWait, OneOfSeveral: want.OneOfSeveral}
+	wishes := line.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
 	return c.Lines.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 

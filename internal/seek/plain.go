@@ -36,6 +36,9 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	if err != nil {
 		return err
 	}
+	if err := t.isDone(item); err != nil {
+		return err
+	}
 	if err := t.noteLine(item, shown); err != nil {
 		return err
 	}
@@ -59,6 +62,20 @@ func (t *plainRecord) observe(item protocol.Item) error {
 		t.c.Listener.Waiting(t.ctx, t.want.Key, shown, t.told, nil)
 	}
 	return nil
+}
+
+// isDone returns the error of a call whose work is done, as a record shows, whoever holds
+// it by now. No attempt of this call can be granted the key any more: each has the
+// condition that the work is not done.
+func (t *plainRecord) isDone(item protocol.Item) error {
+	if t.want.Once.None() || item == nil {
+		return nil
+	}
+	shown, err := t.c.Observer.Decode(t.want.Key, item)
+	if err == nil && t.want.Once.IsDone(shown.Done) {
+		err = t.c.Errors.Done(t.want.Key, *shown.Done)
+	}
+	return err
 }
 
 func (t *plainRecord) dead() time.Duration {

@@ -17,9 +17,10 @@ import (
 // waiter learns of that when it reads the record. So trust in it counts from the last
 // request whose reply did not show it.
 
-// mayStand reports whether the waiter may stand in line: it waits for this key alone.
+// mayStand reports whether the waiter may stand in line: it waits for this key alone, and
+// will want it whatever was done meanwhile.
 func (t *plainRecord) mayStand() bool {
-	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder
+	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder && t.want.Once.None()
 }
 
 // isEntry reports whether a grant is that of an entry of this waiter, or of one that its

@@ -18,8 +18,11 @@ func (c *Client) IsUnsettled(key protocol.Key, version string) bool {
 // leaveUnsettled gives up attempts to acquire a key whose effect is not known, and makes
 // sure that none of them blocks the key for others.
 func (c *Client) leaveUnsettled(key protocol.Key, versions []string) {
+	if len(versions) == 0 {
+		return
+	}
 	c.Unsettled.Add(key, versions, c.Now().Mono)
-	if c.Sessions != nil && len(versions) > 0 {
+	if c.Sessions != nil {
 		c.Sessions.CheckSoon(key)
 	}
 }

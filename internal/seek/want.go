@@ -20,6 +20,7 @@ type Want struct {
 	Watch    bool // with NoWait: a holder that looks dead is watched for what is left of its lease
 	Manual   bool // nothing is sent in the background
 	Delete   bool // what is freed is deleted
+	Once     protocol.Once
 
 	Mode protocol.Mode // of a read/write lock
 	Side protocol.Side // of its row; nil: a lock with one holder
@@ -93,7 +94,7 @@ func (c *Client) Grant(w *Want, a Attempt) protocol.Grant {
 	}
 	return protocol.Grant{
 		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: c.Wall(),
-		IfExists: w.IfExists, Changes: w.Changes,
+		IfExists: w.IfExists, Changes: w.Changes, Once: w.Once,
 	}
 }
 

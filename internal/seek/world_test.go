@@ -160,7 +160,7 @@ func (w *world) client(owner string) *client {
 	c.Client = &seek.Client{
 		Requests: requests, Proto: w.proto, Owner: protocol.NewOwner(owner), Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 },
 		Observer: &liveness.Observer{
-			Requests: requests, Proto: w.proto, Now: w.now, Lease: timing.Lease, PollMax: time.Second,
+			Requests: requests, Proto: w.proto, Now: w.now, Wall: time.Now, Lease: timing.Lease, PollMax: time.Second,
 			Expires: func() time.Time { return time.Time{} },
 			Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
 				return fmt.Errorf("damaged %s: %w", key.Partition, err)
@@ -209,7 +209,10 @@ type failedError struct{ error }
 func (e *failedError) Unwrap() error                { return e.error }
 func (told) Failed(_ protocol.Key, err error) error { return &failedError{err} }
 func (told) Ended(_ protocol.Key, why error) error  { return why }
-func (told) Missing(key protocol.Key) error         { return fmt.Errorf("%w: %s", errMissing, key.Partition) }
+func (told) Done(key protocol.Key, _ protocol.Done) error {
+	return fmt.Errorf("done: %s", key.Partition)
+}
+func (told) Missing(key protocol.Key) error { return fmt.Errorf("%w: %s", errMissing, key.Partition) }
 
 var errMissing = errors.New("no record")
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -29,6 +30,16 @@ func Name(s string) string {
 		return Quote(s)
 	}
 	return s
+}
+
+// Period names the period that begins at start in UTC, as periods are counted: a day, and
+// whatever else begins with one, by its date.
+func Period(start time.Time) string {
+	start = start.UTC()
+	if start.Equal(start.Truncate(24 * time.Hour)) {
+		return start.Format(time.DateOnly)
+	}
+	return start.Format("2006-01-02 15:04:05 UTC")
 }
 
 // longestRemark is the most bytes of data that are shown as what their writer says.

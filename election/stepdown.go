@@ -1,0 +1,128 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+var (
+	// ErrAsked is why the context of Lead's function ended: somebody has asked this leader to
+	// step down. It still leads.
+	ErrAsked = errors.New("election: asked to step down")
+
+	// ErrLeaderDead means that nobody is there to be asked.
+	ErrLeaderDead = errors.New("election: the leader looks dead: the next candidate takes over")
+)
+
+// inside is what an election needs of what is inside a client.
+type inside interface {
+	Seeking() *seek.Client
+	OnAsked(l *leasehold.Lock, fn func())
+	Enter(ctx context.Context) (until context.Context, leave func(), ok bool)
+	Unsupported(feature string) error
+	AfterClose(op string, key leasehold.Key) error
+	Failed(op string, key leasehold.Key, err error) error
+}
+
+// asking spells the request, in layouts that have one.
+type asking interface {
+	Ask(h protocol.Hold, by string, at time.Time) *protocol.Write
+}
+
+// StepDown asks the leader to resign, and returns nil once it does not lead any more. A
+// leader hears it at its next renewal, and ends its work first: until ctx ends it is waited
+// for, however long that takes. One that does not listen, as it is no leader by Lead, is of
+// an older version or has a function that goes on, stays: leasehold.Client.Break takes its
+// term at once.
+//
+// The request is of one term. If it is late it asks no later leader; asking twice is asking
+// once. ErrNoLeader; ErrLeaderDead, at once if the leader looks dead by the time in its
+// record, or else once it was watched for its lease. Layouts other than layout.Native, and
+// leaders under a shared lease, cannot be asked: the error matches errors.ErrUnsupported.
+// leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
+func (e *Election) StepDown(ctx context.Context) error {
+	s := e.in.Seeking()
+	proto, can := s.Proto.(asking)
+	if !can {
+		return e.in.Unsupported("request to step down: break the term instead")
+	}
+	r, err := e.locks.Get(ctx, e.key)
+	switch {
+	case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
+		return ErrNoLeader
+	case err != nil:
+		return err
+	case r.Grant == "", r.Session != "":
+		return e.in.Unsupported("request to step down for a leader under a shared lease, or of another library: break the term instead")
+	case decide.LooksDead(r.WrittenAt(), r.Lease, s.Wall()):
+		return ErrLeaderDead
+	}
+	until, leave, ok := e.in.Enter(ctx)
+	if !ok {
+		return e.in.AfterClose("step down", r.Key)
+	}
+	defer leave()
+	if err := ask(until, s, proto, r); err != nil {
+		return e.in.Failed("step down", r.Key, attempts.Joined(context.Cause(until), err))
+	}
+	return e.awaitEnd(ctx, r.Grant)
+}
+
+// ask sends the request until it is answered. A condition that fails says that another
+// grant is there, as far as one request can tell.
+func ask(ctx context.Context, s *seek.Client, proto asking, r leasehold.Record) error {
+	w := proto.Ask(protocol.Hold{Key: protocol.Key(r.Key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, s.Owner, s.Wall())
+	silent := false
+	err := s.Requests.Repeat(ctx, func() error {
+		reply := s.Requests.Write(ctx, w, attempts.Limit)
+		if reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed {
+			return nil
+		}
+		silent = silent || reply.Effect == decide.Unknown
+		return &attempts.Failure{Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
+	}, func(*attempts.Failure) error { return nil })
+	if silent && err != nil {
+		return errors.Join(leasehold.ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+// awaitEnd waits until the record shows a grant no more.
+func (e *Election) awaitEnd(ctx context.Context, grant string) error {
+	for seen, err := range e.locks.Watch(ctx, e.key) {
+		switch {
+		case err != nil:
+			return err
+		case seen.Holder == nil || seen.Holder.Grant != grant:
+			return nil
+		case seen.Dead:
+			return ErrLeaderDead
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// OnStepDown has fn called, once and on a goroutine that must not wait, if the leader of a
+// term is asked to step down: for terms of Campaign, as Lead listens by itself. Whoever is
+// asked ends what it does, and releases the term.
+func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) {
+	e.in.OnAsked(term, func() {
+		e.asked.Store(true)
+		fn()
+	})
+}
+
+// letOthers waits until every other candidate has looked. Who has resigned would be the first
+// to ask.
+func (e *Election) letOthers(ctx context.Context) {
+	pause, cancel := context.WithTimeout(ctx, 2*e.in.Seeking().PollMax)
+	defer cancel()
+	<-pause.Done()
+}

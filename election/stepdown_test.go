@@ -1,0 +1,287 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// works leads until its context ends, and then works on under its term for a while.
+func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
+	return func(ctx context.Context, term *leasehold.Lock) error {
+		<-ctx.Done()
+		time.Sleep(ends)
+		why <- errors.Join(context.Cause(ctx), term.Err())
+		return ctx.Err()
+	}
+}
+
+func TestALeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.Config())
+		other, _, _ := elects(w, lab.Config())
+		operator, _, asking := elects(w, lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		why, led := make(chan error, 10), make(chan error, 1)
+		go func() { led <- e.Lead(ctx, "", works(30*time.Second, why)) }() // longer than a lease
+		lab.Elapse(time.Second)
+		first, err := operator.Leader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan *leasehold.Lock, 1)
+		go func() {
+			term, err := other.Campaign(context.Background(), "")
+			if err != nil {
+				t.Error(err)
+			}
+			next <- term
+		}()
+		wire.Sent()
+		asking.Sent()
+		began := time.Now()
+		if err := operator.StepDown(t.Context()); err != nil {
+			t.Errorf("asked: %v", err)
+		}
+		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
+		}
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // the period of renewals, and a poll
+			t.Errorf("it has resigned %v after the request", took)
+		}
+		term := <-next
+		if term.Token() != first.Token+1 {
+			t.Errorf("term %d follows term %d", term.Token(), first.Token)
+		}
+		if took := time.Since(began); took > 37*time.Second {
+			t.Errorf("the next was elected after %v", took)
+		}
+		for _, c := range wire.Sent() {
+			if c.Op != "UpdateItem" && c.Op != "GetItem" {
+				t.Errorf("the leader sent %s", c.Op)
+			}
+		}
+		writes := 0
+		for _, c := range asking.Sent() {
+			if c.Op != "GetItem" {
+				writes++
+			}
+		}
+		if writes != 1 {
+			t.Errorf("%d writes to ask", writes)
+		}
+		lab.Elapse(time.Minute)
+		if err := term.Err(); err != nil || len(why) > 0 {
+			t.Errorf("the request was for the leader before, and this one ended with %v", err)
+		}
+		w.Release(term)
+		lab.Elapse(polls)
+		if l, err := operator.Leader(t.Context()); err != nil || l.Token != term.Token()+1 {
+			t.Errorf("it does not campaign again: %v, %v", l, err)
+		}
+		cancel()
+		if err := <-led; !errors.Is(err, context.Canceled) {
+			t.Errorf("Lead ended with %v", err)
+		}
+	})
+}
+
+func TestALeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		operator, _, _ := elects(w, lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		why, led := make(chan error, 10), make(chan error, 1)
+		go func() { led <- e.Lead(ctx, "", works(0, why)) }()
+		lab.Elapse(time.Second)
+		for range 2 { // the second is asked of the second term
+			if err := operator.StepDown(t.Context()); err != nil {
+				t.Errorf("asked: %v", err)
+			}
+			if err := <-why; !errors.Is(err, election.ErrAsked) {
+				t.Errorf("its function ended with %v", err)
+			}
+			lab.Elapse(polls)
+			if _, err := operator.Leader(t.Context()); err != nil {
+				t.Errorf("who leads after that: %v", err)
+			}
+		}
+		cancel()
+		<-led
+	})
+}
+
+func TestATermOfACampaignTellsThatItIsAskedFor(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		operator, _, _ := elects(w, lab.Config())
+		term := campaign(w, e, "")
+		asked := 0
+		listen := func() { e.OnStepDown(term, func() { asked++; w.Release(term) }) }
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+		defer cancel()
+		if err := operator.StepDown(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("of who does not listen: %v", err)
+		}
+		listen() // later than it was asked
+		lab.Elapse(6 * time.Second)
+		if asked != 1 || term.Err() == nil {
+			t.Errorf("told %d times; the term: %v", asked, term.Err())
+		}
+	})
+}
+
+func TestNobodyIsAskedWhoIsNotThere(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.Config())
+		operator, _, asking := elects(w, lab.Config())
+		if err := operator.StepDown(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("without a record: %v", err)
+		}
+		term := campaign(w, e, "")
+		w.Release(term)
+		if err := operator.StepDown(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("after the leader has resigned: %v", err)
+		}
+		campaign(w, e, "")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Minute)
+		began := time.Now()
+		if err := operator.StepDown(t.Context()); !errors.Is(err, election.ErrLeaderDead) || time.Since(began) != 0 {
+			t.Errorf("a leader that died before: %v after %v", err, time.Since(began))
+		}
+		for _, c := range asking.Sent() {
+			if c.Op != "GetItem" {
+				t.Errorf("it sent %s", c.Op)
+			}
+		}
+		lives, _, theirs := elects(w, lab.Config())
+		campaign(w, lives, "")
+		theirs.SetFault(lab.Cut)
+		if err := operator.StepDown(t.Context()); !errors.Is(err, election.ErrLeaderDead) {
+			t.Errorf("a leader that has died just now: %v", err)
+		}
+	})
+}
+
+func TestARequestThatIsLateAsksNoLaterLeader(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		operator, _, asking := elects(w, lab.Config())
+		why, led := make(chan error, 10), make(chan error, 1)
+		first := campaign(w, e, "")
+		ctx, cancel := context.WithCancel(t.Context())
+		asking.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, func(r *lab.Request) (*http.Response, error) {
+			w.Release(first)
+			other, _, _ := elects(w, lab.Config())
+			go func() { led <- other.Lead(ctx, "", works(0, why)) }()
+			synctest.Wait()
+			return r.Send()
+		}))
+		if err := operator.StepDown(t.Context()); err != nil {
+			t.Errorf("its leader had gone: %v", err)
+		}
+		lab.Elapse(time.Minute)
+		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
+			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
+		}
+		// What is left of a request to one who has gone, as after a grant of an older version.
+		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
+		}}})
+		lab.Elapse(time.Minute)
+		if len(why) > 0 {
+			t.Errorf("it took the request to another for its own: %v", <-why)
+		}
+		cancel()
+		<-led
+	})
+}
+
+func TestARequestWithoutAnAnswerIsRepeatedAndIsOne(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		operator, _, asking := elects(w, lab.Config())
+		term := campaign(w, e, "")
+		asked := 0
+		e.OnStepDown(term, func() { asked++; w.Release(term) })
+		lost := 0
+		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" && lost < 3 {
+				lost++
+				return lab.LoseReply(r)
+			}
+			return r.Send()
+		})
+		if err := operator.StepDown(t.Context()); err != nil || asked != 1 {
+			t.Errorf("%v, told %d times", err, asked)
+		}
+		term = campaign(w, e, "")
+		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" {
+				return nil, lab.ErrReset
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := operator.StepDown(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("never answered: %v", err)
+		}
+		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" {
+				return lab.Refusal(400, "AccessDeniedException"), nil
+			}
+			return r.Send()
+		})
+		var op *leasehold.OpError
+		if err := operator.StepDown(t.Context()); !errors.As(err, &op) || op.Op != "step down" {
+			t.Errorf("refused: %v", err)
+		}
+		w.Release(term)
+	})
+}
+
+func TestWhoCannotBeAskedIsNot(t *testing.T) {
+	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
+		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+			e, _, wire := elects(w, cfg)
+			if err := e.StepDown(t.Context()); !errors.Is(err, errors.ErrUnsupported) || len(wire.Sent()) != 0 {
+				t.Errorf("%s: %v", l.Name(), err)
+			}
+		})
+	}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		shared, c, _ := elects(w, lab.SharedConfig())
+		operator, o, _ := elects(w, lab.Config())
+		campaign(w, shared, "")
+		if err := operator.StepDown(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("under a shared lease: %v", err)
+		}
+		_ = c.Close(t.Context())
+		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
+		if err := operator.StepDown(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("of another library: %v", err)
+		}
+		w.Delete(seat)
+		next, _, _ := elects(w, lab.Config())
+		w.Release(campaign(w, next, ""))
+		campaign(w, next, "")
+		if err := o.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := operator.StepDown(t.Context()); !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("of a closed client: %v", err)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+// Listing is which records List reads.
+type Listing struct {
+	Scope
+	Released bool // those of free keys too
+	Bare     bool // without attributes, and data but a remark: a record may have 400 KB of them
+}
+
+// List reads records, in order of key. The errors of damaged ones are apart: they do not
+// end a listing.
+func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
+	var opts []leasehold.ListOption
+	switch {
+	case l.Partition != "":
+		opts = append(opts, leasehold.ListPartition(l.Partition))
+	case l.Prefix != "":
+		opts = append(opts, leasehold.ListPrefix(l.Prefix))
+	}
+	for r, err := range locks.List(ctx, opts...) {
+		switch {
+		case errors.Is(err, leasehold.ErrRecord):
+			damaged = append(damaged, err)
+		case err != nil:
+			return nil, damaged, err
+		case l.Released || !r.Released:
+			if l.Bare {
+				r.Data, r.Attributes = []byte(visible.Remark(r.Data)), nil
+			}
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(x, y leasehold.Record) int { return CompareKeys(x.Key, y.Key) })
+	return found, damaged, nil
+}
+
+// CompareKeys is the order of keys in a listing.
+func CompareKeys(x, y leasehold.Key) int { return protocol.Key(x).Compare(protocol.Key(y)) }

@@ -1,0 +1,47 @@
+package holders_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// A record may have 400 KB of them, and whoever may write one key may write that.
+func TestAListThatShowsNoDataKeepsNoneButARemark(t *testing.T) {
+	engine := localdynamo.New()
+	defer engine.Close()
+	db := engine.Client()
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close(t.Context())
+	if _, err := locks.Acquire(t.Context(), "remark", leasehold.WithData([]byte("deploying v42"))); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := locks.Acquire(t.Context(), "k", leasehold.WithData(bytes.Repeat([]byte("large"), 100)), leasehold.WithAttributes(map[string]types.AttributeValue{"more": &types.AttributeValueMemberS{Value: "of it"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bare := range []bool{false, true} {
+		found, damaged, err := holders.List(t.Context(), locks, holders.Listing{Bare: bare})
+		if err != nil || len(damaged) > 0 || len(found) != 2 || found[0].Owner != lock.Record().Owner {
+			t.Fatal(found, damaged, err)
+		}
+		if r := found[0]; (len(r.Data) == 0) != bare || (len(r.Attributes) == 0) != bare {
+			t.Errorf("bare: %v: %d bytes of data and %d attributes", bare, len(r.Data), len(r.Attributes))
+		}
+		if data := string(found[1].Data); data != "deploying v42" {
+			t.Errorf("bare: %v: a remark is %q", bare, data)
+		}
+	}
+}

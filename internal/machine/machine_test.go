@@ -1,0 +1,19 @@
+package machine
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// Many take 0 for no time at all, as a field that is not set.
+func TestTheMonotonicClockIsAboveZeroInABubbleToo(t *testing.T) {
+	outside := Now().Mono
+	if outside <= 0 {
+		t.Errorf("outside %v", outside)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if inside := Now().Mono; inside <= 0 {
+			t.Errorf("in a bubble %v", inside)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package records_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+var (
+	monday = protocol.Once{Label: "mon"}
+	epoch  = protocol.Once{Period: time.UnixMilli(0).UTC()}
+	first  = protocol.Once{Period: time.UnixMilli(1000).UTC()}
+	second = protocol.Once{Period: time.UnixMilli(2000).UTC()}
+)
+
+// mark is the one that a release of h stores.
+func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
+	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
+}
+
+func TestAMarkIsReadAsItWasStored(t *testing.T) {
+	for _, once := range []protocol.Once{monday, first, epoch} {
+		b, _ := newBench(t, layout.Native{})
+		h, _ := b.hold()
+		want := b.mark(h, once)
+		if !b.lands(b.Release(h, protocol.Release{Version: v3, Done: want})) {
+			t.Fatal("not released")
+		}
+		if got := b.record().Done; got == nil || !got.At.Equal(want.At) || got.Once != once.Label || got.Period != once.Period || got.Owner != want.Owner || got.Token != want.Token {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestAGrantLandsIfWhatItIsForIsNotDone(t *testing.T) {
+	for _, tc := range []struct {
+		marked, wanted protocol.Once
+		lands          bool
+	}{
+		{monday, protocol.Once{}, true},
+		{monday, monday, false},
+		{monday, protocol.Once{Label: "tue"}, true},
+		{monday, first, true},
+		{first, monday, true},
+		{first, first, false},
+		{first, second, true},
+		{second, first, false},
+		{epoch, epoch, false},
+		{protocol.Once{}, monday, true},
+		{protocol.Once{}, first, true},
+	} {
+		b, _ := newBench(t, layout.Native{})
+		h, _ := b.hold()
+		r := protocol.Release{Version: v3}
+		if !tc.marked.None() {
+			r.Done = b.mark(h, tc.marked)
+		}
+		b.lands(b.Release(h, r))
+		g := b.grant(v9)
+		g.Once = tc.wanted
+		if is := tc.wanted.IsDone(b.record().Done); is == tc.lands {
+			t.Errorf("%+v wanted, %+v marked: done %v", tc.wanted, tc.marked, is)
+		}
+		if lands := b.lands(b.Grant(g)); lands != tc.lands {
+			t.Errorf("%+v wanted, %+v marked: lands %v", tc.wanted, tc.marked, lands)
+		}
+	}
+}
+
+func TestAMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
+	for name, mark := range map[string]types.AttributeValue{
+		"no map":               text("mon"),
+		"empty":                &types.AttributeValueMemberM{},
+		"of other types":       &types.AttributeValueMemberM{Value: protocol.Item{"once": decimal("1"), "period": text("1")}},
+		"a fraction":           &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("1999.5")}},
+		"just below the epoch": &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("-0.5")}},
+		"out of range":         &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("1e30")}},
+		"out of range, below":  &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("-1e30")}},
+		"both":                 &types.AttributeValueMemberM{Value: protocol.Item{"once": text("mon"), "period": decimal("1000")}},
+		"damaged besides":      &types.AttributeValueMemberM{Value: protocol.Item{"once": text("mon"), "by": decimal("1"), "at": text("x"), "fencingToken": decimal("-1")}},
+	} {
+		for _, wanted := range []protocol.Once{monday, epoch, first, second} {
+			b, _ := newBench(t, layout.Native{})
+			h, _ := b.hold()
+			b.lands(b.Release(h, protocol.Release{Version: v3}))
+			item := b.item()
+			item["lastDone"] = mark
+			b.put(item)
+			g := b.grant(v9)
+			g.Once = wanted
+			done := wanted.IsDone(b.record().Done)
+			if lands := b.lands(b.Grant(g)); lands == done {
+				t.Errorf("%s, %+v wanted: lands %v, and reads as done %v", name, wanted, lands, done)
+			}
+		}
+	}
+}
+
+func TestOneMarkAloneIsForgotten(t *testing.T) {
+	b, _ := newBench(t, layout.Native{})
+	p := b.Protocol.(protocol.Marking)
+	h, _ := b.hold()
+	mark := b.mark(h, monday)
+	b.lands(b.Release(h, protocol.Release{Version: v3, Done: mark}))
+	for name, other := range map[string]protocol.Done{
+		"label": {Once: "tue", Token: mark.Token},
+		"token": {Once: "mon", Token: mark.Token + 1},
+		"kind":  {Period: first.Period, Token: mark.Token},
+	} {
+		if b.lands(p.Unmark(b.lockKey(), other)) {
+			t.Errorf("another %s: forgotten", name)
+		}
+	}
+	before := b.record()
+	if !b.lands(p.Unmark(b.lockKey(), *mark)) {
+		t.Fatal("not forgotten")
+	}
+	before.Done = nil
+	if after := b.record(); !reflect.DeepEqual(after, before) {
+		t.Errorf("%+v\nbefore %+v", after, before)
+	}
+}

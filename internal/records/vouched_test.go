@@ -1,0 +1,177 @@
+package records_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// vouching is a table whose client vouches for its clock, and the protocol of one that does not.
+func vouching(t *testing.T) (b *bench, plain protocol.Protocol) {
+	t.Helper()
+	b, _ = newBench(t, layout.Native{})
+	plain = b.Protocol
+	p, err := records.Vouched(b.Layout, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Protocol = p
+	return b, plain
+}
+
+func TestAGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
+	b, _ := vouching(t)
+	g := b.grant(g1)
+	g.Now = granted.Add(time.Microsecond)
+	b.lands(b.Grant(g))
+	if got, want := b.record().LeaseEnds, granted.Add(lease+time.Millisecond); !got.Equal(want) {
+		t.Errorf("granted: %v, want %v: it is rounded up", got, want)
+	}
+	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
+	b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: time.Minute, Now: granted.Add(time.Second)}))
+	if got, want := b.record().LeaseEnds, granted.Add(time.Minute+time.Second); !got.Equal(want) {
+		t.Errorf("renewed: %v, want %v", got, want)
+	}
+	h.Versions = []string{v2}
+	b.lands(b.HandOver(h, protocol.Grant{Key: b.lockKey(), Owner: owner, Version: g2, Lease: lease, Now: granted}))
+	if got, want := b.record().LeaseEnds, granted.Add(lease); !got.Equal(want) {
+		t.Errorf("handed over: %v, want %v", got, want)
+	}
+}
+
+func TestTheEndThatAnotherVersionHadIsNotRead(t *testing.T) {
+	b, plain := vouching(t)
+	b.lands(b.Grant(b.grant(g1)))
+	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
+	b.lands(plain.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted}))
+	if b.item()["leaseEnds"] == nil {
+		t.Fatal("a client that does not vouch has removed it: this test tests nothing")
+	}
+	if end := b.record().LeaseEnds; !end.IsZero() {
+		t.Errorf("it is read: %v", end)
+	}
+}
+
+func TestAnEndThatCannotBeReadIsNone(t *testing.T) {
+	b, _ := vouching(t)
+	b.lands(b.Grant(b.grant(g1)))
+	item := b.item()
+	for name, v := range map[string]types.AttributeValue{
+		"a text": text("1764000000000"), "too short": &types.AttributeValueMemberB{Value: []byte{1, 2, 3}},
+		"without a version": &types.AttributeValueMemberB{Value: make([]byte, 8)},
+	} {
+		item["leaseEnds"] = v
+		b.put(item)
+		if r := b.record(); !r.LeaseEnds.IsZero() || r.Version != g1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestWhoDoesNotVouchNeitherWritesAnEndNorReadsOne(t *testing.T) {
+	b, plain := vouching(t)
+	b.lands(plain.Grant(b.grant(g1)))
+	if end := b.item()["leaseEnds"]; end != nil {
+		t.Errorf("written: %v", end)
+	}
+	b.put(nil)
+	b.lands(b.Grant(b.grant(g1)))
+	if r, err := plain.Decode(b.item()); err != nil || !r.LeaseEnds.IsZero() || len(r.Attributes) > 0 {
+		t.Errorf("read: %+v, %v", r, err)
+	}
+}
+
+func TestAHandOverToTheHeadSaysNoEnd(t *testing.T) {
+	b, _ := vouching(t)
+	h, _ := b.hold()
+	p := b.Protocol.(protocol.Lining)
+	b.lands(p.Join(b.lockKey(), nth(1)))
+	if !b.lands(p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: nth(1).Owner, Version: v9, ID: nth(1).Grant, Lease: lease, Now: granted})) {
+		t.Fatal("not handed over")
+	}
+	if r := b.record(); r.Version != v9 || !r.LeaseEnds.IsZero() {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestALockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
+	b, _ := vouching(t)
+	g := b.grant(g1)
+	g.Session = protocol.ClientID(owner)
+	b.lands(b.Grant(g))
+	if r := b.record(); r.Session == "" || !r.LeaseEnds.IsZero() {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestALeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
+	b, _ := vouching(t)
+	g := b.grant(g1)
+	g.Lease = 150 * 365 * 24 * time.Hour
+	b.lands(b.Grant(g))
+	if end := b.item()["leaseEnds"]; end != nil {
+		t.Errorf("%v", end)
+	}
+}
+
+func TestAReleaseAndABreakRemoveTheEnd(t *testing.T) {
+	b, _ := vouching(t)
+	for name, free := range map[string]func(protocol.Hold) *protocol.Write{
+		"release": func(h protocol.Hold) *protocol.Write { return b.Release(h, protocol.Release{Version: v9}) },
+		"break":   func(protocol.Hold) *protocol.Write { return b.Break(b.record(), protocol.Break{Version: v9}) },
+	} {
+		h, _ := b.hold()
+		if !b.lands(free(h)) || !b.record().Released || b.item()["leaseEnds"] != nil {
+			t.Errorf("%s: %v", name, b.item()["leaseEnds"])
+		}
+	}
+}
+
+// What costs one write unit does so with an end as well.
+func TestARecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
+	b, _ := vouching(t)
+	g := b.grant(g1)
+	g.Dead = []protocol.Record{{Owner: another, Version: v0, Token: 12}}
+	b.lands(b.Grant(g))
+	p := b.Protocol.(protocol.Lining)
+	for i := 0; b.record().HasRoom(1, nth(i).Owner); i++ {
+		b.lands(p.Join(b.lockKey(), nth(i)))
+	}
+	if size := sizeOf(b.item()); len(b.line()) < 16 || size > 1024 {
+		t.Errorf("%d in line: %d bytes", len(b.line()), size)
+	}
+}
+
+// sizeOf is the size of an item (DynamoDB Developer Guide, "DynamoDB item sizes and formats").
+func sizeOf(item protocol.Item) int {
+	n := 0
+	for name, v := range item {
+		n += len(name) + valueSize(v)
+	}
+	return n
+}
+
+func valueSize(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return len(v.Value)/2 + 2
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberL:
+		n := 3
+		for _, e := range v.Value {
+			n += 1 + valueSize(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		return 3 + len(v.Value) + sizeOf(v.Value)
+	}
+	return 1
+}

@@ -1,0 +1,80 @@
+package seek_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// inLine is a client that stands in the lines of records.
+func (w *world) inLine(owner string) *client {
+	c := w.client(owner)
+	c.Line = w.proto.(protocol.Lining)
+	return c
+}
+
+// record is the record of a key, which must be there.
+func (w *world) record(key string) protocol.Record {
+	w.Helper()
+	r, err := w.proto.Decode(w.item(key))
+	if err != nil {
+		w.Error(err)
+	}
+	return r
+}
+
+// handToHead gives the key to the head of its record's line, as a release does.
+func (h *holding) handToHead(term time.Duration) {
+	head := h.c.w.record(h.want.Key.Partition).Waiters[0]
+	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
+	h.c.w.write(h.c.w.proto.(protocol.Lining).HandToHead(hold, protocol.Grant{
+		Key: h.want.Key, Owner: head.Owner, ID: head.Grant, Version: protocol.NewVersion(), Lease: term, Now: time.Now(),
+	}))
+}
+
+func TestAKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		holder := w.client("holder").one("job")
+		c := w.inLine("me")
+		updates := 0
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "update" {
+				if updates++; updates == 3 { // after a grant and a join: the takeover
+					holder.handToHead(timing.Lease)
+					w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
+				}
+			}
+			deliver()
+			return nil
+		}
+		c.one("job")
+		if held := w.owner("job"); held != "me" || updates != 4 {
+			t.Errorf("held by %q after %d writes", held, updates)
+		}
+	})
+}
+
+func TestWhoReplacesTheGrantItWasHandedLeavesTheLineToThoseBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		holder := w.client("holder").one("job")
+		c := w.inLine("me")
+		behind := protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner("behind")}
+		time.AfterFunc(time.Second, func() {
+			w.write(c.Line.Join(holder.want.Key, behind))
+			holder.handToHead(decide.HandedLease)
+		})
+		c.one("job", func(want *seek.Want) { // nobody who hands the key over writes its attributes
+			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
+		})
+		r := w.record("job")
+		if r.Grant != c.grants[0].Version || !slices.Equal(r.Waiters, []protocol.Waiter{behind}) {
+			t.Errorf("granted %s, line %v", r.Grant, r.Waiters)
+		}
+	})
+}

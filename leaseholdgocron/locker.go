@@ -19,6 +19,7 @@ package leaseholdgocron
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -29,6 +30,7 @@ import (
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
+	period time.Duration // of which each job runs once; 0: whenever its lock is free
 }
 
 var _ gocron.Locker = (*Locker)(nil)
@@ -46,7 +48,16 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return &Locker{locks, prefix}, nil
+	return &Locker{locks: locks, prefix: prefix}, nil
+}
+
+// Every returns a Locker under which a job runs once in each period, wherever the clocks
+// of two processes differ by less: leasehold.Every. Give it the interval of the jobs that
+// the scheduler runs, and have them run at its beginning, as gocron.CronJob does. A run that
+// has ended has been done, whatever it returned: gocron does not tell its locks. Layout
+// Native has it; elsewhere Lock returns a *leasehold.UnsupportedError.
+func (l *Locker) Every(period time.Duration) *Locker {
+	return &Locker{l.locks, l.prefix, period}
 }
 
 // Lock acquires a job's lock for one run. It does not wait for a holder who lives: its
@@ -55,18 +66,27 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // (leasehold.NoWaitUnlessDead). The lock is renewed until the run ends.
 //
 // A lock says not at the same time, and not once: a run that is shorter than the
-// difference of two clocks has ended before the other process asks.
+// difference of two clocks has ended before the other process asks. Every says once: then
+// the error for a run that was done is a *leasehold.DoneError.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	lock, err := l.locks.Acquire(ctx, l.prefix+job, leasehold.NoWaitUnlessDead())
+	opts := []leasehold.AcquireOption{leasehold.NoWaitUnlessDead()}
+	var ends []leasehold.ReleaseOption
+	if l.period != 0 {
+		opts, ends = append(opts, leasehold.Every(l.period)), append(ends, leasehold.MarkDone())
+	}
+	lock, err := l.locks.Acquire(ctx, l.prefix+job, opts...)
 	if err != nil {
 		return nil, err
 	}
-	return held{lock}, nil
+	return held{lock, ends}, nil
 }
 
 // held is the lock of one run.
-type held struct{ lock *leasehold.Lock }
+type held struct {
+	lock *leasehold.Lock
+	ends []leasehold.ReleaseOption
+}
 
 // Unlock frees the lock; gocron's context may have ended. leasehold.ErrLost means that
 // it was lost before: gocron drops the error, and leasehold logs the loss.
-func (h held) Unlock(ctx context.Context) error { return h.lock.Release(ctx) }
+func (h held) Unlock(ctx context.Context) error { return h.lock.Release(ctx, h.ends...) }

@@ -164,3 +164,35 @@ func TestALockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
 		}
 	})
 }
+
+// The clocks of the processes are a second apart, and the job takes no time: the lock is
+// free again when the second one asks.
+func TestAJobRunsOncePerPeriodWhereClocksDiffer(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		var runs, refused atomic.Int32
+		var shutdowns []func() error
+		for i := range 3 {
+			time.Sleep(time.Duration(i) * time.Second)
+			locker := newLocker(t, env.Client(leasehold.Config{})).Every(time.Minute)
+			done := gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+				if errors.Is(err, leasehold.ErrDone) {
+					refused.Add(1)
+				}
+			})
+			shutdowns = append(shutdowns, everyMinute(t, gocron.WithDistributedLocker(locker), func() { runs.Add(1) }, done))
+		}
+		elapse(5 * time.Minute)
+		if runs.Load() != 5 || refused.Load() < 9 {
+			t.Errorf("ran %d times in five minutes, and was done before %d times", runs.Load(), refused.Load())
+		}
+		for _, shutdown := range shutdowns {
+			must(t, shutdown())
+		}
+	})
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locker := newLocker(t, env.Client(leasehold.Config{Layout: layout.DynamoDLM{}})).Every(time.Minute)
+		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("a layout that cannot: %v", err)
+		}
+	})
+}

@@ -33,7 +33,7 @@ const scope = "github.com/leasehold-go/leasehold/leaseholdotel"
 // The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
 // leasehold.renew_seconds (histograms), leasehold.grants{how},
 // leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
-// leasehold.wait_errors, leasehold.gave_up, leasehold.requests,
+// leasehold.wait_errors, leasehold.gave_up, leasehold.done, leasehold.requests,
 // leasehold.commits{outcome}, leasehold.release_errors (counters) and,
 // for watched clients, leasehold.held, leasehold.waiting (up-down counters) and
 // leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
@@ -51,6 +51,7 @@ type Telemetry struct {
 	acquire, held, renew                           metric.Float64Histogram
 	grants, lost, renewErrors, throttled, requests metric.Int64Counter
 	waitErrors, gaveUp, commits, unreleased        metric.Int64Counter
+	done                                           metric.Int64Counter
 
 	first   sync.Once // initializes the counters at the first event
 	watched *watched
@@ -96,6 +97,7 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 		throttled:   counter("leasehold.throttled", "{request}", "Requests that DynamoDB throttled; they are retried."),
 		waitErrors:  counter("leasehold.wait_errors", "{wait}", "Waits whose requests fail: counted once per wait, and then once a minute."),
 		gaveUp:      counter("leasehold.gave_up", "{call}", "Calls of Acquire that ended without a grant."),
+		done:        counter("leasehold.done", "{call}", "Calls with Once or Every that were granted nothing, as their work was done."),
 		requests:    counter("leasehold.requests", "{request}", "DynamoDB requests of grants, renewals, commits and releases."),
 		commits:     counter("leasehold.commits", "{commit}", "Commits, by what became of their writes."),
 		unreleased:  counter("leasehold.release_errors", "{release}", "Releases that failed: the lease frees the key."),
@@ -122,7 +124,7 @@ func (t *Telemetry) startAtZero() {
 	for _, outcome := range outcomes {
 		t.commits.Add(ctx, 0, outcomeIs(outcome))
 	}
-	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.waitErrors, t.gaveUp, t.requests, t.unreleased} {
+	for _, c := range []metric.Int64Counter{t.renewErrors, t.throttled, t.waitErrors, t.gaveUp, t.done, t.requests, t.unreleased} {
 		c.Add(ctx, 0)
 	}
 }
@@ -142,6 +144,8 @@ func (t *Telemetry) measure(ctx context.Context, e leasehold.Event) {
 	case leasehold.EventGaveUp:
 		t.acquire.Record(ctx, e.Took.Seconds())
 		t.gaveUp.Add(ctx, 1)
+	case leasehold.EventDone:
+		t.done.Add(ctx, 1)
 	case leasehold.EventWaitError:
 		t.waitErrors.Add(ctx, 1)
 	case leasehold.EventRenewed:

@@ -125,13 +125,14 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 			"leasehold.lost{paused}":        {},
 			"leasehold.lost{replaced}":      {},
 			"leasehold.lost{broken}":        {value: 2},
-			"leasehold.grants{free}":        {value: 6},
+			"leasehold.grants{free}":        {value: 7},
 			"leasehold.commits{landed}":     {value: float64(life.Commits["landed"])},
 			"leasehold.commits{failed}":     {value: float64(life.Commits["failed"])},
 			"leasehold.commits{lost}":       {value: float64(life.Commits["lost"])},
 			"leasehold.commits{unknown}":    {value: float64(life.Commits["unknown"])},
 			"leasehold.commits{refused}":    {value: float64(life.Commits["refused"])},
 			"leasehold.release_errors":      {value: float64(life.Unreleased)},
+			"leasehold.done":                {value: float64(life.Done)},
 			"leasehold.grants{taken_over}":  {value: 1},
 			"leasehold.grants{handed_over}": {value: 1},
 		})
@@ -141,7 +142,7 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 		if h := got["leasehold.renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold.acquire_seconds"]; h.count != 8 || h.value < 300 { // one waited for the end of a lease
+		if h := got["leasehold.acquire_seconds"]; h.count != 9 || h.value < 300 { // one waited for the end of a lease
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -152,7 +153,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	want(t, got, map[string]sample{
 		"leasehold.grants{free}": {}, "leasehold.grants{taken_over}": {}, "leasehold.grants{handed_over}": {},
 		"leasehold.lost{expired}": {}, "leasehold.lost{paused}": {}, "leasehold.lost{replaced}": {}, "leasehold.lost{broken}": {},
-		"leasehold.renew_errors": {}, "leasehold.throttled": {}, "leasehold.requests": {}, "leasehold.wait_errors": {}, "leasehold.gave_up": {}, "leasehold.release_errors": {},
+		"leasehold.renew_errors": {}, "leasehold.throttled": {}, "leasehold.requests": {}, "leasehold.wait_errors": {}, "leasehold.gave_up": {}, "leasehold.done": {}, "leasehold.release_errors": {},
 		"leasehold.commits{landed}": {}, "leasehold.commits{failed}": {}, "leasehold.commits{lost}": {}, "leasehold.commits{unknown}": {}, "leasehold.commits{refused}": {},
 	})
 }
@@ -203,7 +204,7 @@ func TestAnExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
 		all := []string{
 			"leasehold_acquire_seconds", "leasehold_held_seconds", "leasehold_renew_seconds", "leasehold_grants_total", "leasehold_lost_total",
 			"leasehold_renew_errors_total", "leasehold_throttled_total", "leasehold_requests_total",
-			"leasehold_wait_errors_total", "leasehold_gave_up_total", "leasehold_commits_total", "leasehold_release_errors_total",
+			"leasehold_wait_errors_total", "leasehold_gave_up_total", "leasehold_done_total", "leasehold_commits_total", "leasehold_release_errors_total",
 			"leasehold_held", "leasehold_waiting", "leasehold_min_remaining_seconds",
 		}
 		for _, name := range all {

@@ -25,7 +25,7 @@ import (
 // leasehold_renew_seconds (histograms), leasehold_grants_total{how},
 // leasehold_lost_total{reason}, leasehold_renew_errors_total,
 // leasehold_throttled_total, leasehold_wait_errors_total,
-// leasehold_gave_up_total, leasehold_requests_total,
+// leasehold_gave_up_total, leasehold_done_total, leasehold_requests_total,
 // leasehold_commits_total{outcome}, leasehold_release_errors_total (counters),
 // and per watched client leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds (gauges).
@@ -50,6 +50,7 @@ type Metrics struct {
 	throttled   *prometheus.CounterVec
 	waitErrors  *prometheus.CounterVec
 	gaveUp      *prometheus.CounterVec
+	done        *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 	commits     *prometheus.CounterVec
 	unreleased  *prometheus.CounterVec
@@ -98,6 +99,7 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 		throttled:   counter("leasehold_throttled_total", "Requests that DynamoDB throttled; they are retried."),
 		waitErrors:  counter("leasehold_wait_errors_total", "Waits whose requests fail: counted once per wait, and then once a minute."),
 		gaveUp:      counter("leasehold_gave_up_total", "Calls of Acquire that ended without a grant."),
+		done:        counter("leasehold_done_total", "Calls with Once or Every that were granted nothing, as their work was done."),
 		requests:    counter("leasehold_requests_total", "DynamoDB requests of grants, renewals, commits and releases."),
 		commits:     counter("leasehold_commits_total", "Commits, by what became of their writes.", "outcome"),
 		unreleased:  counter("leasehold_release_errors_total", "Releases that failed: the lease frees the key."),
@@ -107,7 +109,7 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 		m.seriesOf(leasehold.Key{})
 	}
 	if reg != nil {
-		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.waitErrors, m.gaveUp, m.requests, m.commits, m.unreleased, m.watched})
+		reg.MustRegister(collectors{m.acquire, m.held, m.renew, m.grants, m.lost, m.renewErrors, m.throttled, m.waitErrors, m.gaveUp, m.done, m.requests, m.commits, m.unreleased, m.watched})
 	}
 	return m
 }
@@ -137,6 +139,8 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	case leasehold.EventGaveUp:
 		s.acquire.Observe(e.Took.Seconds())
 		s.gaveUp.Inc()
+	case leasehold.EventDone:
+		s.done.Inc()
 	case leasehold.EventWaitError:
 		s.waitErrors.Inc()
 	case leasehold.EventRenewed:
@@ -161,6 +165,7 @@ type series struct {
 	lost                             *prometheus.CounterVec
 	renewErrors, throttled, requests prometheus.Counter
 	waitErrors, gaveUp, unreleased   prometheus.Counter
+	done                             prometheus.Counter
 }
 
 // Values of the label "how".
@@ -224,7 +229,7 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 		acquire: m.acquire.WithLabelValues(values...), held: m.held.WithLabelValues(values...), renew: m.renew.WithLabelValues(values...),
 		grants: map[string]prometheus.Counter{}, renewErrors: m.renewErrors.WithLabelValues(values...),
 		throttled: m.throttled.WithLabelValues(values...), requests: m.requests.WithLabelValues(values...),
-		waitErrors: m.waitErrors.WithLabelValues(values...), gaveUp: m.gaveUp.WithLabelValues(values...),
+		waitErrors: m.waitErrors.WithLabelValues(values...), gaveUp: m.gaveUp.WithLabelValues(values...), done: m.done.WithLabelValues(values...),
 		commits: map[string]prometheus.Counter{}, unreleased: m.unreleased.WithLabelValues(values...),
 	}
 	for _, outcome := range outcomes {

@@ -88,13 +88,14 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 			"leasehold_lost_total{paused}":        {value: 0},
 			"leasehold_lost_total{replaced}":      {value: 0},
 			"leasehold_lost_total{broken}":        {value: 2},
-			"leasehold_grants_total{free}":        {value: 6},
+			"leasehold_grants_total{free}":        {value: 7},
 			"leasehold_commits_total{landed}":     {value: float64(life.Commits["landed"])},
 			"leasehold_commits_total{failed}":     {value: float64(life.Commits["failed"])},
 			"leasehold_commits_total{lost}":       {value: float64(life.Commits["lost"])},
 			"leasehold_commits_total{unknown}":    {value: float64(life.Commits["unknown"])},
 			"leasehold_commits_total{refused}":    {value: float64(life.Commits["refused"])},
 			"leasehold_release_errors_total":      {value: float64(life.Unreleased)},
+			"leasehold_done_total":                {value: float64(life.Done)},
 			"leasehold_grants_total{taken_over}":  {value: 1},
 			"leasehold_grants_total{handed_over}": {value: 1},
 		}
@@ -105,7 +106,7 @@ func TestTheMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 		if h := got["leasehold_renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold_acquire_seconds"]; h.count != 8 || h.value < 300 { // one waited for the end of a lease
+		if h := got["leasehold_acquire_seconds"]; h.count != 9 || h.value < 300 { // one waited for the end of a lease
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -160,7 +161,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 		"grants_total{free", "grants_total{taken_over", "grants_total{handed_over",
 		"lost_total{expired", "lost_total{paused", "lost_total{replaced", "lost_total{broken",
 		"commits_total{landed", "commits_total{failed", "commits_total{lost", "commits_total{unknown", "commits_total{refused", "release_errors_total{",
-		"renew_errors_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
+		"renew_errors_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "done_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
 	} {
 		single := "leasehold_" + strings.TrimSuffix(name+"}", "{}")
 		if s, ok := got[single]; !ok || s.value != 0 {

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 )
 
-func main() { os.Exit(cli.Main(cli.FromOS())) }
+func main() { os.Exit(cli.Main(invocation.FromOS())) }

@@ -10,7 +10,7 @@ import (
 // advanced are the commands and flags that help shows when asked for by that word, by
 // the path of their command. Everybody else has to read past them.
 var advanced = map[string]struct{ commands, flags []string }{
-	"leasehold":         {[]string{"forget", "semaphore", "bench"}, []string{"layout", "attr", "endpoint-url"}},
+	"leasehold":         {[]string{"forget", "semaphore", "bench"}, []string{"layout", "attr", "endpoint-url", "max-skew"}},
 	"leasehold run":     {nil, []string{"shared", "line", "sort-key", "data", "signal", "grace", "background", "owner", "events", "metrics"}},
 	"leasehold acquire": {nil, []string{"line", "sort-key", "data"}},
 	"leasehold renew":   {nil, []string{"data"}},

@@ -2,34 +2,23 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
-	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Bounds of the completion of a key, which reads the table while somebody waits at
-// the prompt.
-const (
-	completionTime = time.Second
-	completionKeys = 200
-)
-
-func (a *app) newCompletion() *cobra.Command {
+func newCompletion(in *invocation.Invocation) *cobra.Command {
 	names := []cobra.Completion{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL [flags]",
@@ -49,15 +38,15 @@ read it as something else: type it, in quotes.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usageOf(cmd, "SHELL is missing: use %s", strings.Join(names, ", "))
+				return misuse.Of(cmd, "SHELL is missing: use %s", strings.Join(names, ", "))
 			case len(args) > 1:
-				return usageOf(cmd, "only one SHELL is allowed: remove %s", visible.Name(args[1]))
+				return misuse.Of(cmd, "only one SHELL is allowed: remove %s", visible.Name(args[1]))
 			case !slices.Contains(names, args[0]):
-				return usageOf(cmd, "unknown SHELL %s: use %s", visible.Name(args[0]), strings.Join(names, ", "))
+				return misuse.Of(cmd, "unknown SHELL %s: use %s", visible.Name(args[0]), strings.Join(names, ", "))
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return Completion(cmd.Root(), args[0], a.Stdout) },
+		RunE: func(cmd *cobra.Command, args []string) error { return Completion(cmd.Root(), args[0], in.Stdout) },
 	}
 }
 
@@ -114,12 +103,12 @@ func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 
 // complete sets what the values of the flags of cmd and its subcommands complete to.
 // Every completion goes through offering here, that of arguments too.
-func (a *app) complete(cmd *cobra.Command) {
+func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
 	if cmd.Flags().Lookup("key") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("key", offering(a.completeKeys(anyRecord))) // it exists
+		_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // it exists
 	}
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
@@ -139,67 +128,6 @@ func (a *app) complete(cmd *cobra.Command) {
 		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // it exists
 	}
 	for _, sub := range cmd.Commands() {
-		a.complete(sub)
+		complete(in, sub)
 	}
-}
-
-// completeKeys completes the first argument to the keys that are wanted. What
-// follows it is left to the shell: CMD, or nothing.
-func (a *app) completeKeys(wanted func(leasehold.Record) bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return a.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// Which records' keys complete an argument.
-func anyRecord(leasehold.Record) bool    { return true }
-func heldRecord(r leasehold.Record) bool { return !r.Released }
-
-// keysFor returns the keys of the table that begin with prefix: as many as can be
-// read in time, none if anything fails. It writes nothing, neither a message nor
-// a store that is not there yet.
-func (a *app) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	cmd.SetContext(ctx)
-	a.say, a.completing = say.NewMessages(say.To(io.Discard, false)), true
-	if p, err := a.flags.Place(""); err != nil || p.File != "" && !exists(p.File) {
-		return nil
-	}
-	s, err := a.open(cmd, store.Opening{})
-	if err != nil {
-		return nil
-	}
-	defer s.Close()
-	locks, err := s.Locks(leasehold.Config{})
-	if err != nil {
-		return nil
-	}
-	defer store.CloseLocks(locks)
-	var opts []leasehold.ListOption
-	if prefix != "" {
-		opts = append(opts, leasehold.ListPrefix(prefix))
-	}
-	seen := map[string]bool{}
-	var keys []cobra.Completion
-	for r, err := range locks.List(ctx, opts...) {
-		key := r.Key.Partition
-		if ctx.Err() != nil || len(keys) == completionKeys {
-			break
-		}
-		if err == nil && wanted(r) && !seen[key] {
-			seen[key] = true
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

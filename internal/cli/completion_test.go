@@ -49,7 +49,7 @@ func TestNoCompletionOffersHostileNamesOfTheTable(t *testing.T) {
 			}
 		}
 	}
-	everyCommand((&app{Env: envOf(nil)}).newRoot(), func(cmd *cobra.Command) {
+	everyCommand(tree(), func(cmd *cobra.Command) {
 		path := strings.Fields(cmd.CommandPath())[1:]
 		ask(append(path, "")...)
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -64,7 +64,7 @@ func TestNoCompletionOffersHostileNamesOfTheTable(t *testing.T) {
 }
 
 func TestALineThatCouldRunSomethingIsNotEvaluatedByTAB(t *testing.T) {
-	root := (&app{Env: envOf(nil)}).newRoot()
+	root := tree()
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
 	} {

@@ -210,6 +210,25 @@ func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {
 	}
 }
 
+func TestTheCommandOfTheREADMEWorksInAShellThatIsForAWS(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "run", "./cmd/leasehold", "run", "hello", "--", "echo", "it works")
+	cmd.Dir = "../.."
+	environ := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "LEASEHOLD_") })
+	cmd.Env = append(environ, "XDG_STATE_HOME="+t.TempDir(),
+		"AWS_PROFILE=no-such-profile", "AWS_REGION=eu-west-3", "AWS_ENDPOINT_URL=http://127.0.0.1:9", "LEASEHOLD_OWNER=somebody-else")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || string(out) != "it works\n" {
+		t.Errorf("%v\n%s%s", err, out, &stderr)
+	}
+	const says = " is set, but a leasehold that runs from its own source is only being tried out\n"
+	if !strings.Contains(stderr.String(), says) {
+		t.Errorf("it does not say %q: %s", says, &stderr)
+	}
+}
+
 func TestTheProgramInTheREADMERunsAsPrinted(t *testing.T) {
 	t.Parallel()
 	var source string

@@ -159,6 +159,12 @@ func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
 		{name: "a clock that is an hour ahead", fault: dated(-time.Hour), code: 1, says: []says{{"clock", "warning", "ahead of the server's"}}},
 		{name: "a clock in a layout by the clock", spec: dlm, fault: dated(5 * time.Second), args: []string{"--layout", "dynamo-dlm"}, code: 1,
 			says: []says{{"clock", "fatal", "no two clocks differ by more than 2s"}}},
+		{name: "a clock within what is vouched", fault: healthy, args: []string{"--max-skew", "3s"}, code: 0,
+			says: []says{{"clock", "ok", "a --max-skew of "}, {"clock", "ok", " is honest here, if something keeps the clock so"}}},
+		{name: "a clock that may be wrong by more than is vouched", fault: dated(0), args: []string{"--max-skew", "1ms"}, code: 1,
+			says: []says{{"clock", "warning", "give a --max-skew of "}}},
+		{name: "a clock that is wrong by more than is vouched", fault: dated(5 * time.Second), args: []string{"--max-skew", "1s"}, code: 1,
+			says: []says{{"clock", "fatal", "with this one two clients can hold one lock"}}},
 		{name: "a few seconds elsewhere", fault: dated(5 * time.Second), code: 0, says: []says{{"clock", "ok", "behind"}}},
 		{name: "writes denied", fault: denies("UpdateItem"), code: 1, says: []says{
 			{"UpdateItem", "fatal", "denied: run, elect, acquire"}, {"UpdateItem", "fatal", "allow dynamodb:UpdateItem in the caller's IAM policy"},

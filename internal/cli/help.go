@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
@@ -64,7 +67,7 @@ const durationNote = "DURATION is a number of seconds, as in timeout(1), or such
 
 func hasDuration(flags *pflag.FlagSet) bool {
 	found := false
-	flags.VisitAll(func(f *pflag.Flag) { found = found || f.Value.Type() == durationFlag{}.Type() })
+	flags.VisitAll(func(f *pflag.Flag) { found = found || f.Value.Type() == arguments.Duration{}.Type() })
 	return found
 }
 
@@ -100,7 +103,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 			}
 			found, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageOf(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
+				return misuse.Of(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
 			}
 			found.InitDefaultHelpFlag()
 			if all && found.Runnable() {
@@ -120,6 +123,8 @@ var (
 	environmentText string
 	//go:embed topics/events.txt
 	eventsText string
+	//go:embed topics/json.txt
+	jsonText string
 )
 
 func newTopic(name, short, text string) *cobra.Command {
@@ -127,15 +132,14 @@ func newTopic(name, short, text string) *cobra.Command {
 }
 
 // newJSONTopic is leasehold help json, and with --json the schema itself.
-func (a *app) newJSONTopic() *cobra.Command {
-	cmd := &cobra.Command{Use: "json", Short: "What --json prints, and the columns in a pipe"}
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		w := cmd.OutOrStdout()
-		if a.flags.json {
-			_, _ = w.Write(say.Schema)
+func newJSONTopic(in *invocation.Invocation) *cobra.Command {
+	cmd := newTopic("json", "What --json prints, and the columns in a pipe", jsonText)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if in.JSON {
+			_, _ = cmd.OutOrStdout().Write(say.Schema)
 			return
 		}
-		_ = say.WriteSchema(w, helpWidth)
+		printHelp(cmd, args)
 	})
 	return cmd
 }

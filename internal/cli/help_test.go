@@ -11,8 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
+
+// tree are the commands, of whom nobody has typed anything.
+func tree() *cobra.Command { return newRoot(invocation.New(envOf(nil))) }
 
 // everyCommand calls fn for each command and topic that a user can get help for.
 func everyCommand(cmd *cobra.Command, fn func(*cobra.Command)) {
@@ -39,9 +44,8 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 }
 
 func TestHelpShowsWhatIsUsedEveryDayAndOneWordShowsTheRest(t *testing.T) {
-	a := &app{Env: envOf(nil)}
 	known := map[string]bool{}
-	everyCommand(a.newRoot(), func(cmd *cobra.Command) {
+	everyCommand(tree(), func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
 		known[path] = true
 		var out bytes.Buffer
@@ -87,8 +91,7 @@ func TestHelpShowsWhatIsUsedEveryDayAndOneWordShowsTheRest(t *testing.T) {
 }
 
 func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {
-	a := &app{Env: envOf(nil)}
-	everyCommand(a.newRoot(), func(cmd *cobra.Command) {
+	everyCommand(tree(), func(cmd *cobra.Command) {
 		for _, line := range strings.Split(helpOf(t, cmd), "\n") {
 			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // an ARN has no shorter form
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), columns, line)
@@ -98,13 +101,12 @@ func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {
 }
 
 func TestEveryFlagOfADurationTakesABareNumberOfSecondsAndTheHelpSaysSo(t *testing.T) {
-	a := &app{Env: envOf(nil)}
 	found := 0
-	everyCommand(a.newRoot(), func(cmd *cobra.Command) {
+	everyCommand(tree(), func(cmd *cobra.Command) {
 		timed := false
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			usage := strings.Contains(f.Usage, "DURATION")
-			if _, ok := f.Value.(durationFlag); ok != usage && f.Name != "grace" {
+			if _, ok := f.Value.(arguments.Duration); ok != usage && f.Name != "grace" {
 				t.Errorf("%s --%s: a duration flag: %v; its help says DURATION: %v", cmd.CommandPath(), f.Name, ok, usage)
 			}
 			if f.Value.Type() != "duration" {
@@ -125,8 +127,7 @@ func TestEveryFlagOfADurationTakesABareNumberOfSecondsAndTheHelpSaysSo(t *testin
 }
 
 func TestEveryCommandIsInTheHelp(t *testing.T) {
-	a := &app{Env: envOf(nil)}
-	root := a.newRoot()
+	root := tree()
 	text := helpOf(t, root)
 	everyCommand(root, func(cmd *cobra.Command) {
 		if cmd.Parent() == root && !strings.Contains(text, "\n  "+cmd.Name()+" ") && !strings.Contains(text, "leasehold help "+cmd.Name()) {

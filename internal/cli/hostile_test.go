@@ -23,6 +23,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/rwlock"
@@ -228,7 +229,7 @@ func (h *hostileTables) keyOf(t testing.TB, table string, row map[string]types.A
 // main runs a command in this process.
 func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH")}
-	return cli.Main(cli.Env{
+	return cli.Main(invocation.Env{
 		Args: args, Stdin: strings.NewReader("n\n"), Stdout: stdout, Stderr: stderr, Now: time.Now,
 		LookupEnv:  func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
 		Executable: os.Executable,

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -64,7 +65,7 @@ func meetings(dir, table, key string) []meet {
 func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...string) (stdout, stderr []byte) {
 	t.Helper()
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
-	env := cli.Env{
+	env := invocation.Env{
 		Args: args, Stdin: strings.NewReader(m.stdin), Now: time.Now, Executable: os.Executable,
 		LookupEnv: func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
 	}

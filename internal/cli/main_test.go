@@ -31,6 +31,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -44,18 +45,18 @@ func TestMain(m *testing.M) {
 
 // main runs the command on another thread than the process's first, so that no test
 // passes only because of a property of the first thread.
-func main(env cli.Env) {
+func main(env invocation.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
 	go func() { code <- cli.Main(env) }()
 	os.Exit(<-code)
 }
 
-// fromOS is cli.FromOS of an installed leasehold on a machine that is not an EC2 instance, and that has a
+// fromOS is invocation.FromOS of an installed leasehold on a machine that is not an EC2 instance, and that has a
 // machine's store only if the test has created one, and the file system that the
 // test says.
-func fromOS() cli.Env {
-	env := cli.FromOS()
+func fromOS() invocation.Env {
+	env := invocation.FromOS()
 	env.MachineDir, env.OnEC2, env.OnTrial = os.Getenv("TEST_MACHINE_DIR"), nil, nil
 	if kind := os.Getenv("TEST_FILE_SYSTEM"); kind != "" {
 		env.FileSystem = func(string) (string, uint64, error) { return kind, 10 << 20, nil }
@@ -64,7 +65,7 @@ func fromOS() cli.Env {
 }
 
 // alone is an environment in which leasehold cannot start itself again.
-func alone() cli.Env {
+func alone() invocation.Env {
 	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
 	return env

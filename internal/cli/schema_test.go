@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/leasehold-go/leasehold/internal/cli/bench"
+	"github.com/leasehold-go/leasehold/internal/cli/build"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/commands/hold"
+	"github.com/leasehold-go/leasehold/internal/cli/commands/repair"
 	"github.com/leasehold-go/leasehold/internal/cli/demo"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
@@ -41,8 +44,8 @@ func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{
-		"event": say.Event{}, "key": say.Key{}, "process": say.Process{}, "leader": leaderJSON{}, "finding": checks.Finding{}, "error": say.Error{},
-		"step": demo.Event{}, "grant": grants.Place{}, "measured": bench.Result{}, "build": build{}, "forgotten": forgottenJSON{},
+		"event": say.Event{}, "key": say.Key{}, "process": say.Process{}, "leader": hold.Leader{}, "finding": checks.Finding{}, "error": say.Error{},
+		"step": demo.Event{}, "grant": grants.Place{}, "measured": bench.Result{}, "build": build.Info{}, "forgotten": repair.Forgotten{}, "undone": repair.Undone{},
 	} {
 		for _, field := range fieldsOf(v) {
 			if top.Defs[name].Properties[field] == nil {

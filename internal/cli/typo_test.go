@@ -8,10 +8,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 )
 
 // internals are words of the source, which mean nothing to a person.
 var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
+
+func envOf(vars map[string]string) invocation.Env {
+	return invocation.Env{LookupEnv: func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}}
+}
 
 // typed runs the command in this process.
 func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr string, code int) {
@@ -52,6 +61,7 @@ func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 		args []string
 		want string
 	}{
+		{[]string{"table", "crate"}, `unknown command crate, did you mean create?: see leasehold table --help`},
 		{append(aws, "moon-1"), `the Region "moon-1" (--region) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url`},
 		{append(aws, "EU-WEST-1"), `the Region "EU-WEST-1" (--region) is not one of AWS: use eu-west-1`},
 		{append(aws, "eu-west-1a"), `"eu-west-1a" (--region) is an Availability Zone: use its Region, eu-west-1`},

@@ -50,19 +50,20 @@ type stage struct {
 	*testing.T
 	began   time.Time
 	layout  layout.Layout
+	skew    time.Duration // by which all vouch for their clocks; 0: nobody does
 	proto   protocol.Protocol
 	db, far *dynamodb.Client // far: over the slow network
 	send    *attempts.Sender
 	job     protocol.Key // the lock
 }
 
-func newStage(t *testing.T, l layout.Layout) *stage {
+func newStage(t *testing.T, l layout.Layout, skew time.Duration) *stage {
 	engine := localdynamo.New()
-	proto, err := records.Of(l)
+	proto, err := records.Vouched(l, skew)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{T: t, began: time.Now(), layout: l, proto: proto, db: engine.Client()}
+	s := &stage{T: t, began: time.Now(), layout: l, skew: skew, proto: proto, db: engine.Client()}
 	s.far = engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slow{o.HTTPClient} })
 	if err := table.Create(t.Context(), s.db, table.Spec{Name: "locks", Layout: l}); err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ const sessionID = "abcdefghijklmnopqrstuvwxyz"
 // grant grants key to a new actor, under a session unless its id is "".
 func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string, create bool) *actor {
 	s.Helper()
-	version, owner := protocol.NewVersion(), "host/"+session
+	version, owner := protocol.NewVersion(), "host/"+sessionID
 	s.write(proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: version, Lease: 20 * time.Second, Now: time.Now(), Session: session, Create: create}))
 	return &actor{s, proto, protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}, version}
 }
@@ -168,7 +169,7 @@ func asWaiter(s *stage, of leasehold.Record) verdict {
 	errDamaged := errors.New("damaged")
 	clock := func() decide.Instant { d := time.Since(s.began); return decide.Instant{Mono: d, Boot: d} }
 	o := &liveness.Observer{
-		Requests: s.sender(s.far), Proto: s.proto, Caps: s.layout.Capabilities(), Now: clock, Lease: protocol.DefaultLease, PollMax: time.Second,
+		Requests: s.sender(s.far), Proto: s.proto, Caps: s.layout.Capabilities(), Now: clock, Wall: time.Now, Lease: protocol.DefaultLease, PollMax: time.Second,
 		Expires: func() time.Time { return time.Time{} },
 		Damaged: func(protocol.Key, protocol.Item, error) error { return errDamaged },
 		Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
@@ -232,12 +233,7 @@ func asCommand(s *stage, of leasehold.Record) verdict {
 		s.Error(err)
 		return verdict{}
 	}
-	by, err := holders.New(s.far, "locks", s.layout, locks)
-	if err != nil {
-		s.Error(err)
-		return verdict{}
-	}
-	switch found := by.Observe(s.Context(), []leasehold.Record{of})[0]; {
+	switch found := holders.New(s.far, "locks", s.proto, locks).Observe(s.Context(), []leasehold.Record{of})[0]; {
 	case errors.Is(found.Err, leasehold.ErrRecord):
 		return verdict{what: "damaged"}
 	case found.Gone, found.Record.Released:
@@ -344,36 +340,73 @@ func TestWaiterCommandAndPageGiveOneAnswerOfEachHolder(t *testing.T) {
 			return func() { time.Sleep(5 * time.Second); a.renew() }
 		}, []verdict{{what: "live"}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, course.layout)
-				then := course.play(s)
-				listed, err := s.listed()
-				if err != nil || len(listed) != len(course.want) {
-					t.Fatalf("%+v, %v", listed, err)
-				}
-				type told struct {
-					who    string
-					holder int
-					verdict
-				}
-				all := make(chan told)
-				for who, look := range map[string]looksOn{"the waiter": asWaiter, "the command": asCommand, "the page": asPage} {
-					for i, r := range listed {
-						go func() { all <- told{who, i, look(s, r)} }()
-					}
-				}
-				go then()
-				for range 3 * len(listed) {
-					got := <-all
-					want := course.want[got.holder]
-					if got.what != want.what || want.at > 0 && (got.at < want.at || got.at > want.at+2*trip) {
-						t.Errorf("to %s holder %d is %s since %v, want %s since %v", got.who, got.holder, got.what, got.at, want.what, want.at)
-					}
-				}
-			})
-		})
+		t.Run(name, func(t *testing.T) { giveOneAnswer(t, course.layout, 0, course.play, course.want) })
 	}
+}
+
+func TestWaiterCommandAndPageGiveOneAnswerWhereClocksAreVouchedFor(t *testing.T) {
+	const lease, skew = 20 * time.Second, 3 * time.Second
+	nothing := func() {}
+	for name, course := range map[string]struct {
+		play func(s *stage) (then func())
+		want []verdict
+	}{
+		"a lease that has ended": {func(s *stage) func() { s.lock(); time.Sleep(lease + skew); return nothing }, []verdict{{"dead", lease + skew}}},
+		"a lease that ends soon": {func(s *stage) func() { s.lock(); time.Sleep(15 * time.Second); return nothing }, []verdict{{"dead", lease + skew}}},
+		"renewals": {func(s *stage) func() {
+			a := s.lock()
+			time.Sleep(15 * time.Second)
+			return func() { time.Sleep(2 * time.Second); a.renew() }
+		}, []verdict{{what: "live"}}},
+		"a session that has ended": {func(s *stage) func() { s.shared(); time.Sleep(lease + skew); return nothing }, []verdict{{"dead", lease + skew}}},
+		"readers": {func(s *stage) func() {
+			a := s.reader(true)
+			s.reader(false)
+			time.Sleep(15 * time.Second)
+			return func() { time.Sleep(2 * time.Second); a.renew() }
+		}, []verdict{{what: "live"}, {"dead", lease + skew}}},
+		"a holder who does not vouch": {func(s *stage) func() {
+			vouched := s.proto
+			s.proto, _ = records.Of(s.layout)
+			s.lock()
+			s.proto = vouched
+			time.Sleep(lease)
+			return nothing
+		}, []verdict{{"dead", lease + trip + lease}}},
+	} {
+		t.Run(name, func(t *testing.T) { giveOneAnswer(t, layout.Native{}, skew, course.play, course.want) })
+	}
+}
+
+// giveOneAnswer has the three look on, and compares what they say of each holder.
+func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(s *stage) (then func()), wants []verdict) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, l, skew)
+		then := play(s)
+		listed, err := s.listed()
+		if err != nil || len(listed) != len(wants) {
+			t.Fatalf("%+v, %v", listed, err)
+		}
+		type told struct {
+			who    string
+			holder int
+			verdict
+		}
+		all := make(chan told)
+		for who, look := range map[string]looksOn{"the waiter": asWaiter, "the command": asCommand, "the page": asPage} {
+			for i, r := range listed {
+				go func() { all <- told{who, i, look(s, r)} }()
+			}
+		}
+		go then()
+		for range 3 * len(listed) {
+			got := <-all
+			want := wants[got.holder]
+			if got.what != want.what || want.at > 0 && (got.at < want.at || got.at > want.at+2*trip) {
+				t.Errorf("to %s holder %d is %s since %v, want %s since %v", got.who, got.holder, got.what, got.at, want.what, want.at)
+			}
+		}
+	})
 }
 
 // listed are the records of the holders, in the order of their tokens.

@@ -76,6 +76,7 @@ func increment(ctx context.Context, client *dynamodb.Client, key string) (string
 		TableName:                 aws.String("locks"),
 		Key:                       id(key),
 		UpdateExpression:          aws.String("ADD n :one"),
+		ConditionExpression:       aws.String("attribute_not_exists(id) OR attribute_exists(n)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
 		ReturnValues:              types.ReturnValueUpdatedNew,
 	})
@@ -90,7 +91,7 @@ func id(key string) map[string]types.AttributeValue {
 }
 
 // open returns a client of the file, which ends with the test.
-func open(t *testing.T, path string) *dynamodb.Client {
+func open(t testing.TB, path string) *dynamodb.Client {
 	t.Helper()
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -106,7 +107,7 @@ func open(t *testing.T, path string) *dynamodb.Client {
 }
 
 // newFile returns the path of a file with the table "locks", and a client.
-func newFile(t *testing.T) (string, *dynamodb.Client) {
+func newFile(t testing.TB) (string, *dynamodb.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "locks.db")
 	client := open(t, path)

@@ -22,7 +22,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // Prefix is what all keys that are written begin with.
@@ -46,7 +45,6 @@ type Bench struct {
 	JSON bool
 
 	store    *store.Store
-	table    scratch.Table
 	meter    *requests.Meter
 	name     string // what all of its keys begin with
 	keys     []leasehold.Key
@@ -55,16 +53,11 @@ type Bench struct {
 }
 
 // New returns a run on a store, whose requests it counts from now on.
-func New(s *store.Store, p Plan) (*Bench, error) {
-	proto, err := records.Of(s.Layout)
-	if err != nil {
-		return nil, err
-	}
-	b := &Bench{Plan: p, store: s, name: scratch.Random(Prefix) + "/", lease: time.Second + proto.Skew()}
-	b.takeover = b.lease + proto.Skew() + s.Layout.Capabilities().LeaseStep + time.Second
+func New(s *store.Store, p Plan) *Bench {
+	b := &Bench{Plan: p, store: s, name: scratch.Random(Prefix) + "/", lease: time.Second + s.Proto.Skew()}
+	b.takeover = b.lease + s.Proto.Skew() + s.Layout.Capabilities().LeaseStep + time.Second
 	s.DB, b.meter = requests.Metered(s.DB)
-	b.table = scratch.Table{DB: s.DB, Name: s.Table, Layout: s.Layout}
-	return b, nil
+	return b
 }
 
 // Run measures the parts, one after another, and deletes its keys, also when ctx ends.
@@ -116,7 +109,7 @@ func (b *Bench) takeoverPart() time.Duration { return max(b.Duration, b.takeover
 
 // key returns a key of this run, which clean deletes.
 func (b *Bench) key(name string) leasehold.Key {
-	key := b.table.Key(b.name+name, "bench")
+	key := scratch.Key(b.store, b.name+name, "bench")
 	b.keys = append(b.keys, key)
 	return key
 }
@@ -125,7 +118,7 @@ func (b *Bench) key(name string) leasehold.Key {
 func (b *Bench) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTime)
 	defer cancel()
-	if err := b.table.Delete(ctx, b.keys...); err != nil {
+	if err := scratch.Delete(ctx, b.store, b.keys...); err != nil {
 		return fmt.Errorf("keys that begin with %s may be left in %s: delete them, or leave them to TTL: %s", b.name, b.store.Called(), failure.Text(err, b.store.Where()))
 	}
 	return nil

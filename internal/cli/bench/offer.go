@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
@@ -34,7 +35,7 @@ const (
 func (b *Bench) MayDelete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
-	err := b.table.Delete(ctx, b.table.Key(b.name, "bench")) // nobody has it yet
+	err := scratch.Delete(ctx, b.store, scratch.Key(b.store, b.name, "bench")) // nobody has it yet
 	var missing *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &missing):
@@ -82,7 +83,7 @@ func dollarsText(dollars float64) string {
 // provisioned returns the table's write units a second. 0: it is paid per request,
 // or the caller may not ask.
 func (b *Bench) provisioned(ctx context.Context) int64 {
-	out, err := b.table.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(b.table.Name)})
+	out, err := b.store.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(b.store.Table)})
 	if err != nil || out.Table == nil || out.Table.ProvisionedThroughput == nil {
 		return 0
 	}

@@ -16,7 +16,7 @@ import (
 
 // acquireAndRelease acquires and releases a free key, again and again.
 func (b *Bench) acquireAndRelease(ctx context.Context, p *part) error {
-	locks, err := b.store.Locks(leasehold.Config{})
+	locks, err := b.store.Client(leasehold.Config{})
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (b *Bench) acquireAndRelease(ctx context.Context, p *part) error {
 
 // renewal renews one lock, again and again.
 func (b *Bench) renewal(ctx context.Context, p *part) error {
-	locks, err := b.store.Locks(leasehold.Config{})
+	locks, err := b.store.Client(leasehold.Config{})
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (b *Bench) handOver(ctx context.Context, p *part) error {
 		grants <- grant{locks, lock, time.Now(), err}
 	}
 	for range b.Clients {
-		locks, err := b.store.Locks(leasehold.Config{})
+		locks, err := b.store.Client(leasehold.Config{})
 		if err != nil {
 			stop()
 			return err
@@ -105,13 +105,13 @@ func (b *Bench) handOver(ctx context.Context, p *part) error {
 // their locks, and nothing releases them. Several keys at a time make several
 // samples in the time of one lease.
 func (b *Bench) takeovers(ctx context.Context, p *part) error {
-	holders, err := b.store.Locks(leasehold.Config{Lease: b.lease})
+	holders, err := b.store.Client(leasehold.Config{Lease: b.lease})
 	if err != nil {
 		return err
 	}
 	defer store.CloseLocks(holders)
 	db, meter := requests.Metered(b.store.DB) // a takeover is what its waiter sends
-	waiters, err := b.store.LocksOver(db, leasehold.Config{Lease: b.lease})
+	waiters, err := b.store.ClientOver(db, leasehold.Config{Lease: b.lease})
 	if err != nil {
 		return err
 	}
@@ -156,5 +156,5 @@ func (b *Bench) takeOver(ctx context.Context, holders, waiters *leasehold.Client
 	if _, err := lock.Detach(); err != nil {
 		return 0, err
 	}
-	return took, b.table.Delete(ctx, key)
+	return took, scratch.Delete(ctx, b.store, key)
 }

@@ -33,12 +33,12 @@ func (p permission) neededFor(access table.Access) bool {
 // use, with a request that tries it. Writes have a condition that never holds, and so
 // change nothing: IAM looks at them all the same.
 func (t *Target) permissions() []permission {
-	name, names, never := aws.String(t.Name), t.names(), aws.String(never)
+	name, names, never := aws.String(t.Table), t.names(), aws.String(never)
 	return []permission{
 		{"GetItem", "every command", true, t.get},
 		{"BatchGetItem", "several keys, permits (run -p), ls --check in few requests", false, func(ctx context.Context) error {
 			_, err := t.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				t.Name: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)},
+				t.Table: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)},
 			}})
 			return err
 		}},

@@ -31,8 +31,8 @@ func (t *Target) From(o Origin) []Check {
 // named says which table it is, and who says so.
 func (t *Target) named(o Origin) Finding {
 	return Finding{
-		Check: "store", State: OK, What: fmt.Sprintf("table %s in %s, layout %s, named by %s", t.Name, t.Place, t.Layout.Name(), o.TableBy),
-		Values: map[string]any{"table": t.Name, "in": t.Place, "layout": t.Layout.Name()},
+		Check: "store", State: OK, What: fmt.Sprintf("table %s in %s, layout %s, named by %s", t.Table, t.Location, t.Layout.Name(), o.TableBy),
+		Values: map[string]any{"table": t.Table, "in": t.Location, "layout": t.Layout.Name()},
 	}
 }
 
@@ -65,7 +65,7 @@ func (t *Target) identity(ctx context.Context, from Origin) []Finding {
 		s.Region, s.Credentials, s.Retryer = o.Region, o.Credentials, aws.NopRetryer{}
 	})
 	endpoint := client.Options().BaseEndpoint
-	if endpoint == nil && t.OnThisMachine {
+	if endpoint == nil && t.onThisMachine() {
 		f.What = "not asked: the table's server is on this machine, and AWS does not know its callers"
 		return []Finding{f}
 	}

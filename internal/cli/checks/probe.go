@@ -120,6 +120,13 @@ func (c *clockRange) add(date, sent, received time.Time) {
 	c.known, c.from, c.to = true, from, to
 }
 
+// untilSecond is how long after now the server's clock begins a second, if it is ahead by the
+// middle of what it may be.
+func (c clockRange) untilSecond(now time.Time) time.Duration {
+	there := now.Add((c.from + c.to) / 2)
+	return there.Truncate(time.Second).Add(time.Second).Sub(there)
+}
+
 // least is the least by which the clocks differ, and most the most.
 func (c clockRange) least() time.Duration {
 	switch {

@@ -12,8 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"pgregory.net/rapid"
 
-	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -37,6 +38,35 @@ func TestRepliesBoundTheDifferenceOfTheClocks(t *testing.T) {
 			t.Errorf("%v is not between %v and %v", d, c.least(), c.most())
 		}
 	})
+}
+
+func TestAReplyAtTheTurnOfTheServersSecondHalvesWhatIsNotKnown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
+		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
+		var c clockRange
+		for i := range 4 {
+			if i > 0 {
+				now = now.Add(c.untilSecond(now))
+			}
+			width := c.to - c.from
+			c.add(now.Add(ahead).Truncate(time.Second), now, now)
+			if got := c.to - c.from; i > 0 && got > width/2+time.Microsecond || ahead < c.from || ahead > c.to {
+				t.Errorf("between %v and %v after %d replies, %v is right", c.from, c.to, i+1, ahead)
+			}
+		}
+	})
+}
+
+func TestTheMaxSkewThatIsHonestIsTwiceWhatTheClockMayBeWrongBy(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ from, to, want time.Duration }{
+		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
+	} {
+		if got := honestSkew(clockRange{true, c.from, c.to}); got != c.want {
+			t.Errorf("between %v and %v: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
 }
 
 func TestAPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
@@ -95,7 +125,12 @@ func TestASilentServerIsAskedThreeTimesAndNoMore(t *testing.T) {
 }
 
 func TestWhatIsTriedIsWhatThePoliciesAllow(t *testing.T) {
-	target, err := New(Target{Table: scratch.Table{DB: dynamodb.New(dynamodb.Options{}), Name: "locks", Layout: layout.Native{}}}, "k")
+	proto, err := records.Of(layout.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &store.Store{DB: dynamodb.New(dynamodb.Options{}), Table: "locks", Layout: layout.Native{}, Proto: proto}
+	target, err := New(s, table.Use, time.Second, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +158,7 @@ func TestWhatIsTriedIsWhatThePoliciesAllow(t *testing.T) {
 }
 
 func TestWhereRequestsGoIsSaidBesideWhoSaysSo(t *testing.T) {
-	target := Target{Table: scratch.Table{DB: dynamodb.New(dynamodb.Options{Region: "eu-west-1"})}}
+	target := Target{Store: &store.Store{DB: dynamodb.New(dynamodb.Options{Region: "eu-west-1"})}}
 	for by, want := range map[string]string{
 		"--region": "eu-west-1, from --region", "": "eu-west-1, from nowhere: any will do for a server on this machine",
 	} {

@@ -47,7 +47,7 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 // settings checks the table's settings.
 func (t *Target) settings(ctx context.Context) []Finding {
 	known := described{DB: t.DB}
-	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Name, Layout: t.Layout})
+	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
 	switch {
 	case errors.Is(err, leasehold.ErrTableNotFound):
 		return []Finding{failed("table", leasehold.ErrTableNotFound)}
@@ -74,7 +74,7 @@ func untold(action, so string) Finding {
 }
 
 func (t *Target) allowed(action string) []Finding {
-	if t.Local {
+	if t.isLocal() {
 		return nil
 	}
 	return []Finding{{Check: action, State: OK, What: "allowed: table check, doctor", Values: map[string]any{"action": "dynamodb:" + action, "allowed": true}}}
@@ -82,16 +82,16 @@ func (t *Target) allowed(action string) []Finding {
 
 // compared says of each setting whether it fits the layout.
 func (t *Target) compared(known described, problems []table.Problem) (found []Finding) {
-	want, is, fits := t.proto.Schema(), known.table.Table, true
+	want, is, fits := t.Proto.Schema(), known.table.Table, true
 	for _, line := range []struct{ about, check, ok string }{
 		{"status", "table", t.statusText(is)},
 		{"keys", "keys", keysText(want)},
 		{"ttl", "ttl", ttlText(want)},
-		{"", "billing", billingText(is, timingOf(t.Lease, t.proto.Skew()).Every)},
+		{"", "billing", billingText(is, timingOf(t.Lease, t.Proto.Skew()).Every)},
 		{"replicas", "replicas", replicasText(is)},
 	} {
 		switch {
-		case line.about == "ttl" && (known.noTTL || !fits), t.Local && (line.check == "billing" || line.check == "replicas"):
+		case line.about == "ttl" && (known.noTTL || !fits), t.isLocal() && (line.check == "billing" || line.check == "replicas"):
 			continue
 		}
 		f := Finding{Check: line.check, State: OK, What: line.ok}
@@ -110,11 +110,11 @@ func (t *Target) compared(known described, problems []table.Problem) (found []Fi
 }
 
 func (t *Target) statusText(is *types.TableDescription) string {
-	text := t.Name + " in " + t.Place
+	text := t.Table + " in " + t.Location
 	switch {
-	case t.Made:
+	case t.Created:
 		return text + ", made now"
-	case t.Local:
+	case t.isLocal():
 		return text
 	}
 	return fmt.Sprintf("%s: %s, %s", text, is.TableStatus, aws.ToString(is.TableArn))

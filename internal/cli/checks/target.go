@@ -12,48 +12,45 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/table"
 )
 
 // Target is the table that is checked, and for whom.
 type Target struct {
-	scratch.Table // its DB does not try again by itself: see New
-	Place         string
-	Local         bool // a local store: nobody denies, throttles or bills anything
-	OnThisMachine bool // the server is
-	Made          bool // just now
-	Access        table.Access
-	Lease         time.Duration
+	*store.Store // its DB does not try again by itself: see New
+	Access       table.Access
+	Lease        time.Duration
 
-	proto  protocol.Protocol
 	key    leasehold.Key // to write to
 	item   protocol.Item // its key in the table
 	probe  *probe
 	denied []string // actions that are denied, or were refused
 }
 
-// New returns the target with its key to try things on. It watches its requests and
-// their connections, and shows each that is throttled.
-func New(t Target, key string) (*Target, error) {
+// New returns the target with a key to try things on that begins so. It watches the
+// requests of the store and their connections, and shows each that is throttled.
+func New(s *store.Store, access table.Access, lease time.Duration, key string) (*Target, error) {
+	t := &Target{Store: s, Access: access, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
 	var err error
-	if t.proto, err = records.Of(t.Layout); err != nil {
-		return nil, err
-	}
-	t.key = t.Key(scratch.Random(key), "doctor")
-	if t.item, err = t.proto.Key(protocol.Key(t.key)); err != nil {
-		return nil, err
-	}
-	t.probe = &probe{}
-	t.DB = t.probe.watch(t.DB)
-	return &t, nil
+	t.item, err = s.Proto.Key(protocol.Key(t.key))
+	s.DB = t.probe.watch(s.DB)
+	return t, err
+}
+
+// isLocal reports whether nobody denies, throttles or bills anything.
+func (t *Target) isLocal() bool { return t.File != "" }
+
+// onThisMachine reports whether the server is.
+func (t *Target) onThisMachine() bool {
+	return store.IsLoopback(aws.ToString(t.DB.Options().BaseEndpoint))
 }
 
 // Settings are the checks of the table and of what the caller may do. They change nothing.
 func (t *Target) Settings() []Check {
 	list := []Check{{"describing the table", t.settings}}
-	if t.Local {
+	if t.isLocal() {
 		return list
 	}
 	for _, p := range t.permissions() {
@@ -65,7 +62,7 @@ func (t *Target) Settings() []Check {
 // Locking are the checks of what happens to a lock there.
 func (t *Target) Locking(locks *leasehold.Client) []Check {
 	list := []Check{{"acquiring a lock, and renewing it", func(ctx context.Context) []Finding { return t.lock(ctx, locks) }}}
-	if t.Local {
+	if t.isLocal() {
 		return list
 	}
 	return append(list, Check{"looking at the network", t.network})
@@ -75,11 +72,11 @@ func (t *Target) Locking(locks *leasehold.Client) []Check {
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
 func (t *Target) names() map[string]string {
-	return map[string]string{"#k": t.proto.Schema().Partition}
+	return map[string]string{"#k": t.Proto.Schema().Partition}
 }
 
 func (t *Target) get(ctx context.Context) error {
-	_, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Name), Key: t.item, ConsistentRead: aws.Bool(true)})
+	_, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 	return err
 }
 
@@ -96,7 +93,7 @@ func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Fin
 	defer func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
-		if err := patiently(within, func(ctx context.Context) error { return t.Delete(ctx, t.key) }); err != nil {
+		if err := patiently(within, func(ctx context.Context) error { return scratch.Delete(ctx, t.Store, t.key) }); err != nil {
 			found = append(found, Finding{
 				Check: cleanUp, State: Warning, What: fmt.Sprintf("the record of %s may be left", t.key),
 				Do: "it locks nothing else; delete it, or leave it to TTL", Err: err,
@@ -118,7 +115,7 @@ func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Fin
 	if err != nil {
 		f = Finding{Check: "lock", State: Fatal, What: "acquired, but then", Err: err}
 	}
-	return append([]Finding{f}, roundTrip(t.Lease, t.proto.Skew(), "renewals", took)...)
+	return append([]Finding{f}, roundTrip(t.Lease, t.Proto.Skew(), "renewals", took)...)
 }
 
 // mayNotLock says why no lock can be tried. Empty: it can.
@@ -143,5 +140,5 @@ func (t *Target) reads(ctx context.Context, first Finding) []Finding {
 	if err != nil && ctx.Err() == nil && !slices.Contains(t.denied, "dynamodb:GetItem") {
 		return []Finding{first, failed("round trip", err)}
 	}
-	return append([]Finding{first}, roundTrip(t.Lease, t.proto.Skew(), "reads", took)...)
+	return append([]Finding{first}, roundTrip(t.Lease, t.Proto.Skew(), "reads", took)...)
 }

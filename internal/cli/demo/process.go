@@ -22,7 +22,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // Command is the hidden command that is a process: its arguments are a name and a key.
@@ -65,7 +64,7 @@ type Process struct {
 	Lease     time.Duration
 	Out       io.Writer // of events
 
-	table       scratch.Table
+	store       *store.Store
 	lock        *leasehold.Lock
 	key, target leasehold.Key // target is what the lock guards
 	sending     sync.RWMutex  // held for reading during a request; lock it to keep requests back
@@ -94,9 +93,9 @@ func (h held) Do(r *http.Request) (*http.Response, error) {
 // Run follows orders until they end.
 func (p *Process) Run(ctx context.Context, s *store.Store, orders io.Reader) error {
 	s.DB = dynamodb.New(s.DB.Options(), func(o *dynamodb.Options) { o.HTTPClient = held{o.HTTPClient, &p.sending} })
-	p.table = scratch.Table{DB: s.DB, Name: s.Table, Layout: s.Layout}
-	p.key, p.target = p.table.Key(p.Key, "demo"), p.table.Key(p.Key+"/target", "demo")
-	locks, err := s.Locks(leasehold.Config{Owner: p.Name, Lease: p.Lease, PollMax: p.Lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
+	p.store = s
+	p.key, p.target = scratch.Key(s, p.Key, "demo"), scratch.Key(s, p.Key+"/target", "demo")
+	locks, err := s.Client(leasehold.Config{Owner: p.Name, Lease: p.Lease, PollMax: p.Lease / 20, OnEvent: func(_ context.Context, e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting {
 			p.tell(Event{Event: waiting, Holder: cmp.Or(wording.OwnerWithoutID(e.Holder.Owner), "somebody")})
 		}
@@ -137,11 +136,7 @@ func (p *Process) acquire(ctx context.Context, locks *leasehold.Client) error {
 	if p.lock, err = scratch.Acquire(ctx, locks, p.key); err != nil {
 		return err
 	}
-	var opts []leasehold.AcquireOption
-	if p.target.Sort != "" {
-		opts = append(opts, leasehold.WithSortKey(p.target.Sort))
-	}
-	if _, err := locks.TryAcquire(ctx, p.target.Partition, append(opts, leasehold.WithoutRenewal())...); err != nil && !errors.Is(err, leasehold.ErrHeld) {
+	if _, err := locks.TryAcquire(ctx, p.target.Partition, leasehold.WithSortKey(p.target.Sort), leasehold.WithoutRenewal()); err != nil && !errors.Is(err, leasehold.ErrHeld) {
 		return err
 	}
 	if _, err := p.write(ctx); err != nil {
@@ -157,16 +152,12 @@ const fence = "fence"
 // write does the fenced work, and does not check the lock first: the target
 // refuses a write with a token lower than one it has seen.
 func (p *Process) write(ctx context.Context) (refused bool, err error) {
-	proto, err := records.Of(p.table.Layout)
+	target, err := p.store.Proto.Key(protocol.Key(p.target))
 	if err != nil {
 		return false, err
 	}
-	target, err := proto.Key(protocol.Key(p.target))
-	if err != nil {
-		return false, err
-	}
-	_, err = p.table.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                 aws.String(p.table.Name),
+	_, err = p.store.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(p.store.Table),
 		Key:                       target,
 		UpdateExpression:          aws.String("SET #fence = :token"),
 		ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
@@ -187,5 +178,5 @@ func (p *Process) clean(ctx context.Context) error {
 	if errors.Is(err, leasehold.ErrLost) {
 		err = nil
 	}
-	return errors.Join(err, p.table.Delete(ctx, p.key, p.target))
+	return errors.Join(err, scratch.Delete(ctx, p.store, p.key, p.target))
 }

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -104,4 +105,12 @@ func Interrupted(err error) error {
 func Silent(err error) bool {
 	var code *ExitError
 	return err == nil || errors.As(err, &code) && code.Err == nil
+}
+
+// Cause returns the reason why ctx ended, or err if it has not ended.
+func Cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -7,6 +7,7 @@
 //	kind.go   what an error may be, and what it is about
 //	text.go   its text, without what the user has typed
 //	reason.go why a request failed; what to do about an answer is in decide
+//	like.go   an error with a text of its own
 //	disk.go   tells a full disk from other trouble with a local store
 //	plain.go  leaves out what libraries say of themselves
 package failure

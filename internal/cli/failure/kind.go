@@ -6,6 +6,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 )
 
@@ -20,6 +21,8 @@ var kinds = []struct {
 	{"held", NotGranted, true},
 	{"lost", matches(leasehold.ErrLost), true},
 	{"not_found", NotFound, true},
+	{"not_found", matches(election.ErrNoLeader), true},
+	{"not_found", matches(election.ErrLeaderDead), true},
 	{"changed", Changed, true},
 	{"bad_record", matches(leasehold.ErrRecord), false},
 	{"no_table", matches(leasehold.ErrTableNotFound), false},
@@ -73,6 +76,9 @@ type subject struct {
 func subjectOf(err error) subject {
 	if held, ok := as[*leasehold.HeldError](err); ok {
 		return subject{key: held.Key, table: held.Table, record: &held.Holder}
+	}
+	if done, ok := as[*leasehold.DoneError](err); ok {
+		return subject{key: done.Key, table: done.Table}
 	}
 	if lost, ok := as[*leasehold.LostError](err); ok {
 		return subject{key: lost.Key, table: lost.Table, record: lost.By}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
+
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 )

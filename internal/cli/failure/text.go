@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/visible"

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -22,6 +21,8 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 	var lock *leasehold.Lock
 	var err error
 	switch {
+	case w.Leads:
+		lock, err = h.seeker.seat.Campaign(ctx, w.Value, w.options()...)
 	case len(w.Keys) == 1:
 		lock, err = acquireOne(ctx, s, locks, w)
 	case w.Any:
@@ -40,18 +41,18 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 		err = &allHeldError{all.String(), err}
 	}
 	var bad *leasehold.RecordError
-	if n, is := permits.In(s.Layout, err); is && errors.As(err, &bad) {
+	if n, is := permits.In(s.Proto, err); is && errors.As(err, &bad) {
 		return notALock(bad.Key.Partition, n, w.Detached)
 	}
 	return err
 }
 
-// acquireOne acquires the lock of a key, leadership under it, or one of its permits.
+// acquireOne acquires the lock of a key, or one of its permits.
 func acquireOne(ctx context.Context, s *store.Store, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
 	key := w.Keys[0]
 	if w.Permits <= 1 {
 		lock, err := acquireLock(ctx, s, locks, w)
-		if _, is := permits.In(s.Layout, err); !is || !w.Counted {
+		if _, is := permits.In(s.Proto, err); !is || !w.Counted {
 			return lock, err
 		} // it may have been resized to one
 	}
@@ -65,7 +66,7 @@ func acquireOne(ctx context.Context, s *store.Store, locks *leasehold.Client, w 
 		err = misuse.Errorf("%s has %s, but -p says %d: use -p %d, as its other users do, or change it for all: leasehold semaphore resize %s %[3]d",
 			wording.Name(key), permits.Count(differs.Stored), differs.Asked, differs.Stored, wording.ShellWord(key))
 	}
-	if r, is := permits.LockIn(s.Layout, err); is {
+	if r, is := permits.LockIn(s.Proto, err); is {
 		err = misuse.Errorf("%s is a lock that is %s, not a semaphore: use another key for -p, or once it is free start over with leasehold forget %s",
 			wording.Name(key), permits.HeldNow(r), wording.ShellKey(r.Key))
 	}
@@ -73,13 +74,6 @@ func acquireOne(ctx context.Context, s *store.Store, locks *leasehold.Client, w 
 }
 
 func acquireLock(ctx context.Context, s *store.Store, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
-	if w.Leads {
-		e, err := election.New(locks, w.Keys[0])
-		if err != nil {
-			return nil, err
-		}
-		return e.Campaign(ctx, w.Value, w.options()...)
-	}
 	if s.File != "" {
 		turn, leave := takeTurn(s.File, w.Keys[0])
 		defer leave()

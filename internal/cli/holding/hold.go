@@ -3,6 +3,7 @@ package holding
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -17,6 +18,8 @@ type Hold struct {
 	name  string            // the key that the user has named: of a permit too
 	locks []*leasehold.Lock // at least one, in the order of their keys
 	group *leasehold.Group  // of several; else nil
+
+	running atomic.Bool // CMD
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
@@ -41,6 +44,12 @@ func (h *Hold) Err() error {
 func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
+
+// Running reports whether CMD has begun, and has not ended.
+func (h *Hold) Running() bool { return h.running.Load() }
+
+// Record is that of the first of them, as stored.
+func (h *Hold) Record() leasehold.Record { return h.first().Record() }
 
 // String names the keys.
 func (h *Hold) String() string {

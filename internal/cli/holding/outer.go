@@ -13,8 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
 // heldVariable holds the keys of all runs around CMD, as JSON. LEASEHOLD_KEY
@@ -89,7 +91,7 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 		w.Keys = free
 		return nil
 	case w.NoWait:
-		return nestedError(nested)
+		return nestedTry(nested)
 	}
 	return nestedWait(nested)
 }
@@ -122,11 +124,7 @@ func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	}
 	ctx, cancel := s.signals.Bind(ctx)
 	defer cancel()
-	var opts []leasehold.GetOption
-	if key.Sort != "" {
-		opts = append(opts, leasehold.WithSortKey(key.Sort))
-	}
-	r, err := s.locks.Get(ctx, key.Partition, opts...)
+	r, err := holders.Get(ctx, s.locks, key)
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
 		return false
@@ -141,15 +139,11 @@ func nestedWait(key string) error {
 	return misuse.Errorf("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
 }
 
-// nestedError says that an outer run holds the key. To a call that does not wait that is
-// an answer like any other: held.
-type nestedError string
-
-func (key nestedError) Error() string {
-	return fmt.Sprintf("%s is held by the leasehold run that started this command", wording.Name(string(key)))
+// nestedTry says that an outer run holds the key. To a call that does not wait that is an
+// answer like any other: held.
+func nestedTry(key string) error {
+	return failure.Like(leasehold.ErrHeld, fmt.Sprintf("%s is held by the leasehold run that started this command", wording.Name(key)))
 }
-
-func (nestedError) Is(target error) bool { return target == leasehold.ErrHeld }
 
 // outerValue returns the value of LEASEHOLD_HELD for CMD.
 func (h *Hold) outerValue() string {

@@ -31,12 +31,34 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	if h.first().Token() != 0 { // otherwise it would be that of other runs too
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
+	if seat := h.seeker.seat; seat != nil {
+		resign := make(chan struct{})
+		seat.OnStepDown(h.first(), func() { close(resign) })
+		j.Resign = resign
+	}
+	h.running.Store(true)
+	h.lengthen()
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
+	h.running.Store(false)
 	if err != nil {
-		_ = h.release(releaseLimit) // if it fails, the key becomes free when the lease expires
+		_ = h.release(releaseLimit, false) // if it fails, the key becomes free when the lease expires
 		return ended, err
 	}
 	return ended, h.finish(ended)
+}
+
+// lengthen renews a grant that another process has handed over in line, whose lease is short:
+// CMD is stopped a grace before the end of trust, which could be at once. If it is not
+// renewed, the first look at the lock says what that comes to.
+func (h *Hold) lengthen() {
+	lock, wanted := h.first(), h.seeker.wanted
+	until := lock.TrustedUntil()
+	if !wanted.InLine || time.Until(until) > wanted.Lease/2 {
+		return
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	_ = lock.Renew(ctx)
 }
 
 func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
@@ -59,19 +81,21 @@ func (h *Hold) finish(ended process.Ended) error {
 	if ended.Stopped && lost == nil { // what could not renew it may not release it either
 		h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit))
 	}
-	released := h.release(limit)
+	released := h.release(limit, ended.Code == 0 && !ended.Stopped && lost == nil)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
+	case lost == nil && released != nil && h.seeker.wanted.Once != nil && ended.Code == 0:
+		h.say().Text("%s: it may not be stored that this is done, so it may be done again: %s", h, failure.Text(released, h.seeker.store.Where()))
 	case lost == nil && released != nil:
 		h.say().Text("%s could not be released, and becomes free when its lease expires: %s",
 			h, failure.Text(released, h.seeker.store.Where()))
 	}
 	switch {
 	case ended.Stopped && lost == nil:
-		return failure.Exit(failure.CodeLost, &lateError{h.String(), why})
+		return failure.Exit(failure.CodeLost, late(h.String(), why))
 	case lost != nil:
-		return failure.Exit(failure.CodeLost, &stoppedError{lost, ended.Stopped})
+		return failure.Exit(failure.CodeLost, stopped(lost, ended.Stopped))
 	case ended.Code != 0:
 		return failure.Exit(ended.Code, nil)
 	}
@@ -79,44 +103,35 @@ func (h *Hold) finish(ended process.Ended) error {
 }
 
 // release releases what is held. A signal does not interrupt it: it takes at most
-// limit, and without it others would have to wait for the lease to expire.
-func (h *Hold) release(limit time.Duration) error {
+// limit, and without it others would have to wait for the lease to expire. done: what is
+// done once is done, and the record keeps that.
+func (h *Hold) release(limit time.Duration, done bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if h.group != nil {
 		return h.group.Release(ctx)
 	}
-	return h.first().Release(ctx)
-}
-
-// stoppedError says that the lock was lost, and whether CMD was stopped.
-type stoppedError struct {
-	lost    error
-	stopped bool
-}
-
-func (e *stoppedError) Error() string {
-	if e.stopped {
-		return e.lost.Error() + "; CMD was stopped"
+	var opts []leasehold.ReleaseOption
+	if done && h.seeker.wanted.Once != nil {
+		opts = append(opts, leasehold.MarkDone())
 	}
-	return e.lost.Error() + "; CMD had already ended"
+	return h.first().Release(ctx, opts...)
 }
 
-func (e *stoppedError) Unwrap() error { return e.lost }
-
-// lateError says that CMD was stopped, and ended, before trust did: nobody else had
-// been granted the lock, and a renewal may even have succeeded since.
-type lateError struct {
-	keys string
-	why  string // the last renewal failed; "" if it did not
-}
-
-func (e *lateError) Error() string {
-	if e.why == "" {
-		return fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", e.keys)
+// stopped says that the lock was lost, and whether CMD was stopped.
+func stopped(lost error, isStopped bool) error {
+	if isStopped {
+		return failure.Like(lost, lost.Error()+"; CMD was stopped")
 	}
-	return fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", e.keys, e.why)
+	return failure.Like(lost, lost.Error()+"; CMD had already ended")
 }
 
-// Is makes it match leasehold.ErrLost, as CMD was stopped.
-func (e *lateError) Is(target error) bool { return target == leasehold.ErrLost }
+// late says that CMD was stopped, and ended, before trust did: nobody else had been
+// granted the lock, and a renewal may even have succeeded since. It is a loss all the
+// same, as CMD was stopped. why says why the last renewal failed; "" if it did not.
+func late(keys, why string) error {
+	if why == "" {
+		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
+	}
+	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
+}

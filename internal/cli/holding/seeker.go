@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
@@ -30,7 +31,9 @@ type Seeker struct {
 	signals *process.Signals
 	locks   *leasehold.Client                     // stays for the next terms; nil: none yet
 	follow  atomic.Pointer[func(leasehold.Event)] // is told of the events of locks
+	seat    *election.Election                    // on locks; nil: no leadership is wanted
 	wait    *wait                                 // of the last term; nil: none yet
+	saw     func(holder leasehold.Record)         // is told who holds what is waited for; nil: nobody is
 }
 
 // Seek catches signals, which from now on end the wait or are for CMD, until Close is
@@ -38,6 +41,10 @@ type Seeker struct {
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	return &Seeker{user: user, store: s, wanted: w, signals: process.CatchSignals()}
 }
+
+// TellHolders has fn told who holds what is waited for, from the next Acquire on: each once,
+// as seen first.
+func (s *Seeker) TellHolders(fn func(holder leasehold.Record)) { s.saw = fn }
 
 // Close lets go of what Acquire has not given away.
 func (s *Seeker) Close() {
@@ -58,7 +65,7 @@ func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil
 	}
-	s.locks, err = s.store.Locks(leasehold.Config{
+	s.locks, err = s.store.Client(leasehold.Config{
 		Owner: s.wanted.Owner, Lease: s.wanted.Lease, SharedLease: s.wanted.Shared, Line: s.wanted.InLine,
 		OnEvent: func(_ context.Context, e leasehold.Event) {
 			if follow := s.follow.Load(); follow != nil {
@@ -66,6 +73,9 @@ func (s *Seeker) openLocks() (err error) {
 			}
 		},
 	})
+	if err == nil && s.wanted.Leads {
+		s.seat, err = election.New(s.locks, s.wanted.Keys[0])
+	}
 	return err
 }
 
@@ -119,6 +129,9 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where(), w.Shared)}
 	follow := func(e leasehold.Event) {
+		if e.Kind == leasehold.EventWaiting && s.saw != nil {
+			s.saw(*e.Holder)
+		}
 		switch {
 		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant says the rest
 			return

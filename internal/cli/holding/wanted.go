@@ -25,9 +25,10 @@ type Wanted struct {
 	NoWait   bool          // for a holder that lives; one that looks dead is watched for its lease
 	Wait     time.Duration // 0: forever
 	Lease    time.Duration
-	Owner    string                 // empty: the library's default
-	Data     leasehold.RecordOption // nil: none
-	Detached bool                   // the grant outlives the command
+	Owner    string                  // empty: the library's default
+	Data     leasehold.RecordOption  // nil: none
+	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil: as often as the key is granted
+	Detached bool                    // the grant outlives the command
 }
 
 // keys are those that are to be acquired, or those of all permits, of which one is.
@@ -47,20 +48,20 @@ func (w *Wanted) keys(s *store.Store, locks *leasehold.Client) ([]leasehold.Key,
 }
 
 func (w *Wanted) key(s *store.Store, name string) leasehold.Key {
-	return store.CompleteKey(s.Layout, leasehold.Key{Partition: name, Sort: w.SortKey})
+	return store.KeyOf(s.Proto, name, w.SortKey)
 }
 
 // options are what is asked of each key.
 func (w *Wanted) options() []leasehold.AcquireOption {
-	var opts []leasehold.AcquireOption
+	opts := []leasehold.AcquireOption{leasehold.WithSortKey(w.SortKey)}
 	if w.Detached {
 		opts = append(opts, leasehold.WithoutRenewal())
 	}
 	if w.NoWait {
 		opts = append(opts, leasehold.NoWaitUnlessDead())
 	}
-	if w.SortKey != "" {
-		opts = append(opts, leasehold.WithSortKey(w.SortKey))
+	if w.Once != nil {
+		opts = append(opts, w.Once)
 	}
 	if w.Data != nil {
 		opts = append(opts, w.Data)

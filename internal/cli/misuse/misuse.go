@@ -4,7 +4,11 @@
 // nothing else.
 package misuse
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 // Error is such a mistake, and what to do about it.
 type Error struct{ message string }
@@ -13,3 +17,8 @@ func (e *Error) Error() string { return e.message }
 
 // Errorf returns an *Error.
 func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Of returns an *Error in the use of cmd, with a reference to its help.
+func Of(cmd *cobra.Command, format string, args ...any) error {
+	return Errorf("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
+}

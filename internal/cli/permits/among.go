@@ -8,22 +8,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 )
 
 // Among returns which of the records are permits of a semaphore. A key such as
 // gpu/0 is one if there is a semaphore under gpu: those are read, in one request at
 // most. Nobody waits for that: if it cannot be known, a permit is listed as the lock that
 // it is.
-func Among(ctx context.Context, s *store.Store, all []leasehold.Record) map[leasehold.Key]*say.Permit {
-	proto, err := records.Of(s.Layout)
-	if err != nil {
-		return nil
-	}
+func Among(ctx context.Context, t *store.Table, all []leasehold.Record) map[leasehold.Key]*say.Permit {
 	var ask []protocol.Key
 	asked, may := map[protocol.Key]bool{}, map[leasehold.Key]*say.Permit{}
 	for _, r := range all {
-		row, n, ok := protocol.PermitOf(proto, protocol.Key(r.Key))
+		row, n, ok := protocol.PermitOf(t.Proto, protocol.Key(r.Key))
 		if !ok {
 			continue
 		}
@@ -36,14 +31,14 @@ func Among(ctx context.Context, s *store.Store, all []leasehold.Record) map[leas
 	if len(ask) == 0 || len(ask) > holders.BatchSize {
 		return nil
 	}
-	reader := holders.NewReader(s.DB, s.Table, proto)
+	reader := holders.NewReader(t.DB, t.Table, t.Proto)
 	found, err := reader.ByKey(ctx, ask)
 	if err != nil {
 		return nil
 	}
-	rows := protocol.PermitRowsOf(proto)
+	rows := protocol.PermitRowsOf(t.Proto)
 	for key := range may {
-		row, _, _ := protocol.PermitOf(proto, protocol.Key(key))
+		row, _, _ := protocol.PermitOf(t.Proto, protocol.Key(key))
 		if _, err := rows.Decode(found[row]); err != nil {
 			delete(may, key)
 		}

@@ -9,24 +9,13 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
-	"github.com/leasehold-go/leasehold/layout"
 )
-
-// Rows knows the rows that store numbers of permits. nil: the layout has none.
-func Rows(l layout.Layout) protocol.PermitRows {
-	proto, err := records.Of(l)
-	if err != nil {
-		return nil
-	}
-	return protocol.PermitRowsOf(proto)
-}
 
 // In returns the number of permits if err says of a key that its record is no lock,
 // because it is a semaphore's.
-func In(l layout.Layout, err error) (n int, is bool) {
+func In(proto protocol.Protocol, err error) (n int, is bool) {
 	var bad *leasehold.RecordError
-	rows := Rows(l)
+	rows := protocol.PermitRowsOf(proto)
 	if rows == nil || !errors.As(err, &bad) {
 		return 0, false
 	}
@@ -36,10 +25,9 @@ func In(l layout.Layout, err error) (n int, is bool) {
 
 // LockIn returns the lock's record if err says of a key that its record is no
 // semaphore's, because it is a lock's.
-func LockIn(l layout.Layout, err error) (leasehold.Record, bool) {
+func LockIn(proto protocol.Protocol, err error) (leasehold.Record, bool) {
 	var bad *leasehold.RecordError
-	proto, unknown := records.Of(l)
-	if unknown != nil || !errors.As(err, &bad) {
+	if !errors.As(err, &bad) {
 		return leasehold.Record{}, false
 	}
 	r, err := proto.Decode(bad.Item)

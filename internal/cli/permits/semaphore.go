@@ -28,28 +28,28 @@ type Semaphore struct {
 }
 
 // Read reads who holds permits of the n under key, dead holders included.
-func Read(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, n int) (Semaphore, error) {
-	counted, err := semaphore.New(locks, key, n)
+func Read(ctx context.Context, t *store.Table, key string, n int) (Semaphore, error) {
+	counted, err := semaphore.New(t.Locks, key, n)
 	if err != nil {
 		return Semaphore{}, err
 	}
 	held, err := counted.Holders(ctx)
-	sem := Semaphore{Table: s.Table, Key: key, Kind: protocol.KindSemaphore, Permits: n, Taken: len(held), Holders: make([]say.Record, len(held))}
+	sem := Semaphore{Table: t.Table, Key: key, Kind: protocol.KindSemaphore, Permits: n, Taken: len(held), Holders: make([]say.Record, len(held))}
 	for i, r := range held {
-		sem.Holders[i] = say.Record{Table: s.Table, Record: r}
+		sem.Holders[i] = say.Record{Table: t.Table, Record: r}
 	}
 	return sem, err
 }
 
 // Stored returns how many permits are stored for a key.
-func Stored(ctx context.Context, s *store.Store, locks *leasehold.Client, key string) (int, error) {
-	rows := Rows(s.Layout)
+func Stored(ctx context.Context, t *store.Table, key string) (int, error) {
+	rows := protocol.PermitRowsOf(t.Proto)
 	if rows == nil {
-		return 0, misuse.Errorf("layout %s stores no number of permits: give every process the same -p", s.Layout.Name())
+		return 0, misuse.Errorf("layout %s stores no number of permits: give every process the same -p", t.Layout.Name())
 	}
 	at := leasehold.Key(rows.Key(key))
-	r, err := holders.Get(ctx, locks, at)
-	n, is := In(s.Layout, err)
+	r, err := holders.Get(ctx, t.Locks, at)
+	n, is := In(t.Proto, err)
 	switch {
 	case is:
 		return n, nil
@@ -57,14 +57,14 @@ func Stored(ctx context.Context, s *store.Store, locks *leasehold.Client, key st
 		return 0, misuse.Errorf("%s is a lock, not a semaphore, and it is %s: name a key that leasehold run -p uses, or once it is free start over with leasehold forget %s",
 			wording.Name(key), HeldNow(r), wording.ShellKey(at))
 	case errors.Is(err, leasehold.ErrNotFound):
-		return 0, &noSemaphoreError{key, s.Called()}
+		return 0, failure.Like(leasehold.ErrNotFound, fmt.Sprintf("%s is not a semaphore in %s yet: the first leasehold run -p N makes it one", wording.Name(key), t.Called()))
 	}
 	return 0, err
 }
 
 // HolderOf returns the one wanted holder of a permit of a semaphore.
-func HolderOf(ctx context.Context, s *store.Store, locks *leasehold.Client, key string, n int, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
-	sem, err := Read(ctx, s, locks, key, n)
+func HolderOf(ctx context.Context, t *store.Table, key string, n int, wanted func(leasehold.Record) bool) (leasehold.Record, error) {
+	sem, err := Read(ctx, t, key, n)
 	if err != nil {
 		return leasehold.Record{}, err
 	}
@@ -102,13 +102,3 @@ func (sem Semaphore) named() string {
 	}
 	return text
 }
-
-// noSemaphoreError says that a key has no permits yet.
-type noSemaphoreError struct{ key, where string }
-
-func (e *noSemaphoreError) Error() string {
-	return fmt.Sprintf("%s is not a semaphore in %s yet: the first leasehold run -p N makes it one", wording.Name(e.key), e.where)
-}
-
-// Is makes it match leasehold.ErrNotFound.
-func (e *noSemaphoreError) Is(target error) bool { return target == leasehold.ErrNotFound }

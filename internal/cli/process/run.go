@@ -20,6 +20,8 @@ type Job struct {
 	Grace      time.Duration  // from Stop to KILL; both are sent before trust ends
 	Background string         // what becomes of processes that outlive CMD: BackgroundWait, ...
 	Held       string         // how a variable begins that only the environment of CMD has; empty: none
+
+	Resign <-chan struct{} // closed when CMD is to end although the lock is held; nil: never
 }
 
 // Lock is what CMD runs under: one lock, or several.
@@ -37,6 +39,8 @@ type Ended struct {
 	Code    int
 	Stopped bool           // the lock is lost, or was about to be
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
+
+	Resigned bool // CMD was told to end although the lock was held
 }
 
 // supervision is CMD running under a lock.
@@ -56,6 +60,7 @@ type supervision struct {
 	stopping   bool // the lock is lost, or is about to be: CMD was told to stop
 
 	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
+	resigned  bool           // CMD was told to end although the lock is held
 }
 
 // Run runs CMD until it has ended, and what it has left running. An error says why CMD did
@@ -97,7 +102,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	if err := s.gate.execError(code); err != nil {
 		return Ended{}, StartError(name, err)
 	}
-	return Ended{code, s.stopping, s.endSignal}, nil
+	return Ended{code, s.stopping, s.endSignal, s.resigned}, nil
 }
 
 // start starts CMD. CMD does not run before the watchdog has been told of its
@@ -127,6 +132,7 @@ func (s *supervision) supervise(c *Child) {
 	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.Exited
 	var signals <-chan os.Signal // nil until CMD runs and can receive them
+	var resign <-chan struct{}   // likewise
 	for {
 		select {
 		case <-exited:
@@ -142,20 +148,21 @@ func (s *supervision) supervise(c *Child) {
 				return
 			}
 		case <-passed:
-			passed, signals = nil, s.signals.C
+			passed, signals, resign = nil, s.signals.C, s.Resign
 		case sig := <-signals:
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 				s.endSignal = sig.(syscall.Signal)
 			}
 			// This process may have been stopped and continued. If the lock was
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
-			switch {
-			case s.lock.Err() != nil:
-			case exited == nil:
-				s.stopBackground(c, sig)
-			default:
-				c.PassOn(sig)
+			if s.lock.Err() == nil {
+				s.passOn(c, sig, exited == nil)
 			}
+		case <-resign:
+			resign, s.resigned = nil, true
+			s.say.Event(s.lock.Event(say.Stopping))
+			s.say.Text("%s: asked to step down: stopping CMD, and waiting for it", s.lock)
+			s.passOn(c, s.Stop, exited == nil)
 		case sig := <-c.Stops:
 			if s.lock.Err() == nil {
 				c.WasStopped(sig)
@@ -181,5 +188,14 @@ func (s *supervision) supervise(c *Child) {
 				s.sayStopping()
 			}
 		}
+	}
+}
+
+// passOn sends a signal to CMD or, once that has exited, to what it has left running.
+func (s *supervision) passOn(c *Child, sig os.Signal, exited bool) {
+	if exited {
+		s.stopBackground(c, sig)
+	} else {
+		c.PassOn(sig)
 	}
 }

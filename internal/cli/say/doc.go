@@ -10,6 +10,6 @@
 //	fields.go      one record for people
 //	listing.go     many records, and what becomes of them
 //	progress.go    how long the holders of records are observed, and at which cost
-//	schema.go      what --json prints, as JSON Schema and for people
+//	schema.go      what --json prints, as JSON Schema
 //	event.go       the events of --json; eventstream.go: those of --events
 package say

@@ -1,6 +1,7 @@
 package say
 
 import (
+	"errors"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -10,23 +11,24 @@ import (
 
 // Event is one event of run --json.
 type Event struct {
-	Time        string    `json:"time"`
-	Event       string    `json:"event"`
-	Key         string    `json:"key,omitempty"`
-	SortKey     string    `json:"sortKey,omitempty"`
-	Token       int64     `json:"token,omitempty"`
-	TookMs      *int64    `json:"tookMs,omitempty"`
-	RemainingMs *int64    `json:"remainingMs,omitempty"`
-	Holder      *Record   `json:"holder,omitempty"`
-	HoldersSeen int       `json:"holdersSeen,omitempty"`
-	Place       int       `json:"place,omitempty"` // in line, from 1
-	LastsMs     *int64    `json:"lastsMs,omitempty"`
-	Error       string    `json:"error,omitempty"`
-	Advice      string    `json:"advice,omitempty"`
-	Kind        string    `json:"kind,omitempty"` // of Error
-	ExitCode    *int      `json:"exitCode,omitempty"`
-	Processes   []Process `json:"processes,omitempty"`
-	PID         int       `json:"pid,omitempty"`
+	Time        string          `json:"time"`
+	Event       string          `json:"event"`
+	Key         string          `json:"key,omitempty"`
+	SortKey     string          `json:"sortKey,omitempty"`
+	Token       int64           `json:"token,omitempty"`
+	TookMs      *int64          `json:"tookMs,omitempty"`
+	RemainingMs *int64          `json:"remainingMs,omitempty"`
+	Holder      *Record         `json:"holder,omitempty"`
+	HoldersSeen int             `json:"holdersSeen,omitempty"`
+	Place       int             `json:"place,omitempty"` // in line, from 1
+	Done        *leasehold.Done `json:"done,omitempty"`  // what was done already
+	LastsMs     *int64          `json:"lastsMs,omitempty"`
+	Error       string          `json:"error,omitempty"`
+	Advice      string          `json:"advice,omitempty"`
+	Kind        string          `json:"kind,omitempty"` // of Error
+	ExitCode    *int            `json:"exitCode,omitempty"`
+	Processes   []Process       `json:"processes,omitempty"`
+	PID         int             `json:"pid,omitempty"`
 
 	// Of a request, with -v.
 	Operation string   `json:"operation,omitempty"`
@@ -95,6 +97,12 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 	case leasehold.EventRenewError:
 		out.RemainingMs = Millis(e.Remaining)
 	case leasehold.EventLost:
+	case leasehold.EventDone:
+		if done := (*leasehold.DoneError)(nil); errors.As(e.Err, &done) {
+			out.Done = &done.Done
+		}
+		m.Event(out)
+		return
 	default:
 		return
 	}

@@ -25,6 +25,10 @@ const (
 	// eventsPatience bounds the wait for the reader, when the stream is opened and
 	// when the command ends.
 	eventsPatience = time.Second
+
+	// readerPatience bounds the wait for the reader of a FIFO to open it: a shell
+	// starts "reader fifo &" and the command at once, and either may be first.
+	readerPatience = 3 * time.Second
 )
 
 // eventStream is where --events writes events, one JSON object a line. Whatever
@@ -105,9 +109,33 @@ func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	return before
 }
 
-// openEventFile opens a file to append to. It does not wait for the reader of a
-// FIFO.
+// openEventFile opens a file to append to. The reader of a FIFO may come a little
+// later.
 func openEventFile(path string) (*os.File, error) {
+	for first := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		f, err := openToAppend(path)
+		switch {
+		case err == nil:
+			return f, nil
+		case !noReader(path, err):
+			return nil, misuse.Errorf("--events %s: %v", visible.Name(path), failure.WithoutPath(err))
+		case time.Since(first) >= readerPatience:
+			return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", visible.Name(path))
+		}
+	}
+}
+
+// noReader says if a file could not be opened because nobody reads from it.
+func noReader(path string, err error) bool {
+	if !errors.Is(err, syscall.ENXIO) {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+}
+
+// openToAppend opens a file, and makes it if it is not there.
+func openToAppend(path string) (*os.File, error) {
 	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
 	f, err := plainfile.OpenNamed(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,18 +144,7 @@ func openEventFile(path string) (*os.File, error) {
 	if errors.Is(err, fs.ErrExist) { // another process has just made it
 		f, err = plainfile.OpenNamed(path, flag)
 	}
-	switch {
-	case errors.Is(err, syscall.ENXIO) && isFIFO(path):
-		return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", visible.Name(path))
-	case err != nil:
-		return nil, misuse.Errorf("--events %s: %v", visible.Name(path), failure.WithoutPath(err))
-	}
-	return f, nil
-}
-
-func isFIFO(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+	return f, err
 }
 
 func makeEventFile(path string, flag int) (*os.File, error) {

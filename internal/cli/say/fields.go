@@ -80,6 +80,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 		{"releasedAt", at(released)},
 		{"expiresAt", at(rec.ExpiresAt)},
 		{"former", formerText(rec.Former(), at)},
+		{"done", doneText(rec.Done, at)},
 		{"waiting", waitingText(rec.Waiting, at)},
 		{"broken", brokenText(rec.Broken, at)},
 		{"data", dataText(rec.Data)},
@@ -147,6 +148,32 @@ func waitingText(line []leasehold.Waiter, at func(time.Time) string) string {
 		each = append(each, wording.Owner(w.Owner)+" since "+at(w.Since))
 	}
 	return strings.Join(each, ", ")
+}
+
+// doneText says what was done last, by whom and when. Empty: nothing is known to be.
+func doneText(d *leasehold.Done, at func(time.Time) string) string {
+	if d == nil {
+		return ""
+	}
+	parts := []string{workText(d)}
+	if d.Owner != "" {
+		parts = append(parts, "by "+wording.Owner(d.Owner))
+	}
+	if when := at(d.At); when != "" {
+		parts = append(parts, "at "+when)
+	}
+	if d.Token != 0 {
+		parts = append(parts, fmt.Sprintf("token %d", d.Token))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// workText names what was done: its label, or its period.
+func workText(d *leasehold.Done) string {
+	if d.Once == "" {
+		return visible.Period(d.Period)
+	}
+	return visible.Name(d.Once)
 }
 
 // formerText says who had the key before, and how that ended. Empty: it is not known.

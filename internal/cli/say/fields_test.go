@@ -20,3 +20,10 @@ func TestALeaseIsShownAsItsLengthOrAsItsEnd(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWorkOfAPeriodIsNamedByItsStart(t *testing.T) {
+	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
+	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

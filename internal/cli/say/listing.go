@@ -61,6 +61,9 @@ func (l Listing) cells(r Record, now time.Time) []cell {
 		if b := rec.Broken; rec.Released && b != nil && b.Token == rec.Token && b.Token != 0 {
 			state += ", broken " + breakText(b, localMoment)
 		}
+		if d := rec.Done; rec.Released && d != nil && d.Token == rec.Token {
+			state = "done: " + workText(d)
+		}
 	}
 	cells := slices.DeleteFunc([]cell{
 		{"KEY", key, true, true},

@@ -100,3 +100,28 @@ func TestAListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
 		}
 	}
 }
+
+func TestAListAtATerminalShowsWhatWasDoneLast(t *testing.T) {
+	const token = 1764230400000042
+	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	for want, done := range map[string]*leasehold.Done{
+		"released":                      nil,
+		"done: v42":                     {Once: "v42", Token: token},
+		"done: 2026-11-24":              {Period: night.Local(), Token: token},
+		"done: 2026-11-24 06:00:00 UTC": {Period: night.Add(6 * time.Hour), Token: token},
+	} {
+		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "nightly"}, Owner: "vm/31903", Lease: 20 * time.Second, Token: token, Released: true, Done: done}}
+		var out bytes.Buffer
+		if err := (Listing{Terminal: true, Columns: 80, States: true}).Write(&out, []Record{r}, night); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
+			t.Errorf("not %s: %s", want, &out)
+		}
+	}
+	// Work that another grant has done before says nothing of how this one ended.
+	r := Record{Record: leasehold.Record{Token: token, Released: true, Done: &leasehold.Done{Once: "v42", Token: token - 1}}}
+	if cells := (Listing{Terminal: true, States: true}).cells(r, night); cells[len(cells)-1].text != "released" {
+		t.Errorf("%q", cells[len(cells)-1].text)
+	}
+}

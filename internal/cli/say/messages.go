@@ -62,13 +62,8 @@ func (m *Messages) Rewrites() bool {
 func (m *Messages) Note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
-	switch {
-	case m.quiet:
-	case m.json:
-		m.object(map[string]string{"note": text})
-	default:
-		m.sentence(text)
+	if !m.quiet {
+		m.note(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -76,7 +71,10 @@ func (m *Messages) Note(format string, args ...any) {
 func (m *Messages) Always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
+	m.note(fmt.Sprintf(format, args...))
+}
+
+func (m *Messages) note(text string) {
 	if m.json {
 		m.object(map[string]string{"note": text})
 		return
@@ -166,16 +164,18 @@ type Error struct {
 	Record  *Record `json:"record,omitempty"`
 }
 
-// Fail writes an error, even with -q.
-func (m *Messages) Fail(err error) {
-	e := m.failure(err)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.json {
-		m.sentence(e.Message)
-		return
+// Fail writes errors, even with -q.
+func (m *Messages) Fail(errs ...error) {
+	for _, err := range errs {
+		e := m.failure(err)
+		m.mu.Lock()
+		if m.json {
+			m.object(e)
+		} else {
+			m.sentence(e.Message)
+		}
+		m.mu.Unlock()
 	}
-	m.object(e)
 }
 
 // failure describes an error.

@@ -1,7 +1,9 @@
 package say
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,6 +41,7 @@ func (m *Messages) Watch(ctx context.Context, o holders.Observer, records []leas
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var failed error
+	toGo := len(records)
 	for {
 		select {
 		case r, more := <-results:
@@ -46,6 +49,7 @@ func (m *Messages) Watch(ctx context.Context, o holders.Observer, records []leas
 				m.Clear()
 				return failed
 			}
+			toGo--
 			if p != nil && r.found.State != "" {
 				p.known++
 			}
@@ -59,11 +63,39 @@ func (m *Messages) Watch(ctx context.Context, o holders.Observer, records []leas
 		case planned := <-plans:
 			p = m.beginProgress(planned, what)
 		case <-tick.C:
-			if p != nil && failed == nil {
+			if p != nil && failed == nil && toGo > 0 { // else below the last one nothing is awaited
 				p.show(m)
 			}
 		}
 	}
+}
+
+// Check observes the records and calls settled with each as soon as its holder is
+// known, or once it is clear that it will not be. Records that are no longer held are
+// left out, unless all are wanted. A record that has been damaged meanwhile is
+// reported on stderr, and its error returned in the end.
+func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
+	held := 0
+	for _, r := range records {
+		if !r.Released {
+			held++
+		}
+	}
+	var bad, ended error
+	err := m.Watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
+		switch {
+		case errors.Is(found.Err, leasehold.ErrRecord):
+			m.Fail(found.Err)
+			bad = found.Err
+			return nil
+		case found.Gone, found.Record.Released && !all:
+			return nil
+		case found.Err != nil:
+			ended = found.Err // the others have it too
+		}
+		return settled(found)
+	})
+	return cmp.Or(err, ended, bad)
 }
 
 // progress is how far an observation is.

@@ -38,6 +38,15 @@ func Joined(first, second any) ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
+// Records are records of which nothing more is known.
+func Records(records []leasehold.Record) []Record {
+	rows := make([]Record, len(records))
+	for i, r := range records {
+		rows[i].Record = r
+	}
+	return rows
+}
+
 // Permit says what a record is a permit of.
 type Permit struct {
 	Semaphore string `json:"semaphore"`

@@ -42,7 +42,7 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 // listenByName listens wherever browsers look for a name that ends in .localhost: on
 // both loopback addresses, so that nobody else can on one of them.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
-	first, err := listen(ctx, addr)
+	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	if !isAddressHere(ctx, other) {
 		return at, nil
 	}
-	second, err := listen(ctx, net.JoinHostPort(other, port))
+	second, err := listen(ctx, "--addr", net.JoinHostPort(other, port))
 	if err != nil {
 		at.Close()
 		return nil, err

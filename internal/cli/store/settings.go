@@ -2,18 +2,22 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -26,6 +30,8 @@ type Settings struct {
 	Table, File               string
 	LayoutName                string // a default, unless LayoutGiven
 	LayoutGiven               bool
+	MaxSkew                   time.Duration // by which this machine's clock may be wrong; see vouched
+	MaxSkewGiven              bool
 	Attributes                Attributes
 	Region, Profile, Endpoint string
 	OfGrant                   bool // Table, Region and Endpoint are those of a grant
@@ -253,11 +259,49 @@ func (s *Settings) Layout() (layout.Layout, error) {
 	return l, nil
 }
 
-// CompleteKey fills in the layout's default sort key, so that a key can be
-// compared with those in records.
-func CompleteKey(l layout.Layout, key leasehold.Key) leasehold.Key {
-	if proto, err := records.Of(l); err == nil {
-		return leasehold.Key(proto.Complete(protocol.Key(key)))
+// vouched returns the layout that flags and environment name, its protocol, and by how much
+// the clock of this machine may be wrong, as far as its records say when leases end. Those
+// that go by the clock have that in the layout. 0: nobody vouches for the clock.
+func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, error) {
+	l, err := s.Layout()
+	if err != nil {
+		return nil, nil, 0, err
 	}
-	return key
+	skew, by := s.MaxSkew, "--max-skew"
+	if !s.MaxSkewGiven {
+		switch v, set, err := s.Variable("LEASEHOLD_MAX_SKEW"); {
+		case err != nil:
+			return nil, nil, 0, err
+		case set:
+			if skew, err = wording.ParseDuration(v); err != nil {
+				return nil, nil, 0, misuse.Errorf("LEASEHOLD_MAX_SKEW %s: %v", visible.Name(v), err)
+			}
+			by = "LEASEHOLD_MAX_SKEW"
+		}
+	}
+	switch of := l.(type) {
+	case layout.DynamoDLM:
+		of.MaxSkew = skew
+		l, skew = of, 0
+	case layout.DyndbMutex:
+		of.MaxSkew = skew
+		l, skew = of, 0
+	}
+	proto, err := records.Vouched(l, skew)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = misuse.Errorf("%s: records of layout %s do not say when their leases end: leave it out, and a dead holder is watched for one lease, or use layout native", by, l.Name())
+	}
+	return l, proto, skew, err
+}
+
+// Protocol returns the layout, and its protocol, by which this machine's clock counts as far
+// as its user vouches for it.
+func (s *Settings) Protocol() (layout.Layout, protocol.Protocol, error) {
+	l, proto, _, err := s.vouched()
+	return l, proto, err
+}
+
+// KeyOf is the key as it stands in records, which have the layout's default sort key.
+func KeyOf(proto protocol.Protocol, partition, sort string) leasehold.Key {
+	return leasehold.Key(proto.Complete(protocol.Key{Partition: partition, Sort: sort}))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -24,11 +26,13 @@ type Store struct {
 	DB       *dynamodb.Client
 	Table    string
 	Layout   layout.Layout
-	Location string     // region, URL or file, as shown in messages
-	File     string     // of a local store; empty: DynamoDB
-	Prefix   string     // of the keys that may be used; empty: every key
-	AWS      aws.Config // of DynamoDB
-	Created  bool       // the local store's table was created when it was opened
+	Proto    protocol.Protocol // of Layout
+	MaxSkew  time.Duration     // by which this machine's clock may be wrong; 0: nobody vouches for it, or the layout has it
+	Location string            // region, URL or file, as shown in messages
+	File     string            // of a local store; empty: DynamoDB
+	Prefix   string            // of the keys that may be used; empty: every key
+	AWS      aws.Config        // of DynamoDB
+	Created  bool              // the local store's table was created when it was opened
 
 	Health  requests.Health   // of the requests to it
 	Trouble *requests.Telling // tells the user that they fail
@@ -56,7 +60,7 @@ type Opening struct {
 // layout, and the file of a local store that is named but missing: a mistyped name must
 // not look as if nothing were held.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
-	l, err := settings.Layout()
+	l, proto, skew, err := settings.vouched()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +72,7 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Table: p.Table, Layout: l, Prefix: prefix}
+	s := &Store{Table: p.Table, Layout: l, Proto: proto, MaxSkew: skew, Prefix: prefix}
 	if p.File != "" {
 		err = s.openFile(ctx, settings, p, o)
 	} else {
@@ -137,12 +141,12 @@ func (s *Store) createTable(ctx context.Context) error {
 	return table.Create(ctx, s.DB, spec)
 }
 
-// OnClose calls end when the store is closed, after what was to be called before.
+// OnClose calls end when the store is closed, before what was to be called so far.
 func (s *Store) OnClose(end func()) { s.closing = append(s.closing, end) }
 
 // Close ends what the store needs.
 func (s *Store) Close() {
-	for _, end := range s.closing {
+	for _, end := range slices.Backward(s.closing) {
 		end()
 	}
 	s.closing = nil
@@ -194,12 +198,14 @@ func (s *Store) Where() string {
 	return "table " + s.Table + " in " + s.Location
 }
 
-// Locks returns a lock client on the table.
-func (s *Store) Locks(cfg leasehold.Config) (*leasehold.Client, error) { return s.LocksOver(s.DB, cfg) }
+// Client returns a lock client on the table.
+func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
+	return s.ClientOver(s.DB, cfg)
+}
 
-// LocksOver is Locks by another DynamoDB client.
-func (s *Store) LocksOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
-	cfg.Table, cfg.Layout, cfg.ReleaseGrace = s.Table, s.Layout, closeTimeout
+// ClientOver is Client by another DynamoDB client.
+func (s *Store) ClientOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
+	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
 	if s.Prefix != "" {
 		cfg.Prefixes = []string{s.Prefix}
 		if cfg.SharedLease { // which was asked for: whether the policy has it, DynamoDB says
@@ -225,9 +231,26 @@ func CloseLocks(locks *leasehold.Client) {
 	_ = locks.Close(ctx) // locks have been released, or reported as lost
 }
 
-// Observer observes the holders of its locks.
-func (s *Store) Observer(locks *leasehold.Client) (holders.Observer, error) {
-	by, err := holders.New(s.DB, s.Table, s.Layout, locks)
-	by.Unpaid = s.File != ""
-	return by, err
+// Table is an open lock table, and a client of its locks.
+type Table struct {
+	*Store
+	Locks *leasehold.Client
+}
+
+// WithLocks returns a lock client on the table, which is closed with the store.
+func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
+	locks, err := s.Client(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.OnClose(func() { CloseLocks(locks) })
+	return &Table{s, locks}, nil
+}
+
+// Observer observes the holders of its locks, for so long at most; 0: until every holder is
+// known.
+func (t *Table) Observer(limit time.Duration) holders.Observer {
+	by := holders.New(t.DB, t.Table, t.Proto, t.Locks)
+	by.Limit, by.Unpaid = limit, t.File != ""
+	return by
 }

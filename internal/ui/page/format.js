@@ -36,6 +36,12 @@ export function fullTime(ms) {
   return `${format({ ...dayOf, ...clockOf }).format(ms)}.${millis} ${name}`;
 }
 
+/** period names a period by its start in UTC, as periods are counted: a day by its date. */
+export function period(start) {
+  const [day, clock] = start.split("T");
+  return clock === "00:00:00.000Z" ? day : `${day} ${clock.slice(0, 8)} UTC`;
+}
+
 /** zoneName names the zone that times are in. */
 export function zoneName() {
   if (utc) return "UTC";

@@ -2,7 +2,7 @@
 
 import { breakDialog } from "./breaking.js";
 import { by, h, text, visible } from "./dom.js";
-import { age, asHex, asJSON, asText, bytes, fullTime, shortOwner, time } from "./format.js";
+import { age, asHex, asJSON, asText, bytes, fullTime, period, shortOwner, time } from "./format.js";
 import { badgeOf, drawBar, focusList, layoutOf, notKnown } from "./list.js";
 import { asOf, isPermit, now, on, permitsOf, said, show, state, tally, unknownSince } from "./state.js";
 import { draw, spans, windowOf, words } from "./timeline.js";
@@ -195,8 +195,10 @@ function sessionLink(id) {
 function waits(lock, row) {
   if (lock.intent) return `${shortOwner(lock.intent.record.owner)} waits to write: no new reader is let in.`;
   if (!row || row.kind === "semaphore" || row.kind === "session") return "";
-  const line = (lock.holders?.[0]?.record ?? lock.free)?.waiting ?? [];
-  if (line.length) return `In line: ${line.map((w, i) => `${i + 1}. ${shortOwner(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`;
+  const { waiting: line = [], done } = lock.holders?.[0]?.record ?? lock.free ?? {};
+  const last = !done ? "" : `Done last: ${done.once ?? `the work of ${period(done.period)}`}, by ${shortOwner(done.by)}, ${fullTime(Date.parse(done.at))}.`;
+  if (line.length) return `${last} In line: ${line.map((w, i) => `${i + 1}. ${shortOwner(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`.trim();
+  if (last) return last;
   return "Who waits for it leaves no trace in the table, except a writer behind readers, and who stands in line (Config.Line). Nobody waits in this process, which only looks.";
 }
 

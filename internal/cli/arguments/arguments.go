@@ -1,0 +1,66 @@
+package arguments
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+// OneKey accepts exactly one argument, the key.
+func OneKey(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return misuse.Of(cmd, "KEY is missing")
+	case len(args) > 1:
+		return misuse.Of(cmd, "only one KEY is allowed: remove %s", visible.Name(args[1]))
+	case args[0] == "":
+		return misuse.Of(cmd, "KEY is empty")
+	}
+	return nil
+}
+
+// None accepts none.
+func None(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return misuse.Of(cmd, "%s takes no arguments: remove %s", cmd.Name(), visible.Name(args[0]))
+	}
+	return nil
+}
+
+// OnePrefix accepts at most one argument, the PREFIX.
+func OnePrefix(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return misuse.Of(cmd, "only one PREFIX is allowed: remove %s", visible.Name(args[1]))
+	}
+	return nil
+}
+
+// Subcommand is what a command does that has others below it, if none of them was named.
+func Subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return misuse.Of(cmd, "unknown command %s%s", visible.Name(args[0]), Suggestion(cmd, args[0]))
+}
+
+// Suggestion says which of the commands below cmd arg may be a slip for.
+func Suggestion(cmd *cobra.Command, arg string) string {
+	cmd.SuggestionsMinimumDistance = 2 // letters that differ
+	names := cmd.SuggestionsFor(arg)
+	if len(names) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// The annotation RunsCMD says when a command runs a CMD: always, only if one
+// follows --, or unless --watch or --step-down is given.
+const (
+	RunsCMD     = "runs CMD"
+	Always      = "always"
+	AfterDashes = "after --"
+	UnlessWatch = "unless --watch"
+)

@@ -1,0 +1,33 @@
+package arguments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+)
+
+func TestDurationsAreReadAsPeopleWriteThem(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"90": 90 * time.Second, "0": 0, "1.5": 1500 * time.Millisecond, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour,
+	} {
+		if got, err := wording.ParseDuration(in); err != nil || got != want {
+			t.Errorf("%q: %v, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "soon", "-1", "-5s", "1e99", "NaN"} {
+		if got, err := wording.ParseDuration(in); err == nil {
+			t.Errorf("%q: %v", in, got)
+		}
+	}
+	for want, in := range map[string]time.Duration{"20s": 20 * time.Second, "10m": 10 * time.Minute, "1h": time.Hour, "1h30m": 90 * time.Minute, "1m30s": 90 * time.Second} {
+		if got := wording.Duration(in); got != want {
+			t.Errorf("%v: %q", in, got)
+		}
+	}
+	for want, in := range map[string]time.Duration{"0s": -time.Second, "59s": 59 * time.Second, "3m12s": 192 * time.Second, "5h3m": 5*time.Hour + 3*time.Minute, "6d5h": 149 * time.Hour} {
+		if got := wording.Age(in); got != want {
+			t.Errorf("%v: %q", in, got)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package arguments
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Owner returns the name shown to others, empty for the default. The
+// LEASEHOLD_OWNER that run sets ends in the client id of that grant: it is cut
+// off, as this client has its own.
+func Owner(flag string, settings *store.Settings) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	v, _, err := settings.Variable("LEASEHOLD_OWNER")
+	return wording.OwnerWithoutID(v), err
+}
+
+// Breaker is how the one who breaks a grant is named in its record: as in
+// LEASEHOLD_OWNER, else as the user of this machine.
+func Breaker(settings *store.Settings) leasehold.Config {
+	owner, err := Owner("", settings)
+	if err == nil && owner == "" {
+		host, unnamed := os.Hostname()
+		if unnamed != nil {
+			host = "unknown"
+		}
+		owner = store.UserName() + "@" + host
+	}
+	return leasehold.Config{Owner: owner}
+}
+
+// Lease returns the lease; flag holds the default if it was not given.
+func Lease(flag time.Duration, given bool, settings *store.Settings) (time.Duration, error) {
+	if given {
+		return flag, nil
+	}
+	v, set, err := settings.Variable("LEASEHOLD_LEASE")
+	if !set || err != nil {
+		return flag, err
+	}
+	d, err := wording.ParseDuration(v)
+	if err != nil {
+		return 0, misuse.Errorf("LEASEHOLD_LEASE %s: %v", visible.Name(v), err)
+	}
+	return d, nil
+}
+
+// RefuseShortLease refuses a lease that leaves no time to trust it, in a layout
+// that allows for clocks that differ by skew.
+func RefuseShortLease(cmd *cobra.Command, lease time.Duration, l layout.Layout, skew time.Duration) error {
+	switch {
+	case lease-skew >= time.Second:
+		return nil
+	case skew == 0:
+		return misuse.Of(cmd, "a lease of %s is too short: use at least 1s", wording.Duration(lease))
+	}
+	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s",
+		wording.Duration(lease), l.Name(), wording.Duration(skew), wording.Duration(time.Second+skew))
+}

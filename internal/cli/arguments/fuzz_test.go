@@ -1,0 +1,38 @@
+package arguments
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+)
+
+// FuzzFlags reads what people write: what is accepted is not negative, and accepted
+// again as the command shows it; what is not is told in words.
+func FuzzFlags(f *testing.F) {
+	for _, seed := range []string{"30", "1h30m", "0.5", "2d", "-1", "1e9", "NaN", "inf", "0x1p-2", "9223372036s", "key=id,sort=x,ttl=-", "key=", "ttl=a,ttl=b", "TERM", "SIGKILL", "9", "-9", "64"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, err := wording.ParseDuration(s); err != nil {
+			if !strings.Contains(err.Error(), "use a duration") {
+				t.Errorf("%q: %v", s, err)
+			}
+		} else if again, err := wording.ParseDuration(wording.Duration(d)); d < 0 || err != nil || again != d {
+			t.Errorf("%q reads as %v, which is shown as %s and reads as %v, %v", s, d, wording.Duration(d), again, err)
+		}
+		var n, again store.Attributes
+		if err := n.Set(s); err != nil {
+			if err.Error() == "" {
+				t.Errorf("%q is refused without a word", s)
+			}
+		} else if err := again.Set(n.String()); err != nil || n != again {
+			t.Errorf("%q reads as %s, and that as %s, %v", s, &n, &again, err)
+		}
+		if sig, err := process.ParseSignal(s); err == nil && sig <= 0 {
+			t.Errorf("%q is signal %d", s, sig)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package hold
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/holding"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+type electFlags struct {
+	runFlags
+	watch bool
+	asks  bool   // the leader to step down
+	http  string // where probes ask; empty: nowhere
+}
+
+// Elect is leasehold elect.
+func Elect(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease, Leads: true}}, grace: defaultGrace}}
+	cmd := &cobra.Command{
+		Use:   "elect KEY [flags] -- CMD [ARG...]",
+		Short: "Run CMD whenever this process leads",
+		Long: `Run CMD while this process is the leader under KEY.
+
+Campaigns for leadership and runs CMD when elected. If leadership is lost, stops
+CMD and campaigns again. When CMD exits by itself, exits with CMD's code.
+With --watch, runs nothing and prints every change of leader.
+
+With --http, tells probes and load balancers: GET /leader is 200 while this
+process leads, and turns before another can be elected; else 503, with the
+leader as last seen. GET /live is 503 while CMD runs and renewals are overdue.
+
+With --step-down, runs nothing and asks the leader to resign. At its next
+renewal it sends CMD the signal, waits for it, resigns, and campaigns again
+once others had their turn. Nothing is broken off: for that, break KEY.`,
+		Example: `  leasehold elect scheduler --value "$HOSTNAME:8080" -- ./scheduler
+  leasehold elect scheduler --http :8081 -- ./scheduler
+  leasehold elect scheduler --watch
+  leasehold elect scheduler --step-down`,
+		Annotations:       map[string]string{arguments.RunsCMD: arguments.UnlessWatch},
+		ValidArgsFunction: c.AnyKey,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.watch:
+				return runsNothing(cmd, args, "watch")
+			case f.asks:
+				return runsNothing(cmd, args, "step-down")
+			}
+			return keyAndCommand(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.watch:
+				return c.watchLeader(cmd, args[0])
+			case f.asks:
+				return c.stepDown(cmd, args[0])
+			}
+			return c.elect(cmd, &f, args[0], args[1:])
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.Value, "value", "", "show `TEXT` to observers, such as an address")
+	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change of leader")
+	fl.BoolVar(&f.asks, "step-down", false, "ask the leader to end its CMD and resign, and wait until it has")
+	fl.VarP(arguments.Duration{D: &f.Lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
+	fl.StringVar(&f.http, "http", "", "answer GET /leader and GET /live at `ADDR`, HOST:PORT; without HOST on loopback")
+	lineFlag(fl, &f.wantedFlags)
+	commandFlags(fl, &f.runFlags)
+	return cmd
+}
+
+// runsNothing refuses arguments and flags that make no sense with a flag with which elect
+// runs no CMD.
+func runsNothing(cmd *cobra.Command, args []string, flag string) error {
+	if cmd.ArgsLenAtDash() >= 0 {
+		return misuse.Of(cmd, "--%s and CMD: use one of them", flag)
+	}
+	for _, name := range []string{"step-down", "value", "lease", "signal", "grace", "background", "owner", "events", "line", "http"} {
+		if name != flag && cmd.Flags().Changed(name) {
+			return misuse.Of(cmd, "--%s and --%s: use one of them", flag, name)
+		}
+	}
+	return arguments.OneKey(cmd, args)
+}
+
+// elect campaigns and runs CMD, term after term, until CMD exits by itself.
+func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
+	j, err := c.newJob(cmd, &f.runFlags, command)
+	if err != nil {
+		return err
+	}
+	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
+		return err
+	}
+	place, stop, err := c.answerProbes(cmd, f)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	f.Keys = []string{key}
+	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
+		seeker.TellHolders(func(holder leasehold.Record) { place.Saw(leaderOf(holder)) })
+		for {
+			h, err := seeker.Acquire(cmd.Context())
+			if err != nil {
+				return failure.Answer(err)
+			}
+			place.Won(h, leaderOf(h.Record()))
+			ended, err := h.Run(j)
+			place.Left()
+			switch lost := errors.Is(err, leasehold.ErrLost); {
+			case !lost && (!ended.Resigned || ended.Signal != 0):
+				return err
+			case ended.Signal != 0: // the user wants to end this, not to start CMD again
+				return failure.Exit(failure.CodeSignal+int(ended.Signal), nil)
+			case lost:
+				c.Say.Text("%s; campaigning again", failure.Text(err, s.Where()))
+			default:
+				c.Say.Text("%s has resigned; campaigning again", h)
+			}
+		}
+	})
+}

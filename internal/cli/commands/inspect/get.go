@@ -1,0 +1,144 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/permits"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+type getFlags struct {
+	check, data, held, raw bool
+	done                   string // label
+	checkFor               time.Duration
+	sortKey                string
+}
+
+// Get is leasehold get.
+func Get(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	var f getFlags
+	cmd := &cobra.Command{
+		Use:   "get KEY [flags]",
+		Short: "Show one record",
+		Long: `Show the record of KEY. Exit code 1 if there is none.
+Of a semaphore: how many permits there are, and who holds them.
+former is who had the key last or, while it is held, who had it before: until
+when, and how that ended (released, taken over, broken), if the record tells.
+
+done is what was done last, of what is done once (run --every, --once). With
+--done it prints nothing: exit code 0 if that is LABEL, 1 if it is not. A day
+is the label of what --every 24h has done: 2026-11-24, in UTC.
+
+With --held it prints nothing: exit code 0 if KEY is held, 1 if it is not. A
+record whose holder has died says held; with --check too, exit code 0 means
+that a live holder has it.`,
+		Example: `  leasehold get deploy/prod
+  leasehold get deploy/prod --data > state.json
+  if leasehold get deploy/prod --held; then echo busy; fi`,
+		ValidArgsFunction: c.AnyKey,
+		Args:              arguments.OneKey,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.check && f.data:
+				return misuse.Of(cmd, "--check and --data: use one of them")
+			case f.raw && (f.check || f.data || f.held):
+				return misuse.Of(cmd, "--raw shows what is stored, and nothing else: leave out the other flag")
+			case f.done != "" && (f.raw || f.check || f.data || f.held):
+				return misuse.Of(cmd, "--done answers by its exit code alone: leave out the other flag")
+			case f.held && f.data:
+				return misuse.Of(cmd, "--held and --data: use one of them")
+			case !f.check && cmd.Flags().Changed("for"):
+				return misuse.Of(cmd, "--for is for --check: add --check, or leave out --for")
+			}
+			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
+				key := store.KeyOf(t.Proto, args[0], f.sortKey)
+				switch {
+				case f.data && !t.Layout.Capabilities().Data:
+					return &leasehold.UnsupportedError{Layout: t.Layout.Name(), Feature: "data"}
+				case f.raw:
+					return c.getRaw(ctx, t, key)
+				case f.held:
+					return c.getHeld(ctx, t, key, f)
+				case f.done != "":
+					return getDone(ctx, t, key, f.done)
+				}
+				return c.getRecord(ctx, t, key, f)
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.check, "check", false, "observe the record and show whether its holder is live or dead")
+	arguments.CheckFor(fl, &f.checkFor)
+	fl.BoolVar(&f.data, "data", false, "print only the data, byte for byte, with --json too; at a terminal, escaped")
+	fl.StringVar(&f.done, "done", "", "print nothing: exit code 0 if `LABEL` was done last, 1 if it was not")
+	fl.BoolVar(&f.held, "held", false, "print nothing: exit code 0 if KEY is held, 1 if it is not")
+	fl.BoolVar(&f.raw, "raw", false, "print what is stored under KEY, damaged or not, as DynamoDB JSON")
+	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	return cmd
+}
+
+func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
+	r, err := holders.Get(ctx, t.Locks, key)
+	if n, is := permits.In(t.Proto, err); is {
+		if f.data {
+			return misuse.Errorf("%s is a semaphore: each permit has its own data: use leasehold get %s --data", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
+		}
+		return c.showSemaphore(ctx, t, key.Partition, n, f.check, f.checkFor)
+	}
+	if err != nil {
+		return failure.Cause(ctx, err)
+	}
+	if f.data {
+		return c.Stdout.Data(r.Data)
+	}
+	one := []leasehold.Record{r}
+	by := t.Observer(f.checkFor)
+	if err := by.Reader.UnderSessions(ctx, one); err != nil {
+		return failure.Cause(ctx, err)
+	}
+	r = one[0]
+	shown := say.Record{Table: t.Table, Record: r}
+	if f.check && !r.Released {
+		o := c.Say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
+		switch {
+		case o.Err != nil && o.State != holders.Unknown:
+			return o.Err
+		case o.Err != nil: // it ended early: with what is known
+			return errors.Join(c.Stdout.Record(say.Record{Table: t.Table, Record: o.Record, Holder: o.State}, c.JSON, c.Now()), o.Err)
+		case o.Gone:
+			return t.NotFound(key)
+		}
+		shown.Record, shown.Holder = o.Record, o.State
+	}
+	return c.Stdout.Record(shown, c.JSON, c.Now())
+}
+
+// getDone answers by the exit code whether what the label names was done last.
+func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label string) error {
+	r, err := holders.Get(ctx, t.Locks, key)
+	if _, is := permits.In(t.Proto, err); is {
+		return misuse.Errorf("%s is a semaphore: what is done once is done under a key of its own", wording.Name(key.Partition))
+	}
+	switch {
+	case errors.Is(err, leasehold.ErrNotFound):
+	case err != nil:
+		return failure.Cause(ctx, err)
+	case r.Done != nil && (r.Done.Is(label) || r.Done.Once == "" && label == visible.Period(r.Done.Period)):
+		return nil
+	}
+	return failure.Exit(failure.CodeNo, nil)
+}

@@ -1,0 +1,186 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/serve"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/internal/ui"
+)
+
+type uiFlags struct {
+	addr         string
+	unsafeListen bool
+	allowBreak   bool
+	tokenFile    string
+	reads        float64
+	every        time.Duration
+}
+
+// UI is leasehold ui.
+func UI(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	f := uiFlags{every: time.Second}
+	cmd := &cobra.Command{
+		Use:   "ui [flags]",
+		Short: "See every lock, and what happened to it, in a browser",
+		Long: `Serve a page for the browser that shows every lock of the table as it
+stands and changes, and what has happened to each since this command was
+started. Prints the URL, which has an access token, opens no browser, and
+serves until it is stopped.
+
+Reads the whole table again and again, page open or not, once for all pages,
+with consistent reads and never faster than --reads. The page says what that
+takes, and can slow it down or stop it.`,
+		Example: `  leasehold ui
+  leasehold ui --table locks --allow-break
+  leasehold ui --addr 127.0.0.1:8765 --token-file ~/.leasehold-ui-token`,
+		Args: arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.reads <= 0 || f.reads > 1e6 {
+				return misuse.Of(cmd, "--reads must be above 0, and at most 1000000")
+			}
+			return c.serveUI(cmd, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 picks a free port")
+	fl.BoolVar(&f.unsafeListen, "unsafe-listen", false, "allow any --addr; the network can read the token")
+	fl.BoolVar(&f.allowBreak, "allow-break", false, "let the page break grants")
+	fl.StringVar(&f.tokenFile, "token-file", "", "keep the secret of the tokens in `FILE`: open pages follow to the next start")
+	fl.Float64Var(&f.reads, "reads", 100, "take at most `N` read units a second")
+	fl.Var(arguments.Duration{D: &f.every, Min: 100 * time.Millisecond}, "every", "read the table once per `DURATION`, if --reads allows")
+	return cmd
+}
+
+func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
+	secret, err := uiSecret(f.tokenFile)
+	if err != nil {
+		return err
+	}
+	return c.OnTable(cmd, arguments.Breaker(&c.Settings), func(ctx context.Context, t *store.Table) error {
+		// A table that cannot be read is an error now, not a page without locks.
+		for _, err := range t.Locks.List(ctx) {
+			if err != nil && !errors.Is(err, leasehold.ErrRecord) {
+				return failure.Cause(ctx, err)
+			}
+			break
+		}
+		at, err := serve.ForPage(ctx, f.addr, f.unsafeListen)
+		if err != nil {
+			return err
+		}
+		defer at.Close()
+		host, _, _ := net.SplitHostPort(f.addr)
+		server, err := ui.New(ui.Config{
+			Source: ui.NewTable(t.DB, t.Table, t.Locks, t.Proto), Layout: t.Layout, Table: t.Table, Location: t.Location,
+			Secret: secret, Name: at.Name, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
+			Explain: func(err error) string { return failure.Text(err, t.Where()) },
+			Broke:   c.sayBroke,
+		}, t.Proto, t.Locks.Capabilities())
+		if err != nil {
+			return err
+		}
+		return c.runUI(ctx, t, server, at)
+	})
+}
+
+// runUI serves until ctx ends.
+func (c *command) runUI(ctx context.Context, t *store.Table, server *ui.Server, at *serve.Page) error {
+	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
+	defer web.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() { server.Run(ctx) })
+	defer reading.Wait()
+	defer cancel()
+	served := make(chan error, len(at.Listeners))
+	for _, l := range at.Listeners {
+		go func() { served <- web.Serve(l) }()
+	}
+	url := "http://" + at.Host + "/#token=" + server.Token()
+	const words = "the locks of %s in %s: %s\nWhoever has this URL can see them. Press Ctrl-C to stop.\n"
+	if err := c.SayURL(url, map[string]string{"url": url}, words, t.Table, t.Location, url); err != nil {
+		return err
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return nil // a signal is the normal way to end it
+	}
+}
+
+// sayBroke tells whoever started the server of a break, even with -q: it is the only
+// trace of who broke what, and why.
+func (c *command) sayBroke(r leasehold.Record, reason string) {
+	text := fmt.Sprintf("%s: the page broke the grant of %s to %s", wording.Time(c.Now()), wording.Key(r.Key), wording.Owner(r.Owner))
+	if r.Token != 0 {
+		text += fmt.Sprintf(" (token %d)", r.Token)
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	c.Say.Always("%s", text)
+}
+
+// shortestSecret is the least that is taken for a secret, so that a file of something
+// else is not.
+const shortestSecret = 32
+
+// uiSecret returns a new secret, or the one in file, which it creates.
+func uiSecret(file string) (string, error) {
+	secret := ui.NewSecret()
+	if file == "" {
+		return secret, nil
+	}
+	in, err := plainfile.OpenNamed(file, os.O_RDONLY)
+	if err == nil {
+		defer in.Close()
+		return keptSecret(file, in)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		if file, err = plainfile.Named(file); err == nil {
+			err = plainfile.Replace(file, []byte(secret+"\n"), 0o600)
+		}
+	}
+	if err != nil {
+		return "", misuse.Errorf("--token-file: %v", err)
+	}
+	return secret, nil
+}
+
+// keptSecret is the secret in a file.
+func keptSecret(file string, in *os.File) (string, error) {
+	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
+	info, unknown := in.Stat()
+	if err := errors.Join(err, unknown); err != nil {
+		return "", misuse.Errorf("--token-file: %v", err)
+	}
+	secret := strings.TrimSpace(string(content))
+	if len(secret) < shortestSecret || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return "", misuse.Errorf("--token-file %s: there is no secret in it: remove it, and a new one is made", file)
+	}
+	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		return "", misuse.Errorf("--token-file %s: others may read it: chmod 600 %s", file, file)
+	}
+	return secret, nil
+}

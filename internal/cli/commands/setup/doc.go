@@ -1,0 +1,14 @@
+// Package setup has the commands that set up and try out: table, bench, local, demo and
+// version.
+//
+//	table.go      table create; tablecheck.go, tabletext.go, rewrite.go: below table, too
+//	bench.go      bench, which measures with package bench
+//	local.go      local, which serves the embedded engine
+//	demo.go       demo, whose play is package demo
+//	version.go    version
+package setup
+
+import "github.com/leasehold-go/leasehold/internal/cli/invocation"
+
+// command is one run of a command here.
+type command struct{ *invocation.Invocation }

@@ -1,0 +1,150 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/serve"
+	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+// Local is leasehold local.
+func Local(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "local [flags] [-- CMD [ARG...]]",
+		Short: "Serve the embedded engine on loopback",
+		Long: `Serve the DynamoDB API on loopback, for tests and for clients in other
+languages. Tables are in memory, or in --file PATH. With CMD, runs CMD with
+AWS_ENDPOINT_URL_DYNAMODB set, and exits when CMD does.
+
+Every user of the machine can connect. So it answers only requests that are
+signed with its own AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whatever they
+are. Without them in its environment it makes a pair that ends with it. CMD gets
+the pair; without CMD it is printed, as a line for the shell.`,
+		Example: `  leasehold local --addr 127.0.0.1:0 -- pytest
+  leasehold local               # in another shell: the line it printed, and
+  aws dynamodb list-tables
+  AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test leasehold local`,
+		Annotations: map[string]string{arguments.RunsCMD: arguments.AfterDashes},
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash < 0 && len(args) > 0, dash > 0:
+				return misuse.Of(cmd, "unexpected argument %s: put -- before CMD", visible.Name(args[0]))
+			case dash == 0 && len(args) == 0:
+				return misuse.Of(cmd, "CMD is missing after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.local(cmd.Context(), addr, args) },
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "loopback `ADDRESS` to listen on; port 0 picks a free port")
+	return cmd
+}
+
+func (c *command) local(ctx context.Context, addr string, command []string) error {
+	var path string
+	if len(command) > 0 {
+		var err error
+		if path, err = process.Find(command[0]); err != nil {
+			return err
+		}
+	}
+	listener, err := serve.Loopback(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	key := serve.KeyIn(c.Getenv)
+	opts, where := []localdynamo.Option{localdynamo.WithAccessKey(key.ID, key.Secret)}, "in memory"
+	file, err := c.fileToServe()
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		if err := c.MakeFile(file); err != nil {
+			return err
+		}
+		tables, err := c.Settings.OpenFile(file)
+		if err != nil {
+			return err
+		}
+		opts, where = append(opts, localdynamo.WithStore(tables)), "in "+file
+	}
+	engine := localdynamo.New(opts...)
+	defer engine.Close()
+	server := serve.Engine(engine)
+	signals := process.CatchSignals()
+	defer signals.Release()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	defer server.Close()
+
+	url := "http://" + listener.Addr().String()
+	variables := key.Variables(c.Getenv, url)
+	if len(command) > 0 {
+		return runLocal(&exec.Cmd{
+			Path: path, Args: command, Stdin: c.Stdin, Stdout: c.Env.Stdout, Stderr: c.Env.Stderr, Env: append(key.Without(c.Environ), variables...),
+		}, signals)
+	}
+	asJSON := map[string]string{"endpointUrl": url}
+	if key.Made {
+		asJSON["accessKeyId"], asJSON["secretAccessKey"] = key.ID, key.Secret
+	}
+	err = c.SayURL(url, asJSON, "serving the DynamoDB API on %s, tables are %s; press Ctrl-C to stop\n", url, where)
+	if err == nil && key.Made && !c.JSON {
+		_, err = fmt.Fprintf(c.Stdout, "export %s\n", strings.Join(variables, " "))
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := signals.Bind(ctx)
+	defer cancel()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return nil // a signal is the normal way to end it
+	}
+}
+
+// fileToServe returns the file of --file or LEASEHOLD_FILE, empty for none.
+func (c *command) fileToServe() (string, error) {
+	if c.Settings.File != "" || c.Settings.Table != "" {
+		return c.Settings.File, nil
+	}
+	file, _, err := c.Settings.Variable("LEASEHOLD_FILE")
+	return file, err
+}
+
+// runLocal runs CMD, passes signals on to it, and returns its exit code.
+func runLocal(cmd *exec.Cmd, signals *process.Signals) error {
+	c, err := process.Start(cmd)
+	if err != nil {
+		return process.StartError(cmd.Args[0], err)
+	}
+	for {
+		select {
+		case sig := <-signals.C:
+			c.PassOn(sig)
+		case sig := <-c.Stops:
+			c.WasStopped(sig)
+		case <-c.Exited:
+			if code := c.Reap(); code != 0 {
+				return failure.Exit(code, nil)
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+type rewriteFlags struct {
+	yes, dryRun bool
+	prefix      string
+}
+
+func (c *command) newTableRewrite() *cobra.Command {
+	var f rewriteFlags
+	cmd := &cobra.Command{
+		Use:   "rewrite [PREFIX] [flags]",
+		Short: "Rewrite released records of another layout for --layout",
+		Long: `Rewrite the records of another layout so that the library of --layout, awslabs
+or dynamolock, can read them. Run it before the first process of that library
+starts, and after the last process that uses another layout has ended: it would
+write such records again.
+
+Reads the whole table, shows the records that need rewriting, and asks. Those
+that are released and whose key begins with PREFIX are acquired and released
+once: data and attributes stay, the token grows by one. Those that are held are
+skipped and listed (exit code 1): run it again once they are released. With
+--dry-run nothing is written, and the exit code is 1 if any need rewriting.`,
+		Example: `  leasehold table rewrite --layout dynamolock --dry-run
+  leasehold table rewrite --layout dynamolock import/ --yes`,
+		Args: arguments.OnePrefix,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.prefix = args[0]
+			}
+			switch {
+			case f.yes && f.dryRun:
+				return misuse.Of(cmd, "--yes and --dry-run: use one of them")
+			case !f.yes && !f.dryRun && !c.CanAsk():
+				return misuse.Of(cmd, "rewrite asks at a terminal, and there is none: look with --dry-run, then use --yes")
+			}
+			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
+				rewriting, ok := t.Proto.(protocol.Rewriting)
+				if !ok {
+					return misuse.Of(cmd, "layout %s can read every record in its table: there is nothing to rewrite", t.Layout.Name())
+				}
+				return c.rewrite(ctx, t, rewriting, f)
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show the records that need rewriting, and write nothing")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// toRewrite is a record that the layout's library cannot read.
+type toRewrite struct {
+	key    leasehold.Key
+	what   string // why not
+	result string
+	owner  string // who holds it
+	bad    error  // it is not a lock record; nil: it is
+}
+
+// Results for a record, as printed.
+const (
+	resultDue       = "due"
+	resultRewritten = "rewritten"
+	resultHeld      = "held"
+	resultBad       = "bad"
+	resultGone      = "" // it was deleted
+)
+
+func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, f rewriteFlags) error {
+	all, err := recordsToRewrite(ctx, t, proto, f.prefix)
+	if err != nil {
+		return failure.Cause(ctx, err)
+	}
+	if len(all) == 0 {
+		c.Say.Text("nothing to rewrite in %s: %s reads every record", t.Table, t.Layout.Name())
+		return nil
+	}
+	if !f.yes && !f.dryRun {
+		if err := c.confirmRewrite(ctx, t, all); err != nil {
+			return err
+		}
+	}
+	done, left, damaged := 0, 0, false
+	for _, r := range all {
+		if r.bad != nil {
+			c.Say.Fail(r.bad)
+			damaged = true
+		}
+		if r.result == resultDue && !f.dryRun {
+			if err := r.rewrite(ctx, t.Locks); err != nil {
+				c.Say.Note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
+				return failure.Cause(ctx, err)
+			}
+		}
+		switch r.result {
+		case resultRewritten:
+			done++
+		case resultGone:
+			continue
+		default:
+			left++
+		}
+		if err := c.sayRewrite(t, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case damaged:
+		return failure.Exit(failure.CodeTrouble, nil)
+	case f.dryRun:
+		return failure.Exit(failure.CodeNo, nil)
+	case left > 0:
+		return failure.Exit(failure.CodeNo, fmt.Errorf("rewrote %d of %s, the others are held: run it again once they are released or broken", done, wording.Count(done+left, "record", "records")))
+	}
+	c.Say.Text("rewrote %s of %s", wording.Count(done, "record", "records"), t.Name())
+	return nil
+}
+
+// confirmRewrite shows the records that need rewriting, and asks.
+func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite) error {
+	due := 0
+	for _, r := range all {
+		if r.result == resultDue {
+			due++
+		}
+		if err := c.sayRewrite(t, r); err != nil {
+			return err
+		}
+	}
+	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
+}
+
+// rewrite acquires and releases the key. That writes the whole record anew, except the
+// caller's data and attributes.
+func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
+	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal())
+	var held *leasehold.HeldError
+	switch {
+	case errors.As(err, &held):
+		r.result, r.owner = resultHeld, held.Holder.Owner
+		return nil
+	case errors.Is(err, leasehold.ErrNotFound):
+		r.result = resultGone
+		return nil
+	case err != nil:
+		return err
+	}
+	r.result = resultRewritten
+	// A signal must not prevent the release.
+	return lock.Release(context.WithoutCancel(ctx), leasehold.KeepOnRelease())
+}
+
+// recordsToRewrite reads the records that need rewriting, in order of key.
+func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
+	reader := holders.NewReader(t.DB, t.Table, proto)
+	var all []toRewrite
+	for item, err := range reader.Items(ctx, holders.Scope{Prefix: prefix}) {
+		if err != nil {
+			return nil, err
+		}
+		what := proto.Foreign(item)
+		if what == "" {
+			continue
+		}
+		key := proto.Schema().KeyOf(item)
+		found := toRewrite{key: leasehold.Key(key), what: what, result: resultDue}
+		switch r, err := proto.Decode(item); {
+		case err != nil:
+			found.result, found.bad = resultBad, reader.AsRecordError(key, item, err)
+		case !r.Released:
+			found.result, found.owner = resultHeld, r.Owner
+		}
+		all = append(all, found)
+	}
+	slices.SortFunc(all, func(x, y toRewrite) int { return holders.CompareKeys(x.key, y.key) })
+	return all, nil
+}
+
+// sayRewrite writes one line with the result for a record.
+func (c *command) sayRewrite(t *store.Table, r toRewrite) error {
+	if c.JSON {
+		return json.NewEncoder(c.Stdout).Encode(struct {
+			Table   string `json:"table"`
+			Key     string `json:"key"`
+			SortKey string `json:"sortKey,omitempty"`
+			Result  string `json:"result"`
+			What    string `json:"what"`
+			Owner   string `json:"owner,omitempty"`
+		}{t.Table, r.key.Partition, r.key.Sort, r.result, r.what, r.owner})
+	}
+	cells := []string{r.result, visible.Name(r.key.String()), visible.Name(r.what)}
+	if r.owner != "" {
+		cells = append(cells, "by "+wording.Owner(r.owner))
+	}
+	return c.Stdout.Show(say.Tabbed(cells...), "\n")
+}

@@ -1,0 +1,86 @@
+package invocation
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+)
+
+// Bounds of the completion of a key, which reads the table while somebody waits at
+// the prompt.
+const (
+	completionTime = time.Second
+	completionKeys = 200
+)
+
+// AnyKey completes the first argument to a key of the table. What follows it is left to
+// the shell: CMD, or nothing.
+func (in *Invocation) AnyKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return in.key(cmd, args, toComplete, func(leasehold.Record) bool { return true })
+}
+
+// HeldKey is AnyKey of those that are held.
+func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
+}
+
+func (in *Invocation) key(cmd *cobra.Command, args []string, toComplete string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return in.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
+}
+
+// keysFor returns the keys of the table that begin with prefix: as many as can be
+// read in time, none if anything fails. It writes nothing, neither a message nor
+// a store that is not there yet.
+func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	cmd.SetContext(ctx)
+	in.Settings.LayoutGiven, in.Settings.MaxSkewGiven = cmd.Flags().Changed("layout"), cmd.Flags().Changed("max-skew")
+	in.Say, in.completing = say.NewMessages(say.To(io.Discard, false)), true
+	if p, err := in.Settings.Place(""); err != nil || p.File != "" && !exists(p.File) {
+		return nil
+	}
+	s, err := in.Open(cmd, store.Opening{})
+	if err != nil {
+		return nil
+	}
+	defer s.Close()
+	t, err := s.WithLocks(leasehold.Config{})
+	if err != nil {
+		return nil
+	}
+	var opts []leasehold.ListOption
+	if prefix != "" {
+		opts = append(opts, leasehold.ListPrefix(prefix))
+	}
+	seen := map[string]bool{}
+	var keys []cobra.Completion
+	for r, err := range t.Locks.List(ctx, opts...) {
+		key := r.Key.Partition
+		if ctx.Err() != nil || len(keys) == completionKeys {
+			break
+		}
+		if err == nil && wanted(r) && !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

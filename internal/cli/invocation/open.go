@@ -1,0 +1,98 @@
+package invocation
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+)
+
+// Open opens the lock table that flags and environment name, and reports trouble with
+// its requests until it is closed.
+func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
+	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)
+	o.Guessed, o.Made = in.sayUnnamed, in.sayMade
+	if in.Verbose {
+		o.Requests = in.logRequests
+	}
+	o.Known = func(s *store.Store) {
+		in.Say.SetTable(s.Table, s.Where())
+		s.Trouble = s.Health.Tell(s.Server, in.sayTrouble)
+		s.OnClose(s.Trouble.End)
+	}
+	return store.Open(cmd.Context(), &in.Settings, o)
+}
+
+// sayTrouble says that requests fail, or that they no longer do: they are tried again for
+// a long time, and otherwise the command would be silent meanwhile.
+func (in *Invocation) sayTrouble(n requests.News) {
+	e := say.NewEvent(n.Kind, in.Now())
+	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
+	in.Say.Tell(e, "%s", n.Line)
+}
+
+// sayUnnamed says which store is used, as none was named. At a terminal it is said once,
+// and again when the store is made anew: who types the next command has read it. Any
+// other reader, such as that of a log, may have read nothing before. -q silences it.
+func (in *Invocation) sayUnnamed(p store.Place) {
+	dir, _ := in.Settings.StateDir() // none: it is said each time
+	if in.Quiet || in.PlaceShown || in.completing || in.Say.Noticed(dir, p.File) {
+		return
+	}
+	if p.Despite != "" {
+		in.Say.Note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
+			in.Settings.Tilde(p.File), p.Scope(), p.Despite)
+		return
+	}
+	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
+}
+
+// MakeFile makes the file of a named store unless it exists, and says so.
+func (in *Invocation) MakeFile(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return misuse.Errorf("--file %s: %v", path, err)
+	}
+	made, err := in.Settings.MakeFile(abs)
+	if made {
+		in.sayMade(abs)
+	}
+	return err
+}
+
+func (in *Invocation) sayMade(path string) {
+	in.Say.Note("made a new store %s: locks between processes that name this file", path)
+}
+
+// OnStore opens the lock table and calls fn with it. A signal ends fn's context.
+func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(context.Context, *store.Store) error) error {
+	s, err := in.Open(cmd, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, done := process.UntilSignal(cmd.Context())
+	defer done()
+	return fn(ctx, s)
+}
+
+// OnTable is OnStore with a lock client. It counts what the requests use.
+func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(context.Context, *store.Table) error) error {
+	return failure.Answer(in.OnStore(cmd, store.Opening{}, func(ctx context.Context, s *store.Store) error {
+		s.DB, s.Meter = requests.Metered(s.DB)
+		t, err := s.WithLocks(cfg)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, t)
+	}))
+}

@@ -1,0 +1,81 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/machine"
+)
+
+// servedToTheDead is served, with "job" held by a client that vouched for its clock and
+// died an hour ago.
+func servedToTheDead(t *testing.T) (env []string) {
+	t.Helper()
+	db, env := served(t)
+	anHourAgo := machine.DB{Client: db, Edit: func(m *machine.Machine) {
+		m.Wall = func() time.Time { return time.Now().Add(-time.Hour) }
+	}}
+	locks, err := leasehold.New(anHourAgo, leasehold.Config{Table: "locks", Lease: 10 * time.Minute, MaxSkew: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks.Acquire(t.Context(), "job", leasehold.WithoutRenewal()); err != nil {
+		t.Fatal(err)
+	}
+	return append(env, "LEASEHOLD_TABLE=locks")
+}
+
+func TestWithMaxSkewADeadHoldersLockIsHadAtTheFirstLook(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args string
+		env  []string
+		code int
+		says string
+	}{
+		"run":                      {"run -n --max-skew 1s job -- true", nil, 0, ""},
+		"run, by a variable":       {"run -n job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, 0, ""},
+		"run, its CMD too":         {"run -n --max-skew 1s job -- printenv LEASEHOLD_MAX_SKEW", nil, 0, "1s"},
+		"run, without":             {"run -w 0.2 job -- true", nil, 75, "job, held by"},
+		"run, a flag that says 0":  {"run -w 0.2 --max-skew 0 job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, 75, "job, held by"},
+		"run, a clock that is bad": {"run -w 0.2 -l 3h --max-skew 2h job -- true", nil, 75, "job, held by"},
+		"acquire":                  {"acquire -n --max-skew 1s job -f -", nil, 0, `"key":"job"`},
+		"ls --check":               {"ls --check --max-skew 1s", nil, 0, "\tdead"},
+		"get --check":              {"get job --check --max-skew 1s", nil, 0, "\tdead"},
+		"break --dead":             {"break --dead --yes --max-skew 1s", nil, 0, "job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, errs, code := said(t, append(servedToTheDead(t), tc.env...), strings.Fields(tc.args)...)
+			if code != tc.code || !strings.Contains(out+errs, tc.says) {
+				t.Errorf("exit code %d, %s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+func TestMaxSkewIsRefusedWhereNobodyCouldGoByIt(t *testing.T) {
+	t.Parallel()
+	_, env := served(t)
+	env = append(env, "LEASEHOLD_TABLE=locks")
+	for name, tc := range map[string]struct {
+		args string
+		env  []string
+		says string
+	}{
+		"a layout without ends":           {"run --layout awslabs --max-skew 1s job -- true", nil, "--max-skew: records of layout awslabs do not say when their leases end"},
+		"a layout without, by a variable": {"run --layout awslabs job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, "LEASEHOLD_MAX_SKEW: records of layout awslabs"},
+		"a lease that is too short":       {"run -l 2s --max-skew 1500ms job -- true", nil, "a lease of 2s is too short: layout native allows for clocks that differ by 1.5s: use at least 2.5s"},
+		"a layout that goes by the clock": {"run -l 20s --max-skew 20s --layout dynamo-dlm job -- true", nil, "layout dynamo-dlm allows for clocks that differ by 20s"},
+		"no duration":                     {"run job -- true", []string{"LEASEHOLD_MAX_SKEW=much"}, "LEASEHOLD_MAX_SKEW much: use a duration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, errs, code := said(t, append(env, tc.env...), strings.Fields(tc.args)...); code != 125 || !strings.Contains(errs, tc.says) {
+				t.Errorf("exit code %d, %s%s", code, out, errs)
+			}
+		})
+	}
+}

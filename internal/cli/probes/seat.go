@@ -1,0 +1,116 @@
+package probes
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+)
+
+// Term is a term of this process.
+type Term interface {
+	TrustedUntil() time.Time // not in the future once it is over
+	Running() bool           // CMD has begun, and has not ended
+}
+
+// Seat is the seat that this process campaigns for, as far as it knows.
+type Seat struct {
+	now     func() time.Time
+	overdue time.Duration
+
+	mu     sync.Mutex      // guards what follows; not held while a term is asked
+	term   Term            // of this process; nil: it campaigns
+	leader election.Leader // who leads, zero if that is not known
+}
+
+// NewSeat is a seat of which nothing is known yet. Renewals are overdue when less than
+// overdue is left of a term's trust.
+func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
+	return &Seat{now: now, overdue: overdue}
+}
+
+// Saw notes who leads while this process campaigns. What comes late, when it has won, is
+// of before.
+func (s *Seat) Saw(leader election.Leader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.term == nil {
+		s.leader = leader
+	}
+}
+
+// Won notes that this process leads.
+func (s *Seat) Won(term Term, as election.Leader) { s.set(term, as) }
+
+// Left notes that its term is over: who leads next is not known yet.
+func (s *Seat) Left() { s.set(nil, election.Leader{}) }
+
+func (s *Seat) set(term Term, leader election.Leader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.term, s.leader = term, leader
+}
+
+// stands is how this process stands now, and who leads.
+func (s *Seat) stands() (standing, election.Leader) {
+	s.mu.Lock()
+	term, leader := s.term, s.leader
+	s.mu.Unlock()
+	if term == nil {
+		return standingAt(s.now(), time.Time{}, s.overdue, false), leader
+	}
+	running, until := term.Running(), term.TrustedUntil()
+	at := standingAt(s.now(), until, s.overdue, running)
+	if !at.leads {
+		leader = election.Leader{}
+	}
+	return at, leader
+}
+
+// Handler answers /leader and /live.
+func (s *Seat) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /leader", func(w http.ResponseWriter, _ *http.Request) {
+		at, leader := s.stands()
+		answer(w, at.leads, leaderText(leader))
+	})
+	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
+		at, _ := s.stands()
+		text := "live\n"
+		if !at.live {
+			text = "renewals are overdue\n"
+		}
+		answer(w, at.live, text)
+	})
+	return mux
+}
+
+// answer writes 200 for yes and 503 for no, to one who asks again rather than keep it.
+func answer(w http.ResponseWriter, yes bool, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if !yes {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = io.WriteString(w, text) // fails if nobody reads it any more
+}
+
+// leaderText says who leads, a field a line.
+func leaderText(l election.Leader) string {
+	if l == (election.Leader{}) {
+		return "who leads is not known\n"
+	}
+	var text string
+	for _, line := range [][2]string{{"owner", wording.Cell(l.Owner)}, {"value", wording.Cell(l.Value)}, {"token", wording.Token(l.Token)}} {
+		if line[1] != "" {
+			text += fmt.Sprintf("%s\t%s\n", line[0], line[1])
+		}
+	}
+	return text
+}

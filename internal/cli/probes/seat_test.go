@@ -1,0 +1,106 @@
+package probes
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/election"
+)
+
+// term is a term whose trust ends when the test says.
+type term struct {
+	until   time.Time
+	running bool
+}
+
+func (t *term) TrustedUntil() time.Time { return t.until }
+func (t *term) Running() bool           { return t.running }
+
+// asked is a seat whose clock stands, and what it answers.
+func asked(t *testing.T, now time.Time) (s *Seat, says func(path string, code int, text string)) {
+	s = NewSeat(func() time.Time { return now }, 6*time.Second)
+	return s, func(path string, code int, text string) {
+		t.Helper()
+		w := ask(s, http.MethodGet, path)
+		if w.Code != code || w.Body.String() != text {
+			t.Errorf("%s: %d %q, want %d %q", path, w.Code, w.Body, code, text)
+		}
+	}
+}
+
+func ask(s *Seat, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest(method, "http://127.0.0.1:8080"+path, nil))
+	return w
+}
+
+func TestWhoAsksIsToldOfEachStateOfAProcess(t *testing.T) {
+	now := time.Now().Round(0)
+	s, says := asked(t, now)
+	const unknown = "who leads is not known\n"
+
+	says("/leader", 503, unknown) // before the first look
+	says("/live", 200, "live\n")
+	s.Saw(election.Leader{Owner: "other/1/abcd", Value: "10.0.0.7:8080", Token: 6})
+	says("/leader", 503, "owner\tother/1/abcd\nvalue\t10.0.0.7:8080\ntoken\t6\n")
+	says("/live", 200, "live\n")
+
+	mine := &term{until: now.Add(18 * time.Second)}
+	s.Won(mine, election.Leader{Owner: "me/2/efgh", Token: 7})
+	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	mine.running = true
+	s.Saw(election.Leader{Owner: "other/1/abcd"}) // an event that comes late
+	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	says("/live", 200, "live\n")
+	mine.until = now.Add(5 * time.Second)
+	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	says("/live", 503, "renewals are overdue\n")
+	mine.until = now
+	says("/leader", 503, unknown)
+	says("/live", 503, "renewals are overdue\n")
+	s.Left()
+	says("/leader", 503, unknown)
+	says("/live", 200, "live\n")
+}
+
+func TestALeaderOfWhomTheRecordSaysNothingIsNotKnown(t *testing.T) {
+	s, says := asked(t, time.Now())
+	s.Saw(election.Leader{})
+	says("/leader", 503, "who leads is not known\n")
+}
+
+func TestWhatAnotherHasStoredIsOneLineOfTheAnswer(t *testing.T) {
+	s, says := asked(t, time.Now())
+	s.Saw(election.Leader{Owner: "a\ntoken\t9", Value: "\x1b[2J<script>\r\n\r\n"})
+	says("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")
+	h := ask(s, http.MethodGet, "/leader").Header()
+	if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(h.Get("Content-Type"), "text/plain") || h.Get("Cache-Control") != "no-store" {
+		t.Errorf("the answer's header: %v", h)
+	}
+}
+
+func TestOnlyWhatIsAskedForIsAnswered(t *testing.T) {
+	s, _ := asked(t, time.Now())
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodHead, "/leader", 503},
+		{http.MethodHead, "/live", 200},
+		{http.MethodGet, "/live?verbose", 200},
+		{http.MethodPost, "/leader", 405},
+		{http.MethodPut, "/live", 405},
+		{http.MethodDelete, "/leader", 405},
+		{http.MethodOptions, "/live", 405},
+		{http.MethodGet, "/", 404},
+		{http.MethodGet, "/leader/", 404},
+		{http.MethodGet, "/healthz", 404},
+	} {
+		if w := ask(s, c.method, c.path); w.Code != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, w.Code, c.want)
+		}
+	}
+}

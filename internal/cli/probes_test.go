@@ -1,0 +1,241 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/table"
+)
+
+var answering = regexp.MustCompile(`answering (http://[^ ]+)/leader and /live`)
+
+// probesOf waits until a process says where it answers probes.
+func probesOf(t *testing.T, p *process) (url string) {
+	t.Helper()
+	eventually(t, "the address of the probes", func() bool {
+		m := answering.FindStringSubmatch(p.stderr.String())
+		if m != nil {
+			url = m[1]
+		}
+		return m != nil
+	})
+	return url
+}
+
+var prober = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+
+// probed is an answer: its code, and its text. 0: nobody has answered.
+func probed(t *testing.T, url string) (code int, text string) {
+	t.Helper()
+	r, err := prober.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+// The leader is cut off. Its own answer turns before that of its successor, and meanwhile
+// it says that it is not well.
+func TestTheAnswerOfALeaderThatIsCutOffTurnsBeforeThatOfItsSuccessor(t *testing.T) {
+	t.Parallel()
+	var cut atomic.Bool
+	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if cut.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	others := httptest.NewServer(server.engine)
+	t.Cleanup(others.Close)
+	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
+
+	dir := t.TempDir()
+	first := start(t, dir, server.env, "elect", "-l", "6s", "--value", "here", "--http", ":0", "k", "--", "sh", "-c", works)
+	leader := probesOf(t, first)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
+	follower := probesOf(t, second)
+	eventually(t, "the follower's first look", func() bool {
+		code, text := probed(t, follower+"/leader")
+		return code == 503 && strings.Contains(text, "value\there\n")
+	})
+	if code, text := probed(t, leader+"/leader"); code != 200 || !strings.Contains(text, "value\there\n") {
+		t.Errorf("the leader says %d %s", code, text)
+	}
+	for _, url := range []string{leader, follower} {
+		if code, text := probed(t, url+"/live"); code != 200 {
+			t.Errorf("%s is not live: %d %s", url, code, text)
+		}
+	}
+
+	cut.Store(true)
+	unwell := false
+	eventually(t, "the successor", func() bool {
+		alive, _ := probed(t, leader+"/live")
+		leads, _ := probed(t, leader+"/leader")
+		unwell = unwell || alive == 503 && leads == 200
+		follows, _ := probed(t, follower+"/leader") // asked after the leader
+		return follows == 200
+	})
+	if code, text := probed(t, leader+"/leader"); code != 503 || strings.Contains(text, "value\there") {
+		t.Errorf("beside its successor it says %d %s", code, text)
+	}
+	if !unwell {
+		t.Error("while its renewals were overdue it said that it was live")
+	}
+	eventually(t, "that it campaigns", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
+	if code, text := probed(t, leader+"/live"); code != 200 {
+		t.Errorf("who campaigns is not live: %d %s", code, text)
+	}
+	cut.Store(false)
+	eventually(t, "who leads now", func() bool {
+		_, text := probed(t, leader+"/leader")
+		return strings.Contains(text, "value\tthere\n")
+	})
+	for _, p := range []*process{first, second} {
+		p.signal(syscall.SIGTERM)
+		p.ends(128 + int(syscall.SIGTERM))
+	}
+	if code, text := probed(t, leader+"/live"); code != 0 {
+		t.Errorf("after its end it says %d %s", code, text)
+	}
+}
+
+func TestTableAnAddressThatIsTakenIsAnErrorBeforeAnythingIsAcquired(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	first := start(t, dir, env, "elect", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	url := probesOf(t, first)
+	at := strings.TrimPrefix(url, "http://")
+	second := start(t, dir, env, "elect", "--http", at, "other", "--", "touch", "ran")
+	second.ends(125)
+	if want := "leasehold: " + at + " is in use: choose another address with --http, such as 127.0.0.1:0 for any free port\n"; second.stderr.String() != want {
+		t.Errorf("it says %q, want %q", &second.stderr, want)
+	}
+	start(t, dir, env, "get", "other").ends(1) // there is no record
+	if code, text := probed(t, url+"/leader"); code != 200 {
+		t.Errorf("the first says %d %s", code, text)
+	}
+	first.signal(syscall.SIGTERM)
+	first.ends(128 + int(syscall.SIGTERM))
+}
+
+func TestAnAnswerToAProbeSendsNothing(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		sent.Add(1)
+		next.ServeHTTP(w, r)
+	})
+	dir := t.TempDir()
+	p := start(t, dir, server.env, "elect", "-l", "1h", "--http", ":0", "k", "--", "sh", "-c", works)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	url, before := probesOf(t, p), sent.Load()
+	for range 50 {
+		for _, path := range []string{"/leader", "/live"} {
+			if code, text := probed(t, url+path); code != 200 {
+				t.Fatalf("%s: %d %s", path, code, text)
+			}
+		}
+	}
+	if n := sent.Load() - before; n != 0 {
+		t.Errorf("%d requests for 100 answers", n)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(128 + int(syscall.SIGTERM))
+}
+
+var (
+	manifestCommand = regexp.MustCompile(`(?m)^ *command: (\["leasehold", "elect", .*\])$`)
+	manifestProbe   = regexp.MustCompile(`(?m)^ *(readiness|liveness)Probe:\n *httpGet: \{path: ([^,]+), port: ([0-9]+)\}$`)
+)
+
+// The manifest's command, on an address of this machine, with a CMD of ours.
+func TestThePageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
+	t.Parallel()
+	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
+	var args []string
+	command := manifestCommand.FindStringSubmatch(page)
+	if command == nil || json.Unmarshal([]byte(command[1]), &args) != nil {
+		t.Fatalf("the command is %q", command)
+	}
+	at := slices.Index(args, "--http") + 1
+	host, port, err := net.SplitHostPort(args[at])
+	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsLoopback() {
+		t.Errorf("the kubelet cannot reach %s: %v", args[at], err)
+	}
+	args[at] = "127.0.0.1:0"
+	dir, env := tableEnv(t)
+	args = append(args[1:slices.Index(args, "--")+1], "sh", "-c", works)
+	p := start(t, dir, env, args...)
+	fileNumber(t, filepath.Join(dir, "pid2"))
+	waits := start(t, t.TempDir(), env, args...)
+	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // of who leads, and who waits
+	probes := manifestProbe.FindAllStringSubmatch(page, -1)
+	for _, probe := range probes {
+		kind, path := probe[1], probe[2]
+		leads, text := probed(t, probesOf(t, p)+path)
+		follows, _ := probed(t, probesOf(t, waits)+path)
+		if got := [2]int{leads, follows}; got != want[kind] || probe[3] != port {
+			t.Errorf("%s at port %s: %v (%s), want %v", kind, probe[3], got, text, want[kind])
+		}
+	}
+	if len(probes) != len(want) {
+		t.Errorf("%d probes", len(probes))
+	}
+	for _, p := range []*process{p, waits} {
+		p.signal(syscall.SIGTERM)
+		p.ends(128 + int(syscall.SIGTERM))
+	}
+}
+
+// DynamoDB does not answer.
+func TestAProbeIsAnsweredBeforeTheFirstLook(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Bool
+	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		asked.Store(true)
+		_ = bodyOf(r) // only then the server notices that the client has gone
+		<-r.Context().Done()
+	})
+	p := start(t, t.TempDir(), server.env, "elect", "--json", "--http", ":0", "k", "--", "true")
+	var note struct{ Note string }
+	eventually(t, "a note", func() bool { return json.Unmarshal([]byte(p.stderr.String()), &note) == nil })
+	m := answering.FindStringSubmatch(note.Note)
+	if m == nil {
+		t.Fatalf("it says %s", &p.stderr)
+	}
+	if code, text := probed(t, m[1]+"/leader"); code != 503 || text != "who leads is not known\n" {
+		t.Errorf("/leader: %d %s", code, text)
+	}
+	if code, text := probed(t, m[1]+"/live"); code != 200 {
+		t.Errorf("/live: %d %s", code, text)
+	}
+	eventually(t, "the first request", asked.Load)
+	began := time.Now()
+	p.signal(syscall.SIGINT)
+	p.ends(128 + int(syscall.SIGINT))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it ended after %v", took)
+	}
+}

@@ -1,0 +1,62 @@
+//go:build unix
+
+package say
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestTheReaderOfAFIFOMayComeALittleLater(t *testing.T) {
+	t.Parallel()
+	fifo := makeFIFO(t)
+	synctest.Test(t, func(t *testing.T) {
+		opened := make(chan error, 1)
+		go func() {
+			f, err := openEventFile(fifo)
+			if err == nil {
+				err = f.Close()
+			}
+			opened <- err
+		}()
+		synctest.Wait() // it has been refused
+		reader, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAReaderThatNeverComesIsAnErrorOfItsOwn(t *testing.T) {
+	t.Parallel()
+	fifo := makeFIFO(t)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if _, err := openEventFile(fifo); err == nil || !strings.Contains(err.Error(), "start its reader first") {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited != readerPatience {
+			t.Errorf("waited for %v", waited)
+		}
+	})
+}
+
+func makeFIFO(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

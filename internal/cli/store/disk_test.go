@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// failingStore is a store whose writes fail once err is set.
+type failingStore struct {
+	localdynamo.Store
+	err error
+}
+
+func (s *failingStore) Update(fn func(localdynamo.Tx) error) error {
+	if s.err != nil {
+		return fmt.Errorf("boltstore: %w", &fs.PathError{Op: "write", Path: "/locks.db", Err: s.err})
+	}
+	return s.Store.Update(fn)
+}
+
+func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{
+		syscall.ENOSPC: "the disk is full: free some space there",
+		syscall.EDQUOT: "this user's disk quota is used up: free some space there",
+		syscall.EFBIG:  "the file is as large as it may be: raise the limit of ulimit -f",
+		syscall.EROFS:  "the file system is read-only: mount it for writing",
+	} {
+		bolt, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			file := &failingStore{Store: bolt}
+			s := &store.Store{Table: "locks", Layout: layout.Native{}, File: "/locks.db", Location: "/locks.db"}
+			engine := localdynamo.New(localdynamo.WithStore(file))
+			s.DB = engine.Client(requests.Watch{Health: &s.Health}.Client)
+			if err := table.Create(t.Context(), s.DB, table.Spec{Name: s.Table}); err != nil {
+				t.Fatal(err)
+			}
+			file.err = errno
+			began := time.Now()
+			once := func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
+			_, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+				"key": &types.AttributeValueMemberS{Value: "k"},
+			}}, once)
+			if err == nil {
+				t.Fatal("written to a disk that is full")
+			}
+			time.Sleep(3 * time.Second)
+			line := s.Health.Trouble(s.Server()).Line()
+			if !strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser") {
+				t.Errorf("%v: the wait says: %s", errno, line)
+			}
+			for _, err := range []error{err, &leasehold.OpError{Op: "acquire", Key: leasehold.Key{Partition: "k"}, Table: "locks", Err: err}} {
+				text := failure.Text(err, s.Where())
+				if !strings.Contains(text, ": "+want) || strings.Contains(text, "DynamoDB") || strings.Contains(text, "network") || strings.Contains(text, "try again later") {
+					t.Errorf("%v: the error says: %s", errno, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Item reads what is stored under a key, whatever it is.
+func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
+	k, err := s.Proto.Key(protocol.Key(key))
+	if err != nil {
+		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
+	}
+	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
+	switch {
+	case err != nil:
+		return nil, failure.Cause(ctx, err)
+	case len(out.Item) == 0:
+		return nil, s.NotFound(key)
+	}
+	return out.Item, nil
+}
+
+// NotFound is the error that nothing is stored under a key.
+func (s *Store) NotFound(key leasehold.Key) error {
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), s.Called())
+}
+
+// IsSession reports whether the row of key is that of a shared lease.
+func (s *Store) IsSession(key leasehold.Key) bool {
+	return protocol.IsSessionKey(s.Proto, protocol.Key(key))
+}

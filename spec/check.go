@@ -101,21 +101,11 @@ func (c *Checker) Run(ctx context.Context, s Search) Result {
 func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "leasehold-spec-")
-	if err != nil {
-		return Report{}, err
-	}
-	defer os.RemoveAll(dir)
-	if err := os.CopyFS(filepath.Join(dir, "model"), os.DirFS(c.dir)); err != nil {
-		return Report{}, err
-	}
-	work := filepath.Join(dir, "model")
-	generate := []string{"-a", fmt.Sprintf("-DMORE=%d", c.more)}
-	compile := []string{"-w", "-O2", "-DNOREDUCE", fmt.Sprintf("-DMEMLIM=%d", memory), "-o", "pan", "pan.c"}
+	generate, compile := []string{fmt.Sprintf("-DMORE=%d", c.more)}, []string{"-O2"}
 	verify := []string{fmt.Sprintf("-m%d", deepest), "-w22"}
 	if s.Without != "" {
 		generate = append(generate, "-DWITHOUT_"+s.Without)
-		compile[1] = "-O1" // it ends soon
+		compile[0] = "-O1" // it ends soon
 	}
 	if s.InTime {
 		generate = append(generate, "-DLIVENESS")
@@ -124,14 +114,11 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	} else {
 		compile = append([]string{"-DSAFETY"}, compile...)
 	}
-	for _, step := range [][]string{
-		append(append([]string{c.spin}, generate...), s.Model+".pml"),
-		append([]string{c.cc}, compile...),
-	} {
-		if out, err := run(ctx, work, step...); err != nil {
-			return Report{}, fmt.Errorf("%s: %s: %w\n%s", s, strings.Join(step, " "), err, out)
-		}
+	work, err := c.compile(ctx, s.Model+".pml", generate, compile)
+	if err != nil {
+		return Report{}, fmt.Errorf("%s: %w", s, err)
 	}
+	defer os.RemoveAll(work)
 	// The verifier's own exit code says nothing that its summary does not.
 	out, err := run(ctx, work, append([]string{filepath.Join(work, "pan")}, verify...)...)
 	if ctx.Err() != nil {
@@ -142,6 +129,30 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 		return r, fmt.Errorf("%s: %w", s, errors.Join(unread, err))
 	}
 	return r, nil
+}
+
+// compile makes the verifier of a model, pan, in a directory of its own.
+func (c *Checker) compile(ctx context.Context, model string, generate, compile []string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "leasehold-spec-"); err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if err := os.CopyFS(dir, os.DirFS(c.dir)); err != nil {
+		return "", err
+	}
+	for _, step := range [][]string{
+		append(append([]string{c.spin, "-a"}, generate...), model),
+		append(append([]string{c.cc, "-w", "-DNOREDUCE", fmt.Sprintf("-DMEMLIM=%d", memory)}, compile...), "-o", "pan", "pan.c"),
+	} {
+		if out, err := run(ctx, dir, step...); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)
+		}
+	}
+	return dir, nil
 }
 
 func run(ctx context.Context, dir string, args ...string) (string, error) {

@@ -49,6 +49,13 @@ wait:	if
 
 look:	if
 	:: atomic { watch[c] == 0 -> goto seek }
+#ifdef VOUCHED
+	:: atomic { watch[c] != 0 && cur == seen[c] && looks > 0 -> /* again, by a clock that was set meanwhile */
+		looks--;
+		beforeSight;
+		watch[c] = (sight(cur) < watch[c] -> sight(cur) : watch[c]) }
+		goto look
+#endif
 	:: atomic { watch[c] != 0 && cur != seen[c] ->
 		if
 		:: held(cur) -> notice(cur); goto look

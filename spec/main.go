@@ -2,10 +2,13 @@
 
 // Command spec searches every state of the models of the protocol, which are the
 // *.pml beside it, within their bounds: each as it is, which must hold, and
-// without each of its rules, which must be refuted. It prints what it found.
+// without each of its rules, which must be refuted. Then it runs the simulation, and asks
+// history.h for an execution with the events of each of its histories. It prints what it
+// found.
 //
-//	go run .                      # the bounds of make check
-//	LEASEHOLD_BOUNDS=1 go run .   # one more attempt in each model
+//	go run .                       # the bounds of make check
+//	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model
+//	LEASEHOLD_SEEDS=9000 go run .  # more seeds of the simulation
 //
 // It needs spin and a C compiler, and installs them from Debian's packages if it
 // may.
@@ -13,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,7 +68,54 @@ func checkAll(ctx context.Context, to io.Writer) error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("%d searches failed", len(wrong))
 	}
+	return askAll(ctx, to, checker)
+}
+
+// askAll prints how many histories of the simulation the model has.
+func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
+	seeds, err := seedsAsked()
+	if err != nil {
+		return err
+	}
+	asker, err := NewAsker(ctx, checker)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, asker.Close()) }()
+	histories, err := asker.Histories(ctx, seeds, "")
+	if err != nil {
+		return err
+	}
+	refused, err := asker.Refused(ctx, histories)
+	if err != nil {
+		return err
+	}
+	events := 0
+	for _, h := range histories {
+		events += len(h.Lines)
+	}
+	fmt.Fprintf(to, "\n%d seeds of the simulation: %d histories of a key, %d events, %d refused\n", seeds, len(histories), events, len(refused))
+	for _, r := range refused {
+		fmt.Fprintln(to, "\n"+r.String())
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("%d histories were refused", len(refused))
+	}
 	return nil
+}
+
+// seedsAsked is how many seeds of the simulation the model is asked about.
+func seedsAsked() (int, error) {
+	const usual = 1000
+	text := os.Getenv("LEASEHOLD_SEEDS")
+	if text == "" {
+		return usual, nil
+	}
+	seeds, err := strconv.Atoi(text)
+	if err != nil || seeds < 1 {
+		return 0, fmt.Errorf("LEASEHOLD_SEEDS=%s is not a number of seeds", text)
+	}
+	return seeds, nil
 }
 
 // moreBounds is what LEASEHOLD_BOUNDS adds to the bounds of the models.

@@ -33,7 +33,9 @@
 #else
 #define MARGIN DRIFT
 #endif
+#ifndef TRUST
 #define TRUST (LEASE - MARGIN)
+#endif
 
 /* Kinds of attempts. */
 #define GRANT 1
@@ -48,6 +50,9 @@
 #define SHOWS(v) ((v) + 2)
 #define SHOWN(r) ((r) - 2)
 
+#ifndef SET
+#define SET short /* of attempts */
+#endif
 #define only(v) (1 << (v))
 #define when(test, set) ((test) * (set))
 #define has(set, v) (((set) >> (v)) & 1)
@@ -58,18 +63,18 @@ byte twice = TWICE;   /* requests that may arrive a second time yet */
 byte conf[CLIENTS];   /* the attempt on which this client's belief rests; 0: it has none */
 byte seen[CLIENTS];   /* the version of another that it watches */
 byte watch[CLIENTS];  /* what is left of the lease of that version */
-short tried[CLIENTS]; /* its own attempts that have had no answer */
+SET tried[CLIENTS]; /* its own attempts that have had no answer */
 
 byte kind[ATTEMPTS + 1];
 byte grant[ATTEMPTS + 1];  /* the grant that the record shows once it has landed */
-short names[ATTEMPTS + 1]; /* the versions that its condition names */
+SET names[ATTEMPTS + 1]; /* the versions that its condition names */
 byte copies[ATTEMPTS + 1]; /* that may still arrive */
 byte left[ATTEMPTS + 1];   /* of the trust that it is good for */
 byte reply[ATTEMPTS + 1];
 bool waits[ATTEMPTS + 1];  /* its client still listens */
 
 #ifdef HANDS_OVER
-short ends[ATTEMPTS + 1]; /* the grants that a hand-over or release may end */
+SET ends[ATTEMPTS + 1]; /* the grants that a hand-over or release may end */
 #endif
 #ifdef SHORTER
 bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
@@ -87,6 +92,9 @@ bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
 #define believes(k) (conf[k] != 0 && left[conf[k]] > 0)
 #endif
 
+#ifndef onSend
+#define onSend(x) skip
+#endif
 /* send sends a write once, as attempt a. Its condition names versions n; that
  * of a holder's write names grant g as well. */
 inline send(k, g, n) {
@@ -97,6 +105,7 @@ inline send(k, g, n) {
 	names[a] = n;
 	left[a] = TRUST;
 	waits[a] = true;
+	onSend(a);
 	if
 	:: copies[a] = 1
 	:: twice > 0 -> copies[a] = 2; twice--
@@ -119,6 +128,9 @@ inline begin(x) {
 #if CLIENTS > 2
 	assert(left[x] == 0 || c == 2 || !believes(2));
 #endif
+#if CLIENTS > 3
+	assert(left[x] == 0 || c == 3 || !believes(3));
+#endif
 	skip
 }
 
@@ -126,8 +138,11 @@ inline begin(x) {
 #ifdef WITHOUT_FIRST_SIGHT
 byte asked[CLIENTS];
 #define sight(v) asked[c]
-#else
+#elif !defined(sight)
 #define sight(v) leaseOf(v)
+#endif
+#ifndef beforeSight
+#define beforeSight skip
 #endif
 #ifdef WITHOUT_RESTART
 #define isSeen(v, k) (seen[k] != 0 && grant[seen[k]] == grant[v])
@@ -142,6 +157,7 @@ inline notice(v) {
 	:: isSeen(v, c) -> seen[c] = v
 	:: else ->
 		seen[c] = v;
+		beforeSight;
 		if
 		:: watch[c] = sight(v)
 		:: sight(v) > 0 -> watch[c] = sight(v) - DRIFT
@@ -185,7 +201,7 @@ inline notice(v) {
 #define isGrantOf(x) has(ends[x], grant[cur])
 #ifdef WITHOUT_PREDECESSOR
 #define handsOver(x) true
-#else
+#elif !defined(handsOver)
 #define handsOver(x) (held(cur) && has(ends[x], grant[cur]) && has(names[x], cur))
 #endif
 #else
@@ -232,13 +248,18 @@ inline answer(x, r) {
 }
 
 /* tidy forgets what nobody asks for any more, so that states do not differ by it. */
+#ifndef isAskedFor
 #define isAskedFor(x) (copies[x] > 0 || cur == x || waits[x] || usedBy(x, 0) || usedBy(x, 1) || usedBy(x, CLIENTS - 1))
+#endif
 #define usedBy(x, k) (conf[k] == x || seen[k] == x || has(tried[k], x))
 #ifndef isVain
 #define isVain(x) false /* its copies make no difference any more */
 #endif
 #ifndef alsoTidy
 #define alsoTidy skip
+#endif
+#ifndef alsoForget
+#define alsoForget(x) skip
 #endif
 inline tidy() {
 	alsoTidy;
@@ -250,7 +271,7 @@ inline tidy() {
 		:: else
 		fi;
 		if
-		:: !isAskedFor(i) -> kind[i] = 0; grant[i] = 0; left[i] = 0
+		:: !isAskedFor(i) -> kind[i] = 0; grant[i] = 0; left[i] = 0; alsoForget(i)
 		:: else
 		fi;
 		if
@@ -270,6 +291,9 @@ inline tidy() {
 /* A tick passes for everybody, but on the monotonic clock of one whose machine
  * is suspended. A holder reads another clock, too, which runs on. */
 #define AWAKE CLIENTS
+#ifndef alsoTick
+#define alsoTick(x) skip
+#endif
 #ifdef WITHOUT_BOTH_CLOCKS
 #define stands(x) (asleep == 0 && grant[x] == 1)
 #else
@@ -280,6 +304,9 @@ proctype Clock() {
 	byte asleep = AWAKE;
 	do
 	:: atomic {
+#ifdef mayTick
+		mayTick;
+#endif
 		if
 		:: asleep = AWAKE
 #ifdef SUSPENDED
@@ -290,7 +317,10 @@ proctype Clock() {
 		d_step {
 			i = 1;
 			do
-			:: i <= last -> left[i] = (left[i] > 0 && !stands(i) -> left[i] - 1 : left[i]); i++
+			:: i <= last ->
+				left[i] = (left[i] > 0 && !stands(i) -> left[i] - 1 : left[i]);
+				alsoTick(i);
+				i++
 			:: else -> break
 			od;
 			i = 0;

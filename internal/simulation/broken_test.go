@@ -3,6 +3,7 @@ package simulation
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -128,15 +129,18 @@ func TestTheSimulationCatchesClocksThatDifferByMoreThanIsDeclared(t *testing.T) 
 	areFound(t, 500,
 		broken{"clocks that differ by more than is declared", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
 		broken{"a lease that is over before its watcher has seen it pass", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {
-			return world{work: func(c *process, r *worker) {
-				if r.IntN(3) == 0 {
-					c.clocks.leap(upTo(r, 10*time.Second))
-				} else {
-					c.section(r)
-				}
-			}}
+			return world{work: leaping}
 		})},
 	)
+}
+
+// leaping is section, but for clocks that go ahead meanwhile.
+func leaping(c *process, r *worker) {
+	if r.IntN(3) == 0 {
+		c.clocks.leap(upTo(r, 10*time.Second))
+	} else {
+		c.section(r)
+	}
 }
 
 func TestTheSimulationCatchesABrokenReadWriteLock(t *testing.T) {
@@ -150,6 +154,7 @@ func TestTheSimulationCatchesABrokenReadWriteLock(t *testing.T) {
 func TestTheSimulationCatchesABrokenElection(t *testing.T) {
 	elections := func(plan electionPlan) func(*testing.T, uint64, world) {
 		return func(t *testing.T, seed uint64, w world) {
+			w.misread = plan.misread
 			plan.world = w
 			simulateElections(t, seed, plan)
 		}
@@ -159,6 +164,8 @@ func TestTheSimulationCatchesABrokenElection(t *testing.T) {
 		broken{"a function that is not waited for", []string{"invariant of elections: 2 functions run at once"}, elections(electionPlan{lead: leadImpatiently})},
 		broken{"a lost term that ends it all", []string{"invariant of elections: Lead of process"}, elections(electionPlan{lead: leadOnce})},
 		broken{"an observer who looks no more once he has seen a leader", []string{"invariant of elections: process"}, elections(electionPlan{observe: observeOnce})},
+		broken{"leaders who do not hear that they are asked", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: unheard}})},
+		broken{"leaders who take each request for theirs", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: askedOfAll}})},
 	)
 }
 
@@ -272,4 +279,26 @@ func oneByOne(releases bool) manners {
 		}
 		return locks, release, nil
 	}
+}
+
+// unheard leaves out of a reply that a leader is asked to step down.
+func unheard(body []byte) []byte {
+	return bytes.ReplaceAll(body, []byte(`"stepDown"`), []byte(`"unheard"`))
+}
+
+// askedOfAll has each request to step down name the grant that the record shows.
+func askedOfAll(body []byte) []byte {
+	var reply map[string]map[string]json.RawMessage
+	if json.Unmarshal(body, &reply) != nil {
+		return body
+	}
+	for _, item := range reply {
+		if grant := item["grantId"]; grant != nil && item["stepDown"] != nil {
+			item["stepDown"] = fmt.Appendf(nil, `{"M":{"grantId":%s}}`, grant)
+			if changed, err := json.Marshal(reply); err == nil {
+				return changed
+			}
+		}
+	}
+	return body
 }

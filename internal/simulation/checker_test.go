@@ -49,6 +49,7 @@ type checker struct {
 	handed   map[string]handed        // by grant, to the head of a line
 	joined   map[string]*process      // by the version of the entry that it has put in a line
 	seen     map[seenBy]time.Time     // the first reply that showed it
+	ends     map[string]time.Time     // by version that says when its lease ends: until when it is trusted
 	arrived  map[string]time.Time     // by record: the last write of a process of the run
 	sessions map[string]*sessionState // by id
 	beliefs  []*belief
@@ -56,6 +57,8 @@ type checker struct {
 	commits  map[string]*commitCall // by value
 	logs     map[string][]string    // by key, as the table has them
 	permits  permitLog
+	worked   map[[2]string]bool // by key and token: its work, to be done once, has ended well
+	writes   *writes            // for the models; nil: nobody asks them
 }
 
 // handed is a grant that the holder before has handed to the head of the record's line. The
@@ -79,9 +82,9 @@ func newChecker() *checker {
 	return &checker{
 		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
-		trusts: map[string]time.Time{}, handed: map[string]handed{}, joined: map[string]*process{}, seen: map[seenBy]time.Time{}, over: map[[2]string]bool{},
+		trusts: map[string]time.Time{}, handed: map[string]handed{}, joined: map[string]*process{}, seen: map[seenBy]time.Time{}, ends: map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, toldOf: map[string]time.Time{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
-		commits: map[string]*commitCall{}, logs: map[string][]string{},
+		commits: map[string]*commitCall{}, logs: map[string][]string{}, worked: map[[2]string]bool{},
 	}
 }
 
@@ -113,12 +116,14 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 		b.session = s.session
 	}
 	c.beliefs = append(c.beliefs, b)
+	c.trusted(b)
 	c.history.enter("process %d believes in grant %s of %v", by.id, b.grant, lock.Key())
 	c.mu.Unlock()
 	context.AfterFunc(lock.Context(), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		b.end = time.Now()
+		c.doubted(lock.Key().Partition)
 		c.history.enter("process %d believes no more in grant %s of %v", by.id, b.grant, lock.Key())
 	})
 }
@@ -129,6 +134,7 @@ func (c *checker) sent(r *request) {
 		return // a renewal does not look like one of native's there
 	}
 	c.mu.Lock()
+	c.wrote(r)
 	about := c.believed(r)
 	over := map[*belief]bool{} // not only at this very instant: requests cross
 	for _, b := range about {
@@ -185,6 +191,9 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	res, err := apply()
+	if err == nil {
+		c.met(r, res)
+	}
 	if err != nil || res.StatusCode != http.StatusOK || r.manner == reads {
 		return res, err
 	}
@@ -241,6 +250,7 @@ func (c *checker) received(r *request, res *http.Response) {
 	if json.Unmarshal(body, &out) != nil {
 		return
 	}
+	c.heard(r, res.StatusCode, body)
 	shown := append(out.Responses["locks"], out.Item, out.Attributes)
 	for _, reason := range out.CancellationReasons {
 		shown = append(shown, reason.Item)

@@ -19,6 +19,7 @@ type state struct {
 
 // changes enters the new state of a record.
 func (c *checker) changes(r *request, key string, item attributeMap) {
+	c.notesEnds(r, item)
 	if item.text("kind") == "rw" {
 		c.changesRow(r, key, item)
 		return
@@ -40,18 +41,18 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
 		now.session = id
 	}
-	if !now.released {
-		c.terms[[2]string{now.owner, strconv.FormatInt(now.token, 10)}] = r.by.id
-	}
 	before := c.records[key]
 	if before != nil && *before == (state{now.version, now.grant, now.owner, now.token, now.lease, now.released, now.session, before.by}) {
-		c.applies(r, key, "its line")
+		c.applies(r, key, "its line, or that it is asked for")
 		for _, version := range item.waiters() {
 			if c.joined[version] == nil {
 				c.joined[version] = r.by
 			}
 		}
 		return
+	}
+	if !now.released {
+		c.terms[[2]string{now.owner, strconv.FormatInt(now.token, 10)}] = r.by.id
 	}
 	c.records[key] = now
 	c.applies(r, key, fmt.Sprintf("%+v", *now))
@@ -91,7 +92,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		c.note("10: %s is under a shared lease, and tells those who know none that its lease is %v", key, now.lease)
 	}
 	if !now.released {
-		if until := r.supports(now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))); until.After(c.trusts[now.grant]) {
+		if until := r.supports(r.trust(now.lease)); until.After(c.trusts[now.grant]) {
 			c.trusts[now.grant] = until
 		}
 		if c.over[pair] && !c.isDead(now.session) {
@@ -137,7 +138,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 		return // its session is dead, or was its own and is over
 	}
-	if watched, ok := c.watched(r, before.version); !ok || watched < before.lease-time.Microsecond {
+	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
 	}
 }

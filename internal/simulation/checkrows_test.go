@@ -59,7 +59,9 @@ func (c *checker) changesRow(r *request, key string, item attributeMap) {
 		before = &rowState{}
 	}
 	c.rows[key] = now
-	c.applies(r, key, fmt.Sprintf("%v intent %v", now, item["intent"]))
+	intent := item.entries("intent")
+	delete(intent, "leaseEnds") // a history names versions by numbers, and there they are not spelled as such
+	c.applies(r, key, fmt.Sprintf("%v intent %v", now, intent))
 
 	for _, name := range []string{"ownerName", "leaseDuration", "recordVersionNumber"} {
 		if item.text(name) == "" {
@@ -90,8 +92,7 @@ func (c *checker) changesRow(r *request, key string, item attributeMap) {
 			r.by.owner = e.owner
 			c.grantedRow(key, grant, e, before)
 		}
-		trust := e.lease - time.Duration(float64(e.lease)*float64(usualMargin)/float64(usualLease))
-		if until := r.supports(trust); before.holders[grant].version != e.version && until.After(c.trusts[grant]) {
+		if until := r.supports(r.trust(e.lease)); before.holders[grant].version != e.version && until.After(c.trusts[grant]) {
 			c.trusts[grant] = until
 		}
 	}
@@ -133,7 +134,7 @@ func (c *checker) evicted(r *request, key, grant string, e rowEntry) {
 	if e.owner == r.by.owner {
 		return // an attempt of its own that nobody believed in
 	}
-	if watched, ok := c.watched(r, e.version); !ok || watched < e.lease-time.Microsecond {
+	if watched, ok := c.watched(r, e.version); (!ok || watched < e.lease-time.Microsecond) && !c.isOver(r, e.version) {
 		c.note("7: process %d evicted grant %s of %s having watched version %s for %v of %v", r.by.id, grant, key, e.version, watched, e.lease)
 	}
 }

@@ -40,7 +40,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 		if s.dead {
 			c.note("11: session %s was renewed after its dead mark", id)
 		}
-		if until := r.supports(now.lease - now.lease/10); until.After(s.trust) {
+		if until := r.supports(r.trust(now.lease)); until.After(s.trust) {
 			s.trust = until
 		}
 		return
@@ -54,7 +54,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	if s.by == r.by {
 		return
 	}
-	if watched, ok := c.watched(r, before); !ok || watched < now.lease-time.Microsecond {
+	if watched, ok := c.watched(r, before); (!ok || watched < now.lease-time.Microsecond) && !c.isOver(r, before) {
 		c.note("11: process %d marked session %s dead having watched it for %v of %v", r.by.id, id, watched, now.lease)
 	}
 }

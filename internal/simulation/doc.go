@@ -43,13 +43,15 @@
 //	clocks     go at a rate of their own, jump, and stand still in suspend
 //	chance     draws everything from the seed
 //	network    loses, delays, repeats and refuses requests
-//	workloads  locks, groups, passing (on), hands (of an operator), closing, odd,
-//	           outages, wallclock, readwrite, semaphores, elections,
+//	workloads  locks, once, groups, passing (on), hands (of an operator), closing, odd,
+//	           outages, wallclock, vouched, readwrite, semaphores, elections,
 //	           philosophers, load, everything
 //	checker    what was sent, applied and believed; sights, checkgrants, checksessions,
 //	           checkcommits, checkrows (of read/write locks), checkpermits
 //	liveness   what is free is granted in time once faults have stopped
 //	history    what happened, spelled so that two runs of a seed can be compared
+//	writes     what was sent to each key and what that did, for the models of spec/;
+//	           written hands it to them, and that of variants that they refuse
 //	broken     variants that are broken on purpose, by tamper or by workload
 //
 // # Why a seed can be replayed
@@ -105,6 +107,9 @@
 //	a guard on the owner alone, among everything               4
 //	commits without a guard, in pauses                         4
 //	clocks that differ by more than is declared                1, 5
+//	clocks that are wrong by more than is vouched              1, 7, 11
+//	ends that are believed of every version                    1, 7, 11
+//	a hand-over to the head that says an end                   1, 7, 11
 //	a lease that is over before its watcher has seen it pass   1, 7
 //	a writer that does not count the readers                   1, 7
 //	grants that look at no writer                              1, 7
@@ -112,6 +117,8 @@
 //	a function that is not waited for                          15
 //	a lost term that ends it all                               15
 //	an observer who looks no more once he has seen a leader    15
+//	leaders who do not hear that they are asked                15
+//	leaders who take each request for theirs                   15
 //	a permit that nobody has confirmed                         14
 //	permits that nobody has counted                            14
 //	two for one                                                13
@@ -119,4 +126,7 @@
 //	keys one by one, in any order                              12
 //	keys one by one, kept when one is refused                  13
 //	transactions without their conditions                      7
+//	a grant that does not ask what was done                    18
+//	a mark of work that failed                                 18
+//	a release that stores no mark                              18
 package simulation

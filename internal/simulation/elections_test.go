@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -11,18 +12,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The simulation of elections: every process leads whenever it is elected, and
-// observes. Leaders commit under their terms, resign, are cut off and crash.
-// Beside the invariants of the protocol it checks that
+// The simulation of elections: every process leads whenever it is elected,
+// observes, and asks whoever leads to step down. Leaders commit under their terms,
+// resign, are cut off and crash. Beside the invariants of the protocol it checks that
 //
 //   - the numbers of the terms increase,
 //   - no two functions of Lead run at once in a process,
 //   - Lead ends only by resignation or with its context,
 //   - whatever leader an observer is told of had been elected,
+//   - no leader steps down whose own grant nobody has asked for,
+//   - once faults stop, a leader that is asked resigns,
 //   - once faults stop, a dead leader is replaced within its lease and a poll,
 //     and every observer shows the new one within a poll more.
 func TestSimulationOfElections(t *testing.T) {
@@ -91,6 +97,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 			voters = append(voters, v)
 			wg.Go(func() { v.stand(onBehalf(ctx, "the candidate")) })
 			wg.Go(func() { v.watch(onBehalf(ctx, "the observer")) })
+			wg.Go(func() { v.asks(onBehalf(ctx, "the operator")) })
 		}
 		for id := range 2 + rng.IntN(2) {
 			join(id)
@@ -101,7 +108,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 
 		join(lastClient) // nobody else may be left
 		var last *leasehold.Lock
-		for range 3 {
+		for i := range 4 {
 			leader := awaitLeader(s, voters, last)
 			if leader == nil {
 				break
@@ -111,9 +118,12 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 			for _, v := range voters {
 				v.checkView(leader)
 			}
-			if leader.id == lastClient {
+			switch {
+			case i == 0:
+				voters[len(voters)-1].mustStepDown(onBehalf(ctx, "who asks"), leader)
+			case leader.id == lastClient:
 				leader.resign <- struct{}{}
-			} else {
+			default:
 				leader.dies()
 			}
 		}
@@ -152,6 +162,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	for {
 		select {
 		case <-ctx.Done():
+			v.checkAsked(ctx, term)
 			if r.IntN(2) == 0 {
 				v.rest(r, 15_000) // and does not notice
 			}
@@ -195,6 +206,40 @@ func (v *voter) ends() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.running--
+}
+
+// asks is an operator, who asks whoever leads to step down, as long as there are faults.
+func (v *voter) asks(ctx context.Context) {
+	r := newWorker(v.seed, v.id, "asks")
+	for v.goesOn() {
+		v.rest(r, 6000)
+		within, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_ = v.e.StepDown(within) // by whom, and of whom, checkAsked finds out
+		cancel()
+	}
+}
+
+// checkAsked holds the word that this process is asked to step down against the record, as
+// long as its term lasts: nobody else can have been asked since.
+func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
+	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
+		return
+	}
+	record := term.Record()
+	asked, _ := v.table.Item(keyNames[0])["stepDown"].(*types.AttributeValueMemberM)
+	if term.Err() == nil && (asked == nil || lab.Text(asked.Value, "grantId") != record.Grant) {
+		v.violated("of elections: process %d steps down, and nobody has asked for its term", v.id)
+	}
+}
+
+// mustStepDown asks the leader, who ends its work first.
+func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
+	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
+	defer cancel()
+	term := leader.leadsNow()
+	if err := v.e.StepDown(ctx); err != nil && term != nil && term.Err() == nil {
+		v.violated("of elections: process %d was asked, and leads on: %v", leader.id, err)
+	}
 }
 
 // dies is a crash that the run needs.

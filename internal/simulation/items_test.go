@@ -27,12 +27,21 @@ func (m attributeMap) waiters() (versions []string) {
 	list, _ := m["waiters"]["L"].([]any)
 	for _, v := range list {
 		entry, _ := v.(map[string]any)
-		b, _ := entry["B"].(string)
-		if raw, err := base64.StdEncoding.DecodeString(b); err == nil && len(raw) > 16 {
-			versions = append(versions, protocol.VersionOfHex(hex.EncodeToString(raw[:16])))
+		if version := versionOf(entry); version != "" {
+			versions = append(versions, version)
 		}
 	}
 	return versions
+}
+
+// versionOf is the version of an entry of a line.
+func versionOf(entry map[string]any) string {
+	b, _ := entry["B"].(string)
+	raw, err := base64.StdEncoding.DecodeString(b)
+	if err != nil || len(raw) <= 16 {
+		return ""
+	}
+	return protocol.VersionOfHex(hex.EncodeToString(raw[:16]))
 }
 
 func (m attributeMap) number(name string) int64 {
@@ -53,6 +62,14 @@ func attributesOf(item map[string]types.AttributeValue) attributeMap {
 			m[name] = map[string]any{"S": v.Value}
 		case *types.AttributeValueMemberN:
 			m[name] = map[string]any{"N": v.Value}
+		case *types.AttributeValueMemberB:
+			m[name] = map[string]any{"B": base64.StdEncoding.EncodeToString(v.Value)}
+		case *types.AttributeValueMemberL:
+			list := make([]any, len(v.Value))
+			for i, v := range v.Value {
+				list[i] = attributesOf(map[string]types.AttributeValue{"is": v})["is"]
+			}
+			m[name] = map[string]any{"L": list}
 		case *types.AttributeValueMemberM:
 			inner := map[string]any{}
 			for name, v := range attributesOf(v.Value) {

@@ -22,7 +22,7 @@ func likewise(of func(seed uint64) world) simulation {
 // watchedAs is the world as somebody watches it.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
-	w.only, w.kinds = by.only, by.kinds
+	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
 	return w
 }
 

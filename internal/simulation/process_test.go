@@ -15,14 +15,15 @@ import (
 // process is one process of a run.
 type process struct {
 	*run
-	id     int
-	client *leasehold.Client
-	clocks *clocks
-	rate   float64 // of its clocks
-	lease  time.Duration
-	shared bool   // its locks are renewed as one
-	native bool   // its layout
-	owner  string // as its read/write locks name it; checker.mu guards it
+	id      int
+	client  *leasehold.Client
+	clocks  *clocks
+	rate    float64 // of its clocks
+	lease   time.Duration
+	shared  bool          // its locks are renewed as one
+	native  bool          // its layout
+	vouches time.Duration // for its wall clock; 0: it does not
+	owner   string        // as its read/write locks name it; checker.mu guards it
 
 	asked map[string]uint64     // requests, by what they ask; checker.mu guards it
 	own   map[string]*operation // that nobody has asked for, by what they are about; checker.mu guards it
@@ -70,7 +71,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	if cfg.DeleteOnRelease {
 		cfg.Retention = 0 // of nothing
 	}
-	c.shared, c.native = cfg.SharedLease, cfg.Layout == nil
+	c.shared, c.native, c.vouches = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}

@@ -13,6 +13,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"locks":           simulate,
 		"shared leases":   likewise(sharedLeases),
 		"lines":           likewise(lines),
+		"once":            likewise(once),
 		"elections":       simulateEveryElection,
 		"read/write":      simulateReadWrite,
 		"semaphores":      simulateSemaphores,
@@ -32,6 +33,10 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"everything":      simulateEverything,
 		"skewed clocks":   skewedBy(wallSkew * 9 / 10),
 		"set wall clocks": likewise(wallClocksAreSet),
+		"vouched clocks":  likewise(vouchedClocks(1)),
+		"vouched lines":   likewise(vouchedLines),
+		"closing once":    likewise(onceBeforeClose),
+		"vouched once":    likewise(vouchedOnce),
 	} {
 		t.Run(name, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {

@@ -48,7 +48,7 @@ func newRequest(by *process, call lab.Call) *request {
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants
-	case call.Writes("UpdateItem"):
+	case call.Writes("UpdateItem") && !bytes.Contains(call.Body, []byte(`"stepDown"`)):
 		r.manner = renews
 	}
 	return r

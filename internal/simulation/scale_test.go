@@ -28,6 +28,7 @@ var worlds = []struct {
 	{"TestSimulation", 5, 1, simulate},
 	{"TestSimulationOfSharedLeases", 1, 1, likewise(sharedLeases)},
 	{"TestSimulationOfLines", 3, 1, likewise(lines)},
+	{"TestSimulationOfWorkThatIsDoneOnce", 2, 1, likewise(once)},
 	{"TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd", 1, 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, 1, simulateEveryElection},
 	{"TestSimulationOfSemaphores", 2, 1, simulateSemaphores},
@@ -47,6 +48,10 @@ var worlds = []struct {
 	{"TestSimulationOfLayoutsByTheClock", 1, 1, simulateByTheClock},
 	{"TestSimulationOfSkewedClocks", 1, 1, skewedBy(wallSkew * 9 / 10)},
 	{"TestSimulationOfWallClocksThatAreSet", 1, 1, likewise(wallClocksAreSet)},
+	{"TestSimulationOfVouchedClocks", 2, 1, likewise(vouchedClocks(1))},
+	{"TestSimulationOfLinesAndVouchedClocks", 1, 1, likewise(vouchedLines)},
+	{"TestSimulationOfClosingAmongWorkThatIsDoneOnce", 1, 1, likewise(onceBeforeClose)},
+	{"TestSimulationOfVouchedClocksAndWorkThatIsDoneOnce", 1, 1, likewise(vouchedOnce)},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }
 

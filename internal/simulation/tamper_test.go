@@ -87,20 +87,55 @@ func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 
 // renewedWhateverItShows lets the condition of a renewal hold for any version.
 func renewedWhateverItShows(r *http.Request, body []byte) []byte {
+	return respelled(r, body, lab.Call.Renews, func(condition string) string {
+		return anyVersion.ReplaceAllString(condition, "($0 OR attribute_exists($1))")
+	})
+}
+
+var anyVersion = regexp.MustCompile(`(#?\w+) IN \([^)]*\)`)
+
+// takenOverWhateverItShows lets the condition of a grant that names versions hold for any.
+func takenOverWhateverItShows(r *http.Request, body []byte) []byte {
+	return respelled(r, body, lab.Call.Grants, func(condition string) string {
+		return anyVersion.ReplaceAllString(condition, "($0 OR attribute_exists($1))")
+	})
+}
+
+// namingOneAttempt has a release name the first of the versions that it may meet.
+func namingOneAttempt(r *http.Request, body []byte) []byte {
+	return respelled(r, body, lab.Call.Releases, func(condition string) string {
+		return regexp.MustCompile(`(#\w+) IN \((:\w+), ([^)]*)\)`).ReplaceAllString(condition, "($1 IN ($2) OR $1 IN ($3) AND attribute_not_exists($1))")
+	})
+}
+
+// notLookingForItself lets a grant land on a record that shows its grant id.
+func notLookingForItself(r *http.Request, body []byte) []byte {
+	return respelled(r, body, lab.Call.Grants, func(condition string) string {
+		return regexp.MustCompile(`(#\w+) <> (:\w+)`).ReplaceAllString(condition, "($0 OR $1 = $2)")
+	})
+}
+
+// handedToAnybody lets the key be handed to one who stands in line no more.
+func handedToAnybody(r *http.Request, body []byte) []byte {
+	return respelled(r, body, lab.Call.HandsOver, func(condition string) string {
+		return regexp.MustCompile(`(#\w+\[0\]) = :\w+`).ReplaceAllString(condition, "($0 OR attribute_exists($1))")
+	})
+}
+
+// respelled changes the conditions of updates that are such.
+func respelled(r *http.Request, body []byte, is func(lab.Call) bool, change func(condition string) string) []byte {
 	var in map[string]any
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !(lab.Call{Op: "UpdateItem", Body: body}).Renews() || json.Unmarshal(body, &in) != nil {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) || json.Unmarshal(body, &in) != nil {
 		return body
 	}
 	condition, _ := in["ConditionExpression"].(string)
-	in["ConditionExpression"] = anyVersion.ReplaceAllString(condition, "($0 OR attribute_exists($1))")
+	in["ConditionExpression"] = change(condition)
 	out, err := json.Marshal(in)
 	if err != nil {
 		return body
 	}
 	return out
 }
-
-var anyVersion = regexp.MustCompile(`(#?\w+) IN \([^)]*\)`)
 
 // notCounting lets a writer be granted however many readers there are.
 func notCounting(_ *http.Request, body []byte) []byte {

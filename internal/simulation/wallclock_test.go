@@ -99,6 +99,9 @@ const mostSkew = 100 * time.Millisecond
 
 // rightWall is by how much a wall clock is ahead that is right.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
+	if c.plan.wall != nil {
+		return c.plan.wall(c, rng).Truncate(time.Millisecond)
+	}
 	skew := c.plan.skew
 	if !c.clocked {
 		skew = mostSkew * 9 / 10
@@ -113,7 +116,7 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 // not say when they expire, wrong by up to ten seconds or a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
-	if !c.clocked && r.IntN(2) == 0 {
+	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {
 		most := []time.Duration{10 * time.Second, 24 * time.Hour}[r.IntN(2)]
 		ahead = upTo(r, 2*most) - most
 	}

@@ -19,15 +19,16 @@ import (
 
 // world is what tests of the simulation itself change.
 type world struct {
-	shared   bool            // clients renew one session for all their locks, or some of them do
-	keeps    bool            // no client deletes records on release
-	rows     []string        // the keys of read/write locks; none: those of locks
-	leases   []time.Duration // of the clients by their ids; none: all usualLease
-	net      troubles        // beside those that every network has
-	skew     time.Duration   // by how much two wall clocks may differ
-	believes bool            // beyond the lease, in an outage
-	hears    time.Duration   // within which holders hear of a break, once there are no faults; 0: of some they do not
-	forgets  bool            // clients observe what they watch, and remember nothing else
+	shared   bool                                     // clients renew one session for all their locks, or some of them do
+	keeps    bool                                     // no client deletes records on release
+	rows     []string                                 // the keys of read/write locks; none: those of locks
+	leases   []time.Duration                          // of the clients by their ids; none: all usualLease
+	net      troubles                                 // beside those that every network has
+	skew     time.Duration                            // by how much two wall clocks may differ
+	wall     func(*process, *rand.Rand) time.Duration // by how much a wall clock is ahead; nil: as skew says, or little
+	believes bool                                     // beyond the lease, in an outage
+	hears    time.Duration                            // within which holders hear of a break, once there are no faults; 0: of some they do not
+	forgets  bool                                     // clients observe what they watch, and remember nothing else
 	config   func(*leasehold.Config, *rand.Rand)
 	work     func(*process, *worker)               // of each goroutine; nil: section
 	beside   func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
@@ -36,6 +37,7 @@ type world struct {
 	misread  func([]byte) []byte                   // changes replies on their way
 	report   func(problem string)                  // instead of failing the test
 	told     func(history []string)                // is given what happened
+	wrote    func(key string, lines []string)      // is given what was written of each key, for the models
 	injected func([]injected)                      // is given the faults
 	only     []string                              // the faults that happen, by their ids; nil: all
 	kinds    []fault                               // that happen; nil: all
@@ -67,6 +69,9 @@ var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerN
 func newRun(t *testing.T, seed uint64, plan world) *run {
 	s := &run{checker: newChecker(), w: lab.New(t).Work(), seed: seed, plan: plan, quit: make(chan struct{})}
 	s.table, s.holdsOn, s.hears = s.w, plan.believes, plan.hears
+	if plan.wrote != nil {
+		s.writes = newWrites()
+	}
 	s.w.Put(damaged)
 	return s
 }
@@ -130,6 +135,11 @@ func (s *run) report(t *testing.T, seed uint64) {
 	}
 	if s.plan.injected != nil {
 		s.plan.injected(s.faults)
+	}
+	if s.plan.wrote != nil {
+		for _, key := range keyNames {
+			s.plan.wrote(key, s.writes.lines[key])
+		}
 	}
 	if s.plan.told != nil {
 		s.plan.told(s.history.lines(names))

@@ -1,0 +1,211 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// Work is done once for each label, or in each period. Some of it fails, and some of its
+// processes die in the middle. In every other seed others wait in line.
+func TestSimulationOfWorkThatIsDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
+
+func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
+
+func onceBy(seed uint64, do func(*process, *worker)) world {
+	return world{
+		keeps: true, shared: seed%5 == 0,
+		config: func(cfg *leasehold.Config, _ *rand.Rand) { cfg.Line = seed%2 == 0 },
+		work: func(c *process, r *worker) {
+			if r.IntN(4) == 0 {
+				c.section(r)
+			} else {
+				do(c, r)
+			}
+		},
+	}
+}
+
+// Clients are closed while others of their goroutines do work once: Close releases what they
+// hold, and the release that comes after it says whether the mark is stored.
+func TestSimulationOfClosingAmongWorkThatIsDoneOnce(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
+}
+
+func onceBeforeClose(seed uint64) world {
+	w := once(seed)
+	w.shared, w.net = seed%3 > 0, closing(seed).net
+	w.work = func(c *process, r *worker) {
+		if r.IntN(8) == 0 {
+			c.sectionBeforeClose(r)
+		} else {
+			c.doesOnce(r)
+		}
+	}
+	return w
+}
+
+// task is what a worker wants to be done once under a key: what comes up by then.
+type task struct {
+	key, label string
+	period     time.Duration // 0: there is a label
+	asked      int64         // the start of the period by the process's wall clock, in milliseconds
+}
+
+const taskPeriod = 2 * time.Second
+
+func (c *process) newTask(r *worker) task {
+	t := task{key: keyNames[r.IntN(len(keyNames))]}
+	if r.IntN(2) == 0 {
+		t.period, t.asked = taskPeriod, c.clocks.readWall().Truncate(taskPeriod).UnixMilli()
+	} else {
+		t.label = fmt.Sprint(time.Now().Unix() / 2)
+	}
+	return t
+}
+
+func (t task) option() leasehold.AcquireOption {
+	if t.period != 0 {
+		return leasehold.Every(t.period)
+	}
+	return leasehold.Once(t.label)
+}
+
+// doesOnce does a task, unless it is done.
+func (c *process) doesOnce(r *worker) { c.does(r, true) }
+
+func (c *process) does(r *worker, checks bool) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	what := c.newTask(r)
+	opts := []leasehold.AcquireOption{what.option()}
+	if r.IntN(4) == 0 {
+		opts = append(opts, c.try())
+	}
+	asked, over := c.operation(ctx, "acquire once")
+	lock, err := c.client.Acquire(asked, what.key, opts...)
+	over()
+	var done *leasehold.DoneError
+	if errors.As(err, &done) {
+		c.wasDone(what.key, done.Done)
+	}
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.isUndone(what, lock)
+	if c.isDead() {
+		return
+	}
+	c.rest(r, 2000)
+	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // else it says that the work is done all the same
+		return
+	}
+	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
+	defer cancel()
+	fails := r.IntN(4) == 0
+	if !fails || !checks {
+		if !fails {
+			c.works(lock)
+		}
+		if r.IntN(3) == 0 {
+			call, value := c.begin(lock)
+			err = lock.CommitAndRelease(c.asks(ctx, "commit and release"), lab.Writes(lab.Note(lock.Key().Partition, value)))
+			c.end(call, err)
+		} else {
+			err = lock.Release(c.asks(ctx, "release with the mark"), leasehold.MarkDone())
+		}
+		switch {
+		case fails:
+		case err == nil:
+			c.markedForGood(lock)
+		case errors.Is(err, leasehold.ErrLost):
+			c.unmarkedForGood(lock)
+		}
+	} else {
+		err = lock.Release(c.asks(ctx, "release"))
+	}
+	if err == nil {
+		c.releasedForGood(lock)
+	}
+}
+
+// works enters that the work of a grant has ended well. Its mark may be applied from now on.
+func (c *checker) works(lock *leasehold.Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.worked[pairOf(lock)] = true
+}
+
+func pairOf(lock *leasehold.Lock) [2]string {
+	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
+}
+
+// isUndone looks at a grant of a task: while it stands, the record's mark is that which its
+// condition has met.
+func (c *checker) isUndone(what task, lock *leasehold.Lock) {
+	item := c.table.Item(what.key)
+	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
+	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {
+		return
+	}
+	label, period := lab.Text(mark.Value, "once"), lab.Number(mark.Value, "period")
+	if what.label != "" && label == what.label || what.period != 0 && period != "" && period >= fmt.Sprint(what.asked) {
+		c.violated("18: process granted %v for what the record says is done: %s%s", lock.Key(), label, period)
+	}
+}
+
+// wasDone looks at what a call was told.
+func (c *checker) wasDone(key string, d leasehold.Done) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.worked[[2]string{key, fmt.Sprint(d.Token)}] {
+		c.note("18: %s is said to be done by token %d, whose work did not end well", key, d.Token)
+	}
+}
+
+// markedForGood looks at the record after a release that has stored a mark.
+func (c *checker) markedForGood(lock *leasehold.Lock) {
+	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
+	if mark == nil || lab.Number(mark.Value, "fencingToken") < fmt.Sprint(lock.Token()) {
+		c.violated("18: the release of token %d of %v has returned nil, and the record has not its mark", lock.Token(), lock.Key())
+	}
+}
+
+// unmarkedForGood looks at the record after a release that was told of a loss.
+func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
+	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
+	if mark != nil && lab.Number(mark.Value, "fencingToken") == fmt.Sprint(lock.Token()) {
+		c.violated("18: token %d of %v was said to be lost, and the record says that its work is done", lock.Token(), lock.Key())
+	}
+}
+
+func TestTheSimulationCatchesWorkThatIsDoneTwice(t *testing.T) {
+	areFound(t, 200,
+		broken{"a grant that does not ask what was done", []string{"invariant 18: process granted"}, tampered(askingNothing, likewise(once))},
+		broken{"a mark of work that failed", []string{"invariant 18:"}, likewise(func(seed uint64) world {
+			return onceBy(seed, func(c *process, r *worker) { c.does(r, false) })
+		})},
+		broken{"a release that stores no mark", []string{"invariant 18: the release"}, tampered(unmarked, likewise(once))},
+	)
+}
+
+// askingNothing lets the condition hold that the work of a grant is not done.
+func askingNothing(_ *http.Request, body []byte) []byte {
+	return regexp.MustCompile(`NOT ((#\d+)\.#\d+ (?:>|\\u003e)?= :\d+)`).ReplaceAll(body, []byte("NOT ($1 AND attribute_not_exists($2))"))
+}
+
+// unmarked stores marks under another name.
+func unmarked(_ *http.Request, body []byte) []byte {
+	return regexp.MustCompile(`"(#\d+)":"lastDone"(.*SET.*isReleased|.*isReleased.*SET)`).ReplaceAll(body, []byte(`"$1":"lastdone"$2`))
+}

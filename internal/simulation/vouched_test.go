@@ -1,0 +1,248 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Most clients vouch for their wall clocks, each by an amount of its own, and these are wrong
+// by all of that, and are set while leases run. The clocks of those that do not vouch show
+// what they like. Locks, shared leases, lines, readers and writers: nothing is given up.
+func TestSimulationOfVouchedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(vouchedClocks(1))) }
+
+// mostVouched is the most that a client of these worlds vouches for.
+const mostVouched = 500 * time.Millisecond
+
+// vouchedClocks are worlds in which clocks are wrong by as many times what is vouched.
+func vouchedClocks(times float64) func(seed uint64) world {
+	return func(seed uint64) world {
+		return world{
+			shared: seed%5 == 0, forgets: seed%2 == 0, rows: []string{"c"},
+			config: func(cfg *leasehold.Config, rng *rand.Rand) {
+				cfg.Line = seed%3 == 0
+				if rng.IntN(4) > 0 {
+					cfg.MaxSkew = time.Millisecond + upTo(rng, mostVouched).Truncate(time.Millisecond)
+				}
+			},
+			wall: func(c *process, rng *rand.Rand) time.Duration {
+				wrong := time.Duration(times * float64(c.vouches))
+				if c.vouches == 0 {
+					wrong = 10 * time.Second
+				}
+				return upTo(rng, 2*wrong) - wrong
+			},
+			work: func(c *process, r *worker) {
+				switch r.IntN(4) {
+				case 0:
+					c.setWall(r)
+				case 1:
+					c.readOrWrite(r)
+				default:
+					c.section(r)
+				}
+			},
+		}
+	}
+}
+
+// Those who vouch for their clocks hand one key from one to the next in line, each after a
+// moment, and whoever looks takes it if its lease has ended.
+func TestSimulationOfLinesAndVouchedClocks(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(vouchedLines))
+}
+
+func vouchedLines(seed uint64) world {
+	w := vouchedClocks(1)(seed)
+	w.shared = false
+	w.config = func(cfg *leasehold.Config, rng *rand.Rand) {
+		cfg.Line = true
+		cfg.MaxSkew = time.Millisecond + upTo(rng, 100*time.Millisecond).Truncate(time.Millisecond)
+	}
+	w.work = func(c *process, r *worker) {
+		for range 1 + r.IntN(8) {
+			c.holdForAMoment(r)
+		}
+	}
+	return w
+}
+
+// Work is done once by clocks that are vouched for: who looks takes over from one who died in
+// the middle, and does it again.
+func TestSimulationOfVouchedClocksAndWorkThatIsDoneOnce(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(vouchedOnce))
+}
+
+func vouchedOnce(seed uint64) world {
+	w := vouchedClocks(1)(seed)
+	w.keeps = true
+	usual := w.work
+	w.work = func(c *process, r *worker) {
+		if r.IntN(2) == 0 {
+			usual(c, r)
+		} else {
+			c.doesOnce(r)
+		}
+	}
+	return w
+}
+
+func (c *process) holdForAMoment(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
+	defer cancel()
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, keyNames[0])
+	over()
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 300)
+	if err := lock.Release(c.asks(ctx, "release")); err == nil {
+		c.releasedForGood(lock)
+	}
+}
+
+// trust is for how long a request is trusted that begins a lease.
+func (r *request) trust(lease time.Duration) time.Duration {
+	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.vouches
+}
+
+// notesEnds enters of which versions that r has written an item says when their lease ends,
+// and until when they are trusted. Of a grant that is handed to the head of a line nobody
+// can say that but the head. c.mu is held.
+func (c *checker) notesEnds(r *request, item attributeMap) {
+	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
+		return
+	}
+	for _, m := range append(item.allEntries(), item) {
+		version := m.text("recordVersionNumber")
+		if version == "" || m.endOf() != version || !bytes.Contains(r.Body, []byte(version)) {
+			continue
+		}
+		ms, _ := strconv.ParseInt(m.text("leaseDuration"), 10, 64)
+		c.ends[version] = r.supports(r.trust(time.Duration(ms) * time.Millisecond))
+	}
+}
+
+// isOver reports whether r may take over a version that it has not watched for a lease: both
+// vouch for their clocks, and it is not trusted any more. c.mu is held.
+func (c *checker) isOver(r *request, version string) bool {
+	until, ok := c.ends[version]
+	return ok && r.by.vouches > 0 && !r.at.Before(until)
+}
+
+// allEntries are the entries of a read/write lock.
+func (m attributeMap) allEntries() []attributeMap {
+	all := []attributeMap{m.entries("writer"), m.entries("intent")}
+	readers := m.entries("readers")
+	for grant := range readers {
+		all = append(all, readers.entries(grant))
+	}
+	return all
+}
+
+// endOf is the version whose end an item says.
+func (m attributeMap) endOf() string {
+	b, _ := m["leaseEnds"]["B"].(string)
+	raw, err := base64.StdEncoding.DecodeString(b)
+	if err != nil || len(raw) != 24 {
+		return ""
+	}
+	return protocol.VersionOfHex(hex.EncodeToString(raw[8:]))
+}
+
+func TestTheSimulationCatchesClocksThatAreWrongByMoreThanIsVouched(t *testing.T) {
+	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
+	areFound(t, 500,
+		broken{"clocks that are wrong by more than is vouched", found, likewise(vouchedClocks(8))},
+		broken{"ends that are believed of every version", found, func(t *testing.T, seed uint64, w world) {
+			w.misread = withEndsOfEveryVersion
+			likewise(vouchedClocks(1))(t, seed, w)
+		}},
+		broken{"a hand-over to the head that says an end", found, tampered(withAnEndForTheHead, likewise(vouchedLines))},
+	)
+}
+
+// withEndsOfEveryVersion has clients read an end as if it named the version that they see.
+func withEndsOfEveryVersion(body []byte) []byte {
+	var reply any
+	if !bytes.Contains(body, []byte("leaseEnds")) || json.Unmarshal(body, &reply) != nil {
+		return body
+	}
+	claim(reply)
+	out, err := json.Marshal(reply)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// claim has each end in a reply name the version beside it.
+func claim(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			claim(e)
+		}
+	case map[string]any:
+		for _, e := range v {
+			claim(e)
+		}
+		end, _ := v["leaseEnds"].(map[string]any)
+		version, _ := v["recordVersionNumber"].(map[string]any)
+		b, _ := end["B"].(string)
+		s, _ := version["S"].(string)
+		raw, badEnd := base64.StdEncoding.DecodeString(b)
+		id, badVersion := hex.DecodeString(protocol.VersionHex(s))
+		if badEnd == nil && badVersion == nil && len(raw) == 24 {
+			end["B"] = base64.StdEncoding.EncodeToString(slices.Concat(raw[:8], id))
+		}
+	}
+}
+
+// withAnEndForTheHead has a hand-over to the head of a line say when the lease ends.
+func withAnEndForTheHead(r *http.Request, body []byte) []byte {
+	var in map[string]any
+	call := lab.Call{Op: "UpdateItem", Body: body}
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !call.HandsOver() || !bytes.Contains(body, []byte(`"waiters"`)) || json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	names, _ := in["ExpressionAttributeNames"].(map[string]any)
+	values, _ := in["ExpressionAttributeValues"].(map[string]any)
+	update, _ := in["UpdateExpression"].(string)
+	var version string
+	for name, named := range names {
+		if _, set, ok := strings.Cut(update, name+" = "); ok && named == "recordVersionNumber" {
+			value, _ := values[strings.Split(strings.Fields(set)[0], ",")[0]].(map[string]any)
+			version, _ = value["S"].(string)
+		}
+	}
+	id, err := hex.DecodeString(protocol.VersionHex(version))
+	if err != nil || len(id) != 16 {
+		return body
+	}
+	names["#ends"] = "leaseEnds"
+	end := binary.BigEndian.AppendUint64(nil, uint64(time.Now().Add(3*time.Second).UnixMilli()))
+	values[":ends"] = map[string]any{"B": base64.StdEncoding.EncodeToString(slices.Concat(end, id))}
+	in["UpdateExpression"] = strings.Replace(update, "SET ", "SET #ends = :ends, ", 1)
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
+}

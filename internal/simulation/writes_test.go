@@ -1,0 +1,318 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// writes are the history of each key as the models of spec/ are asked about it: what was
+// sent to it, what each arrival did to its record, what replies have shown, and who
+// believed when. Conditions and times are not in it: those the models have of their own.
+//
+//	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
+//	meets ATTEMPT applied|refused RECORD
+//	hears PROCESS ATTEMPT RECORD
+//	believes PROCESS GRANT
+//	doubts PROCESS GRANT
+//
+// A kind is what the request asks for: grant, renew, release, handover (to the next
+// goroutine), head (of the line), join, leave, guard or read. Its grants are those that it
+// makes or is about, what it makes first. Place and entry are what it removes of the line, "-" if
+// nothing. A record is its version, its grant, held or free, and its line; "-" is none.
+type writes struct {
+	lines map[string][]string     // by key
+	logs  map[string]int          // how long each is
+	asks  map[*request][]ask      // what requests ask for
+	names map[string]string       // of what is random
+	trust map[*belief]bool        // beliefs that go on, as far as the history says
+	known map[[2]string]bool      // attempts of keys that were entered
+	last  map[string]attributeMap // what the table shows
+}
+
+// ask is what a request asks of one key.
+type ask struct {
+	key, attempt, kind, lease, place, entry string
+	grants                                  []string
+	index                                   int // in its transaction
+}
+
+func newWrites() *writes {
+	return &writes{
+		lines: map[string][]string{}, logs: map[string]int{}, asks: map[*request][]ask{}, names: map[string]string{},
+		trust: map[*belief]bool{}, known: map[[2]string]bool{}, last: map[string]attributeMap{},
+	}
+}
+
+func (w *writes) enter(key, format string, args ...any) {
+	w.lines[key] = append(w.lines[key], fmt.Sprintf(format, args...))
+}
+
+// name is short, and the same in every run of a seed.
+func (w *writes) name(id string) string {
+	if w.names[id] == "" {
+		w.names[id] = "#" + strconv.Itoa(len(w.names)+1)
+	}
+	return w.names[id]
+}
+
+func (w *writes) namesOf(ids []string) string {
+	names := ""
+	for _, id := range ids {
+		names += " " + w.name(id)
+	}
+	return names
+}
+
+func (w *writes) record(item attributeMap) string {
+	if item == nil {
+		return "-"
+	}
+	state := "held"
+	if item.text("isReleased") == "1" {
+		state = "free"
+	}
+	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
+}
+
+// wrote enters that a request leaves. c.mu is held.
+func (c *checker) wrote(r *request) {
+	if c.writes == nil {
+		return
+	}
+	w := c.writes
+	asks := c.asksOf(r)
+	w.asks[r] = asks
+	for _, a := range asks {
+		c.doubted(a.key)
+		if this := [2]string{a.key, a.attempt}; !w.known[this] { // else it is repeated under its token
+			w.known[this] = true
+			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
+		}
+	}
+}
+
+// met enters what the arrival of a request has done. c.mu is held.
+func (c *checker) met(r *request, res *http.Response) {
+	if c.writes == nil {
+		return
+	}
+	w := c.writes
+	for _, a := range w.asks[r] {
+		if a.kind == "read" || res.StatusCode != http.StatusOK && !failed(res, a.index) {
+			continue
+		}
+		before, now := w.last[a.key], attributesOf(c.table.Item(a.key))
+		w.last[a.key] = now
+		c.doubted(a.key)
+		fate := "applied"
+		if res.StatusCode != http.StatusOK {
+			fate = "refused"
+		}
+		if r.Op == "TransactWriteItems" {
+			logged := w.logs[a.key]
+			w.logs[a.key] = len(c.table.Log(a.key))
+			switch {
+			case fate == "applied" && a.kind == "guard" && w.logs[a.key] == logged,
+				fate == "applied" && a.kind != "guard" && (now.text("recordVersionNumber") == before.text("recordVersionNumber")):
+				continue // repeated under its token
+			}
+		}
+		w.enter(a.key, "meets %s %s %s", w.name(a.attempt), fate, w.record(now))
+	}
+}
+
+// heard enters what a reply shows of the records. c.mu is held.
+func (c *checker) heard(r *request, status int, body []byte) {
+	if c.writes == nil || r.Op == "TransactWriteItems" {
+		return
+	}
+	var out struct {
+		Type             string `json:"__type"`
+		Item, Attributes attributeMap
+	}
+	if json.Unmarshal(body, &out) != nil || status != http.StatusOK && !strings.HasSuffix(out.Type, "ConditionalCheckFailedException") {
+		return
+	}
+	shown := out.Item
+	if shown == nil {
+		shown = out.Attributes
+	}
+	for _, a := range c.writes.asks[r] {
+		c.doubted(a.key)
+		c.writes.enter(a.key, "hears %d %s %s", r.by.id, c.writes.name(a.attempt), c.writes.record(shown))
+	}
+}
+
+// trusted enters a belief. c.mu is held.
+func (c *checker) trusted(b *belief) {
+	if c.writes == nil {
+		return
+	}
+	key := b.lock.Key().Partition
+	c.doubted(key)
+	c.writes.trust[b] = true
+	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
+}
+
+// doubted enters the beliefs in a key that have ended. c.mu is held.
+func (c *checker) doubted(key string) {
+	for _, b := range c.beliefs {
+		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
+			delete(c.writes.trust, b)
+			c.writes.enter(key, "doubts %d %s", b.by.id, c.writes.name(b.grant))
+		}
+	}
+}
+
+// failed reports whether a condition did not hold, of a transaction that of one item.
+func failed(res *http.Response, index int) bool {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return false
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var out struct {
+		Type                string `json:"__type"`
+		CancellationReasons []struct{ Code string }
+	}
+	if json.Unmarshal(body, &out) != nil {
+		return false
+	}
+	if index < len(out.CancellationReasons) {
+		return out.CancellationReasons[index].Code == "ConditionalCheckFailed"
+	}
+	return strings.HasSuffix(out.Type, "ConditionalCheckFailedException")
+}
+
+// asksOf reads what a request asks of the keys of locks.
+func (c *checker) asksOf(r *request) (asks []ask) {
+	add := func(key, kind string, body []byte, index int) {
+		if slices.Contains(keyNames, key) {
+			asks = append(asks, c.askOf(r, key, kind, body, index))
+		}
+	}
+	if r.Op == "TransactWriteItems" {
+		var in struct{ TransactItems []map[string]json.RawMessage }
+		_ = json.Unmarshal(r.Body, &in)
+		for i, item := range lab.TransactItems(r.Body) {
+			switch {
+			case item.ConditionCheck != nil && item.ConditionCheck.TableName == "locks":
+				add(item.ConditionCheck.Key["key"].S, "guard", in.TransactItems[i]["ConditionCheck"], i)
+			case item.Update != nil && item.Update.TableName == "locks":
+				add(item.Update.Key["key"].S, "", in.TransactItems[i]["Update"], i)
+			}
+		}
+		return asks
+	}
+	kind, ok := map[string]string{"GetItem": "read", "UpdateItem": ""}[r.Op]
+	if !ok { // a read of a caller, under the lock
+		return nil
+	}
+	for _, key := range r.keys {
+		add(key, kind, r.Body, 0)
+	}
+	return asks
+}
+
+// spelled is a write as it is spelled.
+type spelled struct {
+	UpdateExpression, ConditionExpression string
+	ExpressionAttributeNames              map[string]string
+	ExpressionAttributeValues             attributeMap
+}
+
+var (
+	isSet   = regexp.MustCompile(`(#\w+) = (:\w+)`)
+	isIn    = regexp.MustCompile(`(#\w+) IN \(([^)]*)\)`)
+	isPlace = regexp.MustCompile(`(#\w+)\[(\d+)\]`)
+	isThere = regexp.MustCompile(`(#\w+)\[\d+\] = (:\w+)`)
+	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
+)
+
+// value is that which an attribute is set to, or has in the condition.
+func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
+	for _, m := range in.FindAllStringSubmatch(text, -1) {
+		if s.ExpressionAttributeNames[m[1]] == name {
+			return s.ExpressionAttributeValues[m[2]]
+		}
+	}
+	return nil
+}
+
+func (s spelled) set(name string) string {
+	v, _ := s.value(isSet, s.UpdateExpression, name)["S"].(string)
+	return v
+}
+
+// named are the grants that the condition names.
+func (s spelled) named() (grants []string) {
+	for _, m := range isIn.FindAllStringSubmatch(s.ConditionExpression, -1) {
+		if s.ExpressionAttributeNames[m[1]] != "grantId" {
+			continue
+		}
+		for v := range strings.SplitSeq(m[2], ", ") {
+			grant, _ := s.ExpressionAttributeValues[v]["S"].(string)
+			grants = append(grants, grant)
+		}
+	}
+	return grants
+}
+
+func (c *checker) askOf(r *request, key, kind string, body []byte, index int) ask {
+	var s spelled
+	_ = json.Unmarshal(body, &s)
+	a := ask{key: key, kind: kind, attempt: fmt.Sprintf("%s %p", kind, r), lease: "-", place: "-", entry: "-", grants: s.named(), index: index}
+	if of, ms := s.set("recordVersionNumber"), s.set("leaseDuration"); of != "" {
+		a.attempt = of
+		if n, _ := strconv.Atoi(ms); ms != "" && time.Duration(n)*time.Millisecond < usualLease {
+			a.lease = "short"
+		}
+	}
+	grant, entry := s.set("grantId"), versionOf(s.value(isThere, s.ConditionExpression, "waiters"))
+	switch {
+	case kind == "guard":
+		for value, call := range c.commits {
+			if strings.Contains(string(r.Body), `"`+value+`"`) {
+				a.attempt, a.grants = "guard of "+value, []string{call.grant}
+			}
+		}
+	case kind != "":
+	case grant != "" && grant == entry:
+		a.kind, a.grants = "head", append([]string{grant}, a.grants...)
+	case grant != "" && (lab.Call{Op: "UpdateItem", Body: body}).HandsOver():
+		a.kind, a.grants = "handover", append([]string{grant}, a.grants...)
+	case grant != "":
+		a.kind, a.grants = "grant", []string{grant}
+	case s.set("isReleased") != "":
+		a.kind = "release"
+	case strings.Contains(s.UpdateExpression, "list_append("):
+		a.kind, a.lease = "join", "short"
+		a.attempt = versionOf(s.value(isNew, s.ConditionExpression, "waiters"))
+		a.grants = []string{a.attempt}
+	case entry != "":
+		a.kind, a.attempt = "leave", fmt.Sprintf("leave %p", r)
+	default:
+		a.kind = "renew"
+	}
+	_, removed, _ := strings.Cut(s.UpdateExpression, "REMOVE ")
+	if m := isPlace.FindStringSubmatch(removed); m != nil {
+		a.place, a.entry = m[2], c.writes.name(entry)
+	} else if a.kind == "grant" {
+		for n := range strings.SplitSeq(removed, ", ") {
+			if s.ExpressionAttributeNames[n] == "waiters" {
+				a.place = "all"
+			}
+		}
+	}
+	return a
+}

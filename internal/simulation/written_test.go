@@ -1,0 +1,78 @@
+package simulation
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestWhatIsWrittenIsHandedToTheModels writes the histories of seeds to the file that
+// LEASEHOLD_WRITES names, for spec/ to ask the models whether they have them. With
+// LEASEHOLD_BROKEN they are those of a variant that is broken on purpose.
+func TestWhatIsWrittenIsHandedToTheModels(t *testing.T) {
+	path := os.Getenv("LEASEHOLD_WRITES")
+	if path == "" {
+		t.Skip("writes to the file that LEASEHOLD_WRITES names, as spec has it do")
+	}
+	run := written
+	name := os.Getenv("LEASEHOLD_BROKEN")
+	if name != "" {
+		if run = brokenWrites[name]; run == nil {
+			t.Fatalf("there is no variant %q", name)
+		}
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriter(file)
+	forSeeds(t, 10, func(t *testing.T, seed uint64, w world) {
+		w.wrote = func(key string, lines []string) {
+			fmt.Fprintf(out, "seed %d key %s\n", seed, key)
+			for _, line := range lines {
+				fmt.Fprintln(out, line)
+			}
+		}
+		if name != "" {
+			w.report = func(string) {} // it is the models that are asked
+		}
+		run(t, seed, w)
+	})
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// written is the world whose histories the models are asked about: every other seed has
+// lines. Sessions have a model of their own, and the records of models are not deleted.
+func written(t *testing.T, seed uint64, w world) {
+	likewise(func(seed uint64) world {
+		var plan world
+		if seed%2 == 0 {
+			plan = lines(seed / 2)
+			plan.shared = false
+		}
+		plan.keeps, plan.work = true, w.work
+		return plan
+	})(t, seed, w)
+}
+
+// brokenWrites are variants of which the models refuse a history: requests that go without a
+// rule, and clocks.
+var brokenWrites = map[string]simulation{
+	"a guard on the owner alone":                tampered(guardOnOwnerAlone, written),
+	"a new token for every request":             tampered(newTokenEveryTime, written),
+	"a grant that is resumed whatever it shows": tampered(renewedWhateverItShows, written),
+	"a takeover of whatever version there is":   tampered(takenOverWhateverItShows, written),
+	"a release that names one attempt":          tampered(namingOneAttempt, written),
+	"a grant that lands on its own release":     tampered(notLookingForItself, written),
+	"a hand-over to whoever stands in line":     tampered(handedToAnybody, written),
+	"a lease that is over before its watcher has seen it pass": func(t *testing.T, seed uint64, w world) {
+		w.work = leaping
+		written(t, seed, w)
+	},
+}

@@ -11,15 +11,20 @@ import (
 	"github.com/leasehold-go/leasehold/interop/peers"
 )
 
-// longHold is a key that is held for seconds, while one waits for it, and then 16.
+// longHold is a key that is held for seconds, while one waits for it, and then 16. Each
+// round holds it for another part of a second: a client whose pauses divide the hold has
+// just asked, or is just about to, whenever the key is released.
 func longHold() Scenario {
-	const held = 4 * time.Second
+	const least, most = 4 * time.Second, 5 * time.Second
+	held := func(round int) time.Duration {
+		return least + time.Duration(round)*382*time.Millisecond%(most-least) // by the golden ratio, far from each other
+	}
 	crowds := []int{1, 16}
-	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*held + 7*time.Second}
+	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*most + 7*time.Second}
 	for _, waiters := range crowds {
 		s.Tables = append(s.Tables, Table{
 			Name: fmt.Sprint("long-hold-", waiters), Title: fmt.Sprintf("A long hold and %d that wait", waiters),
-			Note: fmt.Sprintf("The key is held for %v. Requests and units are those of a second of waiting, of all together; the hand-over is from the release to the first grant. All contenders play at once, each with a table of its own.", held),
+			Note: fmt.Sprintf("The key is held for %v to %v, in each round for another time. Requests and units are those of a second of waiting, of all together; the hand-over is from the release to the first grant. All contenders play at once, each with a table of its own.", least, most),
 			Columns: []Column{
 				{"handover", "hand-over, ms", 0}, {"requests", "requests a second", 1}, {"writes", "write units", 1},
 				{"reads", "read units", 1}, {"dollars", "$ a day", 2},
@@ -35,7 +40,7 @@ func longHold() Scenario {
 		tables := map[string]Figures{}
 		for _, waiters := range crowds {
 			name := fmt.Sprint("long-hold-", waiters)
-			if tables[name], err = s.waitOut(ctx, name, f.clients[0], f.clients[1:1+waiters], held); err != nil {
+			if tables[name], err = s.waitOut(ctx, name, f.clients[0], f.clients[1:1+waiters], held(s.round)); err != nil {
 				return nil, err
 			}
 		}

@@ -12,8 +12,9 @@ import (
 )
 
 // The files of the documentation that are written, and what is written between on
-// the page.
+// the page and in README.
 const (
+	readme    = "../README.md"
 	page      = "performance.md"
 	kept      = "performance.json"
 	begin     = "<!-- What make bench PUBLISH=1 has measured begins here. -->\n"
@@ -23,22 +24,20 @@ const (
 )
 
 // Publish writes the results, the tables of the page and the pictures into the folder
-// of the documentation.
+// of the documentation, and the table of README beside it.
 func Publish(docs string, r *contest.Results) error {
-	path := filepath.Join(docs, page)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	files := map[string]string{contended: Contention(r).SVG(), costs: Cost(r).SVG()}
+	for name, tables := range map[string]string{page: "\n" + Text(r) + "\n", readme: Summary(r)} {
+		path := filepath.Join(docs, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if files[name], err = between(string(text), tables); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 	}
-	renewed, err := between(string(text), "\n"+Text(r)+"\n")
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for name, content := range map[string]string{
-		page:      renewed,
-		contended: Contention(r).SVG(),
-		costs:     Cost(r).SVG(),
-	} {
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(docs, name), []byte(content), 0o600); err != nil {
 			return err
 		}

@@ -62,14 +62,7 @@ func picture(r *contest.Results, p Picture, figure string, sources []source) Pic
 	rows := map[string]*Row{}
 	for i, from := range sources {
 		p.Series = append(p.Series, from.Series)
-		t := contest.Table{}
-		for _, s := range contest.Scenarios() {
-			for _, one := range s.Tables {
-				if one.Name == from.table {
-					t = one
-				}
-			}
-		}
+		t := tableNamed(from.table)
 		limits = append(limits, figures(r, t, limitName)[figure]...)
 		for _, name := range contenders(r) {
 			if rows[name] == nil {

@@ -131,25 +131,31 @@ func wellFormed(t *testing.T, svg string) {
 }
 
 func TestAPageIsWrittenBetweenItsMarksAndNowhereElse(t *testing.T) {
-	docs := t.TempDir()
-	path := filepath.Join(docs, page)
-	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	docs := filepath.Join(t.TempDir(), "docs")
+	if err := os.Mkdir(docs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("by hand\n" + begin + "old\n" + end + "by hand, too\n")
+	for _, name := range []string{page, readme} {
+		write(name, "by hand\n"+begin+"old\n"+end+"by hand, too\n")
+	}
 	for range 2 { // the second finds what the first has written
 		if err := Publish(docs, three()); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(b)
-		if !strings.HasPrefix(text, "by hand\n"+begin) || !strings.HasSuffix(text, end+"by hand, too\n") || strings.Contains(text, "old\n") || strings.Count(text, "### 4 clients") != 1 {
-			t.Errorf("the page is\n%s", text)
+		for name, heading := range map[string]string{page: "### 4 clients", readme: "among 4 "} {
+			b, err := os.ReadFile(filepath.Join(docs, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(b)
+			if !strings.HasPrefix(text, "by hand\n"+begin) || !strings.HasSuffix(text, end+"by hand, too\n") || strings.Contains(text, "old\n") || strings.Count(text, heading) != 1 {
+				t.Errorf("%s is\n%s", name, text)
+			}
 		}
 	}
 	for _, name := range []string{contended, costs} {
@@ -159,9 +165,29 @@ func TestAPageIsWrittenBetweenItsMarksAndNowhereElse(t *testing.T) {
 		}
 		wellFormed(t, string(b))
 	}
-	write("without marks\n")
+	write(page, "without marks\n")
 	if err := Publish(docs, three()); err == nil {
 		t.Error("no error for a page without marks")
+	}
+}
+
+func TestTheTableOfReadmeHasTheMediansOfAllAndTheLimit(t *testing.T) {
+	r := three()
+	r.Runs[0].Tables["contention-4-closed"]["writes"] = 2
+	r.Runs[0].Tables["contention-4-closed"]["reads"] = 3.2
+	for name, section := range map[string]float64{"a rival, tuned": 25, "another, tuned": 30} {
+		r.Runs = append(r.Runs, contest.Run{Scenario: "contention-4", Contender: name, RoundTrip: 7, Tables: map[string]contest.Figures{"contention-4-closed": {"section": section}}})
+	}
+	r.Contenders = append(r.Contenders, contest.Described{Name: "a rival, tuned"}, contest.Described{Name: "another, tuned"})
+	text := squeezed(Summary(r))
+	for _, want := range []string{
+		"| among 4 · 16 · 64 clients | ours | a rival | another, tuned | the limit |",
+		"| ms a section | 26 · – · – | 800 · – · – | 30 · – · – | 24 · – · – |",
+		"| write and read units | 5 · – · – | | | 2 · – · – |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
 	}
 }
 

@@ -39,6 +39,18 @@ func headings(t contest.Table) (headings []string) {
 	return headings
 }
 
+// tableNamed is the table of that name; the zero Table if there is none.
+func tableNamed(name string) contest.Table {
+	for _, s := range contest.Scenarios() {
+		for _, t := range s.Tables {
+			if t.Name == name {
+				return t
+			}
+		}
+	}
+	return contest.Table{}
+}
+
 func contenders(r *contest.Results) (names []string) {
 	for _, c := range r.Contenders {
 		names = append(names, c.Name)

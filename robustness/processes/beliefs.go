@@ -72,7 +72,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 			if g.over != 0 {
 				bad(e, "belief after it was over")
 			}
-			g.last, g.until = max(g.last, e.At), max(g.until, e.Until)
+			g.last, g.until = max(g.last, e.At), e.Until // shorter, if the grant was handed over and is longer than the worker's own lease
 			if e.Kind == Over {
 				g.over = e.At
 			}

@@ -116,6 +116,7 @@ type commandRun struct {
 	lease  time.Duration
 	shell  string        // starts CMD as "$0"; empty: CMD is this program
 	hold   time.Duration // how long CMD lasts; 0: as chance has it
+	line   bool          // wait in the line of the record
 }
 
 // aChild is a shell that has CMD in the background.
@@ -128,7 +129,11 @@ func (c *crew) command(r commandRun) {
 		cmd := again(commandVariable, errand{
 			Who: who, Journal: c.path, Place: r.at, Lease: r.lease, Seed: c.chance().Uint64(), Hold: r.hold,
 		})
-		cmd.Path, cmd.Args = r.binary, []string{"leasehold", "run", r.key, "--file", r.at.File, "--lease", r.lease.String(), "--"}
+		cmd.Path, cmd.Args = r.binary, []string{"leasehold", "run", r.key, "--file", r.at.File, "--lease", r.lease.String()}
+		if r.line {
+			cmd.Args = append(cmd.Args, "--line", "--owner", who, "--table", lockTable) // for the crew to see who stands there
+		}
+		cmd.Args = append(cmd.Args, "--")
 		if r.shell != "" {
 			cmd.Args = append(cmd.Args, "sh", "-c", r.shell)
 		}

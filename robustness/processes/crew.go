@@ -3,6 +3,7 @@
 package processes
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/interop/process"
 )
 
@@ -28,6 +31,8 @@ type crew struct {
 	journal *journal
 	watcher *watcher
 	tables  *tables // not by the workers' network
+	locks   *leasehold.Client
+	inLine  []string // the keys for which workers wait in line
 
 	mu    sync.Mutex
 	rand  *rand.Rand
@@ -49,6 +54,7 @@ type slot struct {
 	busy    bool // somebody torments it
 	killed  bool // by us
 	fault   bool // likewise, as one of the kills that were asked for
+	head    bool // of a line, when it was killed
 }
 
 // newCrew opens a journal and the tables, which it creates. At is where the tests
@@ -72,6 +78,9 @@ func newCrew(t testing.TB, name string, at place) *crew {
 	}
 	t.Cleanup(c.tables.close)
 	if err := c.tables.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.locks, err = leasehold.New(c.tables.db, leasehold.Config{Table: lockTable}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.kill)
@@ -120,7 +129,7 @@ func (s *slot) run() {
 		}
 		s.crew.mu.Lock()
 		over := s.crew.over
-		s.process, s.who, s.killed, s.fault = p, who, over, false
+		s.process, s.who, s.killed, s.fault, s.head = p, who, over, false, false
 		s.crew.mu.Unlock()
 		if over {
 			_ = p.Kill()
@@ -130,12 +139,12 @@ func (s *slot) run() {
 		s.crew.mu.Lock()
 		s.process = nil
 		bySignal := signalOf(p.Err()) == syscall.SIGKILL
-		killed, fault := s.killed && bySignal, s.fault && bySignal
+		killed, fault, head := s.killed && bySignal, s.fault && bySignal, s.head
 		over = s.crew.over
 		s.crew.mu.Unlock()
 		end := Event{At: gone, Who: who, Kind: Ended}
 		if fault {
-			end.Kind = Killed
+			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
 		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // too young to have a handler
@@ -155,17 +164,22 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim reserves a worker: mostly one who believes, for whom a fault is worst.
+// victim reserves a worker: mostly one who believes, for whom a fault is worst. Where there
+// are lines it is every other time the head of one, who may be handed the key and not know it.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	onlyHolders := chance.IntN(5) > 0
+	onlyHeads := len(c.inLine) > 0 && chance.IntN(2) == 0
+	only := onlyHeads || chance.IntN(5) > 0
 	for tries := 0; ; tries++ {
-		holders := c.watcher.holders()
+		wanted := c.watcher.holders()
+		if onlyHeads {
+			wanted = c.heads()
+		}
 		c.mu.Lock()
 		var fit []*slot
 		for _, s := range c.slots {
-			if s.process != nil && !s.busy && (!onlyHolders || tries > 200 || holders[s.who] != "") {
+			if s.process != nil && !s.busy && (!only || tries > 200 || wanted[s.who] != "") {
 				fit = append(fit, s)
 			}
 		}
@@ -179,6 +193,23 @@ func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 		c.mu.Unlock()
 		<-again.C
 	}
+}
+
+// heads are the workers who stand first in a line, with the key of it.
+func (c *crew) heads() map[string]string {
+	heads := map[string]string{}
+	for _, key := range c.inLine {
+		record, err := c.locks.Get(context.Background(), key)
+		switch {
+		case errors.Is(err, leasehold.ErrNotFound): // nobody has asked yet
+		case err != nil:
+			c.t.Errorf("the line of %s: %v", key, err)
+		case len(record.Waiting) > 0:
+			who, _, _ := strings.Cut(record.Waiting[0].Owner, "/")
+			heads[who] = key
+		}
+	}
+	return heads
 }
 
 func (c *crew) spare(s *slot) {
@@ -218,9 +249,10 @@ func (c *crew) killOne(chance *rand.Rand) {
 	for {
 		s, p, who := c.victim(chance)
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
+		head := c.heads()[who] != ""
 		c.mu.Lock()
 		alive := s.who == who && s.process == p && !s.fault // else another's kill, which nobody has noticed yet
-		s.killed, s.fault = s.killed || alive, s.fault || alive
+		s.killed, s.fault, s.head = s.killed || alive, s.fault || alive, s.head || alive && head
 		c.mu.Unlock()
 		if alive {
 			if err := p.Kill(); err != nil {
@@ -253,8 +285,9 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 	for {
 		s, p, who := c.victim(chance)
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
+		head := c.heads()[who] != ""
 		if p.Stop() == nil { // else it has ended by itself
-			c.journal.write(Event{Who: who, Kind: Stopped})
+			c.journal.write(Event{Who: who, Kind: Stopped, Text: asHead(head)})
 			wait(lease + time.Duration(chance.Int64N(int64(lease/2))))
 			c.journal.write(Event{Who: who, Kind: Continued})
 			if err := p.Continue(); err != nil {

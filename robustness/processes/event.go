@@ -62,6 +62,14 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
+// asHead is what is said of a worker that was killed or stopped, if it stood first in a line.
+func asHead(is bool) string {
+	if is {
+		return "the head of a line"
+	}
+	return ""
+}
+
 // now is the time since the machine booted, the same for all its processes. It
 // goes on while the machine is suspended.
 func now() time.Duration {

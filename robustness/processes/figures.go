@@ -11,6 +11,7 @@ import (
 type figures struct {
 	kills, killedHolders  int
 	pauses, pausedHolders int
+	heads                 int // of lines, that were killed or paused
 	grants, takeovers     int
 	beliefs, losses       int
 	landed, refused       int // commits
@@ -26,6 +27,9 @@ func figuresOf(events []Event) (f figures) {
 	again := map[string]bool{}
 	var sent [2]int
 	for _, e := range events {
+		if e.Text == asHead(true) {
+			f.heads++
+		}
 		switch e.Kind {
 		case Granted:
 			f.grants++
@@ -85,9 +89,9 @@ func figuresOf(events []Event) (f figures) {
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("killed %d (%d while they held), paused %d (%d while they held), %d other faults; "+
+	return fmt.Sprintf("killed %d (%d while they held), paused %d (%d while they held), %d of these as the head of a line, %d other faults; "+
 		"%d grants, %d of them from the dead, %d looks at a lock that was held, %d losses told, %d calls that failed; "+
 		"commits: %d landed, %d refused, %d without an answer; writes with a token: %d landed, %d refused, %d without an answer; each key was granted again within %v",
-		f.kills, f.killedHolders, f.pauses, f.pausedHolders, f.broken, f.grants, f.takeovers, f.beliefs, f.losses, f.denied,
+		f.kills, f.killedHolders, f.pauses, f.pausedHolders, f.heads, f.broken, f.grants, f.takeovers, f.beliefs, f.losses, f.denied,
 		f.landed, f.refused, f.unanswered, f.added, f.stale, f.unheard, f.again.Round(time.Millisecond))
 }

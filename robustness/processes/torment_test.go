@@ -15,6 +15,50 @@ func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g",
 // share is the part of n that the i-th of so many is to have.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
+// Processes that wait in the line of the record are killed and paused there, too, and as its
+// head: handed the key while they stand still, or just before they die.
+func TestNoKillAndNoPauseBreaksALockInLine(t *testing.T) {
+	t.Parallel()
+	const scenes, workers, atATime = 5, 8, 4 // as many a scene as in TestNoKillAndNoPauseBreaksALock
+	const longest = 2 * time.Second
+	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
+	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := prepare(t)
+			c.inLine = keysOf(2) // so that four want each key
+			k, p := share(kills, i, scenes), share(pauses, i, scenes)
+			c.torment(k, p, atATime, longest)
+			f := verify(t, c.finish())
+			if f.kills != k || f.pauses != p {
+				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
+			}
+			if f.heads < (k+p)/5 {
+				t.Errorf("only %d of %d faults met the head of a line", f.heads, k+p)
+			}
+			if holders := f.killedHolders + f.pausedHolders; holders < (k+p)/5 {
+				t.Errorf("only %d of %d faults met a holder", holders, k+p)
+			}
+		})
+	}
+	scene(0, "dynoxide", func(t *testing.T) *crew {
+		server := engines.Run(t, engines.Dynoxide)
+		c, at := newCrew(t, "lserver", place{Endpoint: server.Endpoint}), connect(t, "line", server.Endpoint).place()
+		for i := range workers {
+			c.worker(task{Place: at, Keys: keysOf(2), Lease: longest / time.Duration(1+i%2), Line: true})
+		}
+		return c
+	})
+	scene(1, "leasehold run", func(t *testing.T) *crew {
+		at := place{File: t.TempDir() + "/locks.db"}
+		c, binary := newCrew(t, "lrun", at), buildCommand(t)
+		for i := range workers {
+			c.command(commandRun{binary: binary, at: at, key: keysOf(2)[i%2], lease: longest / time.Duration(1+i/4), line: true})
+		}
+		return c
+	})
+}
+
 func TestNoKillAndNoPauseBreaksALock(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4

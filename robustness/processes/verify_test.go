@@ -56,6 +56,17 @@ func TestAJournalThatBreaksNothingPasses(t *testing.T) {
 	}
 }
 
+// Who was handed the key has the lease of that until its first renewal, which is sent
+// under its own.
+func TestAWorkerIsEntitledToTheTrustThatItWasToldLast(t *testing.T) {
+	es := good()
+	i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
+	es[i].Until = 1500 * ms // and 960 when it believes
+	if found := Verify(es, time.Second); found != nil {
+		t.Error(found)
+	}
+}
+
 func TestEachBrokenPromiseIsFoundByItsName(t *testing.T) {
 	at := func(events []Event, who string, k Kind, write string) *Event {
 		for i := range events {

@@ -52,6 +52,7 @@ type task struct {
 	Hold    time.Duration // hold each grant so long; 0: as chance has it
 	Frozen  bool          // renew nothing
 	Shared  bool          // hold all keys by one lease
+	Line    bool          // wait in the line of the record
 }
 
 // BeWorker does the task that this process was started with, if there is one, and
@@ -99,7 +100,7 @@ func work(t task) error {
 	}
 	defer tables.close()
 	locks, err := leasehold.New(tables.db, leasehold.Config{
-		Table: lockTable, Owner: t.Who, Lease: t.Lease, SharedLease: t.Shared, Logger: slog.New(slog.DiscardHandler),
+		Table: lockTable, Owner: t.Who, Lease: t.Lease, SharedLease: t.Shared, Line: t.Line, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ CONTENDERS ?=
 ENGINE     ?= dynoxide
 PUBLISH    ?=
 
-.PHONY: help test check lint govulncheck fuzz soak mutants spec bench bench-engine engines interop screenshots dist tags
+.PHONY: help test check lint govulncheck fuzz soak mutants spec bench bench-engine bench-store engines interop screenshots dist tags
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ fuzz: ## Fuzz each target for FUZZTIME (20s), or FUZZEXECS times; two at once
 soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) times; then simulate until Ctrl-C, or for SOAKFOR
 	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
 	cd robustness && LEASEHOLD_CYCLES=1000000 go test -timeout 0 -v -run Cycles ./load
-	cd spec && LEASEHOLD_BOUNDS=1 go run .
+	cd spec && LEASEHOLD_BOUNDS=1 LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 10)) go run .
 	$(MAKE) fuzz FUZZTIME=10m
 	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 	cd robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
@@ -76,7 +76,7 @@ soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) t
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests
 	cd robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)
 
-spec: ## Search every state of the models of the protocol, with each rule and without; needs spin and a C compiler
+spec: ## Search every state of the models of the protocol, with each rule and without, and ask them for histories of the simulation; needs spin and a C compiler
 	@cd spec && go run .
 
 bench: ## Play lock libraries against each other, RUNS (5) times, in 35 minutes; for less SCENARIOS="cycle takeover", CONTENDERS=ours,Java; PUBLISH=1 writes docs/performance.md
@@ -85,6 +85,9 @@ bench: ## Play lock libraries against each other, RUNS (5) times, in 35 minutes;
 bench-engine: ## Compare the engine's conditional updates with dynoxide's, five runs
 	cd interop && go run ./cmd/engines run dynoxide \
 		go -C .. test -run '^$$' -bench '^BenchmarkConditionalUpdate$$' -count 5 ./localdynamo | go run ./cmd/benchratio
+
+bench-store: ## Compare the durable writes of one process and of four that share a file with bbolt's floor, five runs
+	go test -run '^$$' -bench '^BenchmarkDurableWrites$$' -benchtime 1000x -count 5 ./localdynamo/boltstore
 
 engines: ## Install the real servers into .engines
 	cd interop && go run ./cmd/engines install

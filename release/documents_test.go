@@ -59,7 +59,7 @@ func TestTheYAMLOfTheGuidesIsWhatItsReaderExpects(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"Job", "CronJob", "Deployment", "ServiceAccount"} {
+	for _, kind := range []string{"Job", "CronJob", "Deployment", "Service", "ServiceAccount"} {
 		if kinds[kind] == 0 {
 			t.Errorf("docs/kubernetes.md has no %s", kind)
 		}

@@ -16,10 +16,11 @@ type grant struct {
 	number int
 	key    string
 	token  int64
-	lease  time.Duration
+	lease  time.Duration // of the worker
+	handed bool          // granted by its predecessor under a longer lease, which lasts until its first renewal is sent
 	from   time.Duration // the worker believed from here; 0: never
 	last   time.Duration // the last time it was seen to believe
-	until  time.Duration // the last end of trust it was told
+	until  time.Duration // the last end of trust it was told; of who was handed the key, as if its first renewal had been sent at once
 	over   time.Duration // it gave up by itself; 0: it did not
 	lost   time.Duration // it was told of its loss; 0: it was not
 }
@@ -63,7 +64,8 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 				bad(e, "granted twice")
 				continue
 			}
-			byID[id] = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease, from: e.At, last: e.At, until: e.Until}
+			byID[id] = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease, from: e.At, last: e.At,
+				until: min(e.Until, e.At+e.Lease), handed: e.Until > e.At+e.Lease}
 		case Believes, Over:
 			if g == nil || g.key != e.Key {
 				bad(e, "belief without a grant")
@@ -72,7 +74,10 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 			if g.over != 0 {
 				bad(e, "belief after it was over")
 			}
-			g.last, g.until = max(g.last, e.At), e.Until // shorter, if the grant was handed over and is longer than the worker's own lease
+			g.last, g.until = max(g.last, e.At), e.Until
+			if g.handed {
+				g.until = min(e.Until, e.At+g.lease)
+			}
 			if e.Kind == Over {
 				g.over = e.At
 			}

@@ -59,11 +59,18 @@ func TestAJournalThatBreaksNothingPasses(t *testing.T) {
 // Who was handed the key has the lease of that until its first renewal, which is sent
 // under its own.
 func TestAWorkerIsEntitledToTheTrustThatItWasToldLast(t *testing.T) {
-	es := good()
-	i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-	es[i].Until = 1500 * ms // and 960 when it believes
-	if found := Verify(es, time.Second); found != nil {
-		t.Error(found)
+	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
+		t.Run(name, func(t *testing.T) {
+			es := good()
+			if died {
+				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
+			}
+			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
+			es[i].Until = 1500 * ms // and 960 when it believes
+			if found := Verify(es, time.Second); found != nil {
+				t.Error(found)
+			}
+		})
 	}
 }
 
@@ -88,6 +95,12 @@ func TestEachBrokenPromiseIsFoundByItsName(t *testing.T) {
 	}{
 		{"granted while the dead one's trust lasted", TwoBelieve, func(es []Event) []Event {
 			at(es, "b", Granted, "").At = 959 * ms // a's trust ends at 960
+			return es
+		}},
+		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(es []Event) []Event {
+			es = without(es, at(es, "a", Believes, ""))
+			at(es, "a", Granted, "").Until = 1500 * ms // and its lease is a second
+			at(es, "b", Granted, "").At = 1009 * ms
 			return es
 		}},
 		{"believed on after another was granted", TwoBelieve, func(es []Event) []Event {

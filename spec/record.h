@@ -219,11 +219,14 @@ inline notice(v) {
 #ifndef onLanding
 #define onLanding(x) skip
 #endif
-#define lands(x) ( \
+#ifndef alsoHolds
+#define alsoHolds(x) true
+#endif
+#define lands(x) (alsoHolds(x) && ( \
 	kind[x] == GRANT && (cur == 0 || (!held(cur) || shows(x)) && !isOwnCopy(x)) || \
 	kind[x] == HANDOVER && handsOver(x) || \
 	landsInLine(x) || \
-	kind[x] != GRANT && kind[x] != HANDOVER && (held(cur) || landsOnDead(x)) && isGrantOf(x) && (has(names[x], cur) || landsAnyhow(x)))
+	kind[x] != GRANT && kind[x] != HANDOVER && (held(cur) || landsOnDead(x)) && isGrantOf(x) && (has(names[x], cur) || landsAnyhow(x))))
 
 inline apply(x) {
 	if

@@ -81,24 +81,27 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
+// soon returns the pause that nobody minds behind a grant of that age: a quarter of a
+// second until the age is five seconds, and a twentieth of it from then on. So who
+// waits for long looks rarely.
+func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
+
 // Pause returns the time between two reads of a grant of that age: uniform between 0
-// and twice a mean from low to high. The mean is the age, up to a quarter of a second.
-// It stays there until the age is five seconds, and is a twentieth of it from then on:
-// nobody comes late by more than a tenth of that, and who waits for long looks rarely.
+// and twice a mean from low to high, which is the age, or what is soon for it. Nobody
+// comes late by more than a tenth of a hold of five seconds, or of a longer one.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
-	const soon = 250 * time.Millisecond
-	mean := min(age, max(soon, age/20))
-	return Scale(min(max(mean, low), high), 2*u)
+	return Scale(min(max(min(age, soon(age)), low), high), 2*u)
 }
 
 // Pause returns the time between two reads of a grant of that age. The head reads as
-// often as a tenth of the age: it waits that much longer at most than who holds the key
-// works. Those behind it have time; nobody's pause is random, as nobody races.
+// often as a tenth of the age, or what is soon for it: it waits that much longer at most
+// than who holds the key works. Those behind it have time; nobody's pause is random, as
+// nobody races.
 func (p Place) Pause(age time.Duration) time.Duration {
-	const headMost, least = 250 * time.Millisecond, time.Millisecond
+	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)
 	if p.Ahead == 0 {
-		return min(max(age/10, roundTrip), headMost, p.Most)
+		return min(max(age/10, roundTrip), soon(age), p.Most)
 	}
 	return min(Times(max(Times(roundTrip, 2), age/4), int64(p.Ahead)), p.Most)
 }

@@ -118,7 +118,10 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 	}{
 		{0, 0, rt},
 		{0, 100 * time.Millisecond, 10 * time.Millisecond},
-		{0, time.Hour, 250 * time.Millisecond},
+		{0, 2500 * time.Millisecond, 250 * time.Millisecond},
+		{0, 5 * time.Second, 250 * time.Millisecond},
+		{0, 10 * time.Second, 500 * time.Millisecond},
+		{0, time.Hour, time.Second},
 		{1, 0, 2 * rt},
 		{3, 0, 6 * rt},
 		{3, 400 * time.Millisecond, 300 * time.Millisecond},

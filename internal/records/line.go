@@ -111,18 +111,17 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Grant is as in all layouts, and takes who is granted the key out of the line. That is
-// there only while the record is: one that has gone is looked at again.
+// Grant is as in all layouts, and takes who is granted the key out of the line, or takes
+// away the line. A place is there only while the record is: one that has gone is looked at
+// again.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
-	takesOut := g.InLine != nil && !g.NoLine
-	g.IfExists = g.IfExists || takesOut
 	w := p.lock.Grant(g)
 	switch {
-	case takesOut:
-		w.RemovePath(pathOf(w, g.InLine.Index))
-		w.AndWhere(standsAt(w, *g.InLine))
 	case g.NoLine:
 		w.Remove(attrWaiters)
+	case g.InLine != nil:
+		w.RemovePath(pathOf(w, g.InLine.Index))
+		w.AndWhere(standsAt(w, *g.InLine))
 	}
 	return w
 }

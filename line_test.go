@@ -130,7 +130,7 @@ func TestTheReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
 func TestAHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, inLine())
-		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
+		lab.Elapse(10 * time.Second) // now the head looks every half second
 		var asked []time.Time
 		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
 			asked = append(asked, time.Now())

@@ -27,9 +27,8 @@ import (
 // one says so, or not.
 //
 // Nothing more is sent for it. Layout Native has it, for plain locks of one key; elsewhere
-// the error is an *UnsupportedError: there give each label a key of its own. A waiter
-// stands in no line of Config.Line, and is handed the key by no other goroutine. A lock that
-// was detached is resumed without it.
+// the error is an *UnsupportedError: there give each label a key of its own. A waiter is
+// handed the key by no other goroutine. A lock that was detached is resumed without it.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every acquires the key only if the work of this period was not done under it: as Once,

@@ -36,10 +36,11 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	if err != nil {
 		return err
 	}
-	if err := t.isDone(item); err != nil {
+	if err := t.noteLine(item, shown); err != nil {
 		return err
 	}
-	if err := t.noteLine(item, shown); err != nil {
+	if err := t.isDone(item); err != nil {
+		t.seen = shown // for giveUp: the key may have been handed to this waiter
 		return err
 	}
 	if shown == nil {
@@ -65,8 +66,8 @@ func (t *plainRecord) observe(item protocol.Item) error {
 }
 
 // isDone returns the error of a call whose work is done, as a record shows, whoever holds
-// it by now. No attempt of this call can be granted the key any more: each has the
-// condition that the work is not done.
+// it by now. No attempt of this call can be granted the key any more, as each has the
+// condition that the work is not done; but an entry in line can.
 func (t *plainRecord) isDone(item protocol.Item) error {
 	if t.want.Once.None() || item == nil {
 		return nil

@@ -17,10 +17,9 @@ import (
 // waiter learns of that when it reads the record. So trust in it counts from the last
 // request whose reply did not show it.
 
-// mayStand reports whether the waiter may stand in line: it waits for this key alone, and
-// will want it whatever was done meanwhile.
+// mayStand reports whether the waiter may stand in line: it waits for this key alone.
 func (t *plainRecord) mayStand() bool {
-	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder && t.want.Once.None()
+	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder
 }
 
 // isEntry reports whether a grant is that of an entry of this waiter, or of one that its
@@ -125,7 +124,9 @@ func (t *plainRecord) outside(length int) int {
 
 // handed returns the entry by which the record shows that the key was handed over, if it
 // is held as it is. It is not if what a grant of this call writes is missing, or too
-// little trust is left: then a grant of our own replaces it.
+// little trust is left: then a grant of our own replaces it. Whoever handed the key over
+// did not ask whether the work is done that it is wanted for: a record that shows the
+// entry's grant says so, and nobody but its holder can change that.
 func (t *plainRecord) handed() (Attempt, bool) {
 	if t.seen == nil {
 		return Attempt{}, false
@@ -145,7 +146,8 @@ func (t *plainRecord) holds(version string) {
 func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
 	a, ok := attempts.Find(t.entries, r.Grant)
 	a.Lease = r.Lease
-	return a, ok && r.Owner == a.Owner && !t.want.Manual && t.want.Changes.None() && t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now())
+	return a, ok && r.Owner == a.Owner && !t.want.Manual && t.want.Changes.None() && !t.want.Once.IsDone(r.Done) &&
+		t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now())
 }
 
 // isHandedOver reports whether a holder to be taken over may be a head that never took

@@ -76,7 +76,7 @@ func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
 func (r *request) wanted(c *Client) *seek.Want {
 	r.Hold = func(ctx context.Context, g seek.Grant) seek.Holding {
 		l := newLock(c)
-		l.once = !r.Once.None()
+		l.h.Once = !r.Once.None()
 		return c.holds.Hold(ctx, &r.Want, g, &l.h, l.warned(r.warnings))
 	}
 	return &r.Want

@@ -116,4 +116,4 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 
 // isOnce reports whether the group is of one lock that was acquired with Once or Every, as
 // several never are.
-func (g *Group) isOnce() bool { return g.locks[0].once }
+func (g *Group) isOnce() bool { return g.locks[0].h.Once }

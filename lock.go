@@ -11,9 +11,8 @@ import (
 // Lock is one grant of one key. Its methods are safe for concurrent use, and
 // none of them can change a later grant of the key. The zero Lock is of no use.
 type Lock struct {
-	c    *Client
-	h    hold.Handle
-	once bool // this handle was acquired with Once or Every
+	c *Client
+	h hold.Handle
 }
 
 // Key returns the key.

@@ -24,7 +24,8 @@ import (
 // if a holder died after its work and before its release, lost the lock between the two, or
 // had no answer to the release for as long as it was tried. Release and Do return nil only
 // if the record says that it is done. Of handles that share a grant (Reentrant), the last
-// one says so, or not.
+// one that was acquired for the work says so, or not, and Do of the others returns nil; it
+// must be the last of all, or its Do is an error.
 //
 // Nothing more is sent for it. Layout Native has it, for plain locks of one key; elsewhere
 // the error is an *UnsupportedError: there give each label a key of its own. A waiter is

@@ -756,3 +756,32 @@ func TestAHeadThatSeeksTheKeyAsItIsHandedOverIsToldThatItsWorkIsDone(t *testing.
 		}
 	})
 }
+
+func TestADoWhoseHandleIsNotTheLastSaysThatItsWorkIsNotMarked(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		var n runs
+		for name, work := range map[string]func(ctx context.Context, l *leasehold.Lock) (*leasehold.Lock, error){
+			"another works on": func(ctx context.Context, _ *leasehold.Lock) (*leasehold.Lock, error) {
+				return c.Acquire(ctx, "job", leasehold.Reentrant())
+			},
+			"and it has released": func(ctx context.Context, l *leasehold.Lock) (*leasehold.Lock, error) {
+				other, err := c.Acquire(ctx, "job", leasehold.Reentrant())
+				return other, errors.Join(err, l.Release(ctx))
+			},
+		} {
+			var other *leasehold.Lock
+			err := c.Do(t.Context(), "job", func(ctx context.Context, l *leasehold.Lock) (err error) {
+				other, err = work(ctx, l)
+				return err
+			}, leasehold.Once("mon"))
+			if err == nil {
+				t.Errorf("%s: Do says that it is done", name)
+			}
+			w.Release(other)
+		}
+		if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil || n != 1 {
+			t.Errorf("the next: %v, ran %d times", err, n)
+		}
+	})
+}

@@ -41,7 +41,7 @@ func (r *request) differsFrom(h *hold.Lock) string {
 // share makes another handle on the same grant, with the expiry warnings asked for.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
 	l := newLock(c)
-	l.once = !want.Once.None()
+	l.h.Once = !want.Once.None()
 	if err := h.Share(ctx, &l.h, l.warned(want.warnings)); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,10 @@ type Handle struct {
 	// Of is what the handle is a part of: nothing of hold's.
 	Of any
 
+	// Once says that the handle was acquired for the work that the grant is for, which is to
+	// be done once: its end says whether it is done.
+	Once bool
+
 	h      *Lock
 	ctx    *lockContext
 	cancel context.CancelCauseFunc
@@ -113,6 +117,13 @@ func (l *Handle) drop() (last bool) {
 	defer l.h.mu.Unlock()
 	l.h.dropHandle(l)
 	return len(l.h.handles) == 0
+}
+
+// leavesMark reports whether another handle on the grant will say whether the work is done.
+func (l *Handle) leavesMark() bool {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	return slices.ContainsFunc(l.h.handles, func(o *Handle) bool { return o != l && o.Once && !o.closed })
 }
 
 // isShared reports whether other handles share the grant.

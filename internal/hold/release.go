@@ -47,8 +47,11 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 	return errs
 }
 
-// ErrShared is why a handle's release has not stored that the work is done.
-var ErrShared = errors.New("others share the grant, the last of whom can store it")
+// Why a handle's release has not stored that the work is done.
+var (
+	ErrShared = errors.New("others share the grant, the last of whom can store it")
+	errAlone  = errors.New("others share the grant, and none of them was acquired for that work, so it may be done again: release them before")
+)
 
 // endIfShared ends this handle, if others share its grant or it has ended before. It
 // sends nothing: the error says that the changes which a release would make are not made.
@@ -59,7 +62,11 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	}
 	switch {
 	case terms.Done:
-		return true, l.h.c.Errorf("release", l.h.key, "this handle has ended, and it was not stored that the work is done: %w", ErrShared)
+		why := errAlone
+		if l.leavesMark() {
+			why = ErrShared
+		}
+		return true, l.h.c.Errorf("release", l.h.key, "this handle has ended, and it was not stored that the work is done: %w", why)
 	case left && !terms.Changes.In(l.h.Record()):
 		return true, l.h.c.Errorf("release", l.h.key, "this handle has ended, but others share the grant, so no data or attributes were stored: store them with Renew")
 	}

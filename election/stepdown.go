@@ -69,10 +69,16 @@ func (e *Election) StepDown(ctx context.Context) error {
 		return e.in.AfterClose("step down", r.Key)
 	}
 	defer leave()
-	if err := ask(until, s, proto, r); err != nil {
-		return e.in.Failed("step down", r.Key, attempts.Joined(context.Cause(until), err))
+	for {
+		if err := ask(until, s, proto, r); err != nil {
+			return e.in.Failed("step down", r.Key, attempts.Joined(context.Cause(until), err))
+		}
+		replaced, err := e.awaitEnd(ctx, r)
+		if replaced == nil {
+			return err
+		}
+		r = *replaced
 	}
-	return e.awaitEnd(ctx, r.Grant)
 }
 
 // ask sends the request until it is answered. A condition that fails says that another
@@ -94,19 +100,23 @@ func ask(ctx context.Context, s *seek.Client, proto asking, r leasehold.Record) 
 	return err
 }
 
-// awaitEnd waits until the record shows a grant no more.
-func (e *Election) awaitEnd(ctx context.Context, grant string) error {
+// awaitEnd waits until the record shows the grant of r no more. It returns the grant by which
+// its holder has replaced it, if that is what happened: a leader does so whose grant had no
+// answer, or that was handed the key and has a value to store, and it has heard of nothing.
+func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
 		case err != nil:
-			return err
-		case seen.Holder == nil || seen.Holder.Grant != grant:
-			return nil
+			return nil, err
+		case seen.Holder != nil && seen.Holder.Grant != r.Grant && seen.Holder.Owner == r.Owner && seen.Holder.Token == r.Token+1:
+			return seen.Holder, nil
+		case seen.Holder == nil || seen.Holder.Grant != r.Grant:
+			return nil, nil
 		case seen.Dead:
-			return ErrLeaderDead
+			return nil, ErrLeaderDead
 		}
 	}
-	return context.Cause(ctx)
+	return nil, context.Cause(ctx)
 }
 
 // OnStepDown has fn called, once and on a goroutine that must not wait, if the leader of a
@@ -122,7 +132,12 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) {
 // letOthers waits until every other candidate has looked. Who has resigned would be the first
 // to ask.
 func (e *Election) letOthers(ctx context.Context) {
-	pause, cancel := context.WithTimeout(ctx, 2*e.in.Seeking().PollMax)
+	s := e.in.Seeking()
+	longest := s.PollMax
+	if s.Line != nil {
+		longest = max(longest, decide.LongestLinePause)
+	}
+	pause, cancel := context.WithTimeout(ctx, 2*longest)
 	defer cancel()
 	<-pause.Done()
 }

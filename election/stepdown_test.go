@@ -285,3 +285,126 @@ func TestWhoCannotBeAskedIsNot(t *testing.T) {
 		}
 	})
 }
+
+// hears fails the test unless a leader's work has ended as it was asked to step down.
+func hears(t *testing.T, why <-chan error) {
+	t.Helper()
+	select {
+	case err := <-why:
+		if !errors.Is(err, election.ErrAsked) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the leader has heard of nothing")
+	}
+}
+
+// A leader that was handed the key in line has a value to store: it replaces that grant.
+func TestALeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.Line = true
+		e, _, _ := elects(w, cfg)
+		next, _, _ := elects(w, cfg)
+		operator, _, _ := elects(w, cfg)
+		term := campaign(w, e, "a")
+		for term.Token()%16 == 0 { // which is released for anybody
+			w.Release(term)
+			term = campaign(w, e, "a")
+		}
+		why, led := make(chan error, 10), make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { led <- next.Lead(ctx, "b", works(0, why)) }()
+		lab.Elapse(30 * time.Second)
+		w.Release(term)
+		if err := operator.StepDown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		hears(t, why)
+		cancel()
+		<-led
+	})
+}
+
+func TestALeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, wire := elects(w, lab.Config())
+		operator, _, _ := elects(w, lab.Config())
+		landed := make(chan struct{})
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			defer close(landed)
+			return lab.LoseReply(r)
+		}))
+		why, led := make(chan error, 10), make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { led <- e.Lead(ctx, "", works(0, why)) }()
+		<-landed
+		if err := operator.StepDown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		hears(t, why)
+		cancel()
+		<-led
+	})
+}
+
+func TestWhoeverListensToATermHearsWhoAsked(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		operator, _, _ := elects(w, lab.Config())
+		heard := 0
+		led := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			led <- e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+				for range 2 {
+					e.OnStepDown(term, func() { heard++ })
+				}
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		lab.Elapse(time.Second)
+		wait, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := operator.StepDown(wait); err != nil || heard != 2 {
+			t.Errorf("%v, the function's listeners heard it %d times", err, heard)
+		}
+		cancel()
+		<-led
+	})
+}
+
+// Who stands in line looks once a second, however short the pauses of others are.
+func TestALeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.Line = true
+		cfg.PollMax = 50 * time.Millisecond
+		e, _, _ := elects(w, cfg)
+		other, _, _ := elects(w, cfg)
+		operator, _, _ := elects(w, cfg)
+		term := campaign(w, e, "a")
+		for term.Token()%16 != 15 { // the next is released for anybody
+			w.Release(term)
+			term = campaign(w, e, "a")
+		}
+		w.Release(term)
+		why, led := make(chan error, 10), make(chan error, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { led <- e.Lead(ctx, "a", works(0, why)) }()
+		lab.Elapse(time.Second)
+		go func() { led <- other.Lead(ctx, "b", works(0, why)) }()
+		lab.Elapse(10 * time.Minute)
+		if err := operator.StepDown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		lab.Elapse(3 * time.Second)
+		if now, err := operator.Leader(t.Context()); err != nil || now.Value != "b" {
+			t.Errorf("%+v leads, %v", now, err)
+		}
+		cancel()
+		<-led
+		<-led
+	})
+}

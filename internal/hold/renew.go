@@ -72,6 +72,16 @@ func (h *Lock) Renewed(r lease.Report) {
 }
 
 // OnAsked has fn called, once, when a reply to a renewal shows that the holder is asked to
-// step down. It must not wait. What was asked stays in the record: who listens late hears it
-// at the next renewal.
-func (h *Lock) OnAsked(fn func()) { h.onAsked.Store(&fn) }
+// step down; it and all that were given before. It must not wait. What was asked stays in the
+// record: who listens late hears it at the next renewal.
+func (h *Lock) OnAsked(fn func()) {
+	for {
+		before, all := h.onAsked.Load(), fn
+		if before != nil {
+			all = func() { (*before)(); fn() }
+		}
+		if h.onAsked.CompareAndSwap(before, &all) {
+			return
+		}
+	}
+}

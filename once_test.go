@@ -467,6 +467,9 @@ func TestOnceIsRefusedWhereItCannotBeKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := l.Release(t.Context(), leasehold.DeleteOnRelease()); err == nil || l.Err() != nil {
+			t.Errorf("what is done is deleted: %v", err)
+		}
 		if err := l.Release(t.Context(), leasehold.MarkDone(), leasehold.DeleteOnRelease()); err == nil || l.Err() != nil {
 			t.Errorf("a mark on a deleted record: %v, %v", err, l.Err())
 		}
@@ -783,5 +786,24 @@ func TestADoWhoseHandleIsNotTheLastSaysThatItsWorkIsNotMarked(t *testing.T) {
 		if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil || n != 1 {
 			t.Errorf("the next: %v, ran %d times", err, n)
 		}
+	})
+}
+
+func TestTheLargestDataLeavesRoomForTheMark(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		for size := 400 * 1024; ; size -= 8 {
+			l, err := c.Acquire(t.Context(), "job", leasehold.WithData(make([]byte, size)))
+			if err == nil {
+				w.Release(l)
+				break
+			}
+		}
+		var n runs
+		label := strings.Repeat("x", 256)
+		if err := c.Do(t.Context(), "job", n.do, leasehold.Once(label)); err != nil {
+			t.Error(err)
+		}
+		isDone(t, c.Do(t.Context(), "job", n.do, leasehold.Once(label)), label)
 	})
 }

@@ -94,8 +94,8 @@ func (c *Client) newReleaseOptions(h *hold.Lock, opts []ReleaseOption) (releaseO
 	if r.done && h.Want().Once.None() {
 		return r, c.errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
 	}
-	if r.policy == deleteRecord && r.done {
-		return r, c.errorf("release", key, "it deletes the record, and with it what says that the work is done: leave DeleteOnRelease out, or MarkDone")
+	if r.policy == deleteRecord && !h.Want().Once.None() {
+		return r, c.errorf("release", key, "it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
 	}
 	return r, nil
 }
@@ -190,5 +190,8 @@ func (c *Client) checkChanges(op string, key Key, ch *changes) error {
 }
 
 // recordOverhead is the size in bytes of what a record of this client has besides key,
-// data and attributes: names, ids and numbers, rounded up.
-func recordOverhead(owner string) int { return 320 + len(owner) }
+// data and attributes: names, ids and numbers, rounded up, and a mark of what was done.
+func recordOverhead(owner string) int {
+	const mark = 80 + protocol.LongestLabel
+	return 320 + mark + 2*len(owner)
+}

@@ -111,7 +111,8 @@ type Config struct {
 	// Retention is how long after its release a record is kept, before DynamoDB's
 	// TTL may delete it. Default 7 days for a record without data or attributes,
 	// Forever for one with. A value set here applies to both, and never to a record
-	// that says what was done (Once, Every). It does not go with DeleteOnRelease.
+	// that says what was done (Once, Every), or that may: one that a call has freed which
+	// gave up. It does not go with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may still take after their

@@ -133,14 +133,19 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
+	// Those that were held up are thrown at random into a period, on top of the others, who
+	// share what is left of it: if few have a place in a stall, 70 are wanted in each of these
+	// windows. More than is allowed comes by chance once in some million runs. Without the
+	// displacement it is 100 and more, and over 300 if few have a place.
 	for name, tc := range map[string]struct {
 		places int
+		most   int
 		happen func(wire *lab.Wire)
 	}{
-		"by their grants":                    {128, func(*lab.Wire) {}},
-		"by a stall":                         {128, stall},
-		"by a stall that most wait out here": {16, stall},
-		"by an outage": {128, func(wire *lab.Wire) {
+		"by their grants":                    {128, 92, func(*lab.Wire) {}},
+		"by a stall":                         {128, 98, stall},
+		"by a stall that most wait out here": {16, 130, stall},
+		"by an outage": {128, 92, func(wire *lab.Wire) {
 			lab.Elapse(30 * time.Second)
 			wire.SetFault(lab.Cut)
 			lab.Elapse(8 * time.Second)
@@ -155,9 +160,7 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 				tc.happen(wire)
 				wire.SetFault(nil)
 				lab.Elapse(10 * time.Second)
-				// By chance more than 90 of 500 come within a tenth of the time once in some
-				// million runs; bunched in half of the period it would be 100 and more.
-				if n := bunched(wire, 5*time.Second, window); n > 9*evenShare/5 {
+				if n := bunched(wire, 5*time.Second, window); n > tc.most {
 					t.Errorf("%d renewals within %v, the even share is %d", n, window, evenShare)
 				}
 				if n := lab.Lost(held); n > 0 {

@@ -32,7 +32,7 @@ func TestAWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 }
 
 func TestTheRequestsOfAHandOverDoNotGrowWithTheWaitersThatTakeTurns(t *testing.T) {
-	const waiters, works, worlds = 50, 10 * time.Millisecond, 8 // of one alone the pauses that are drawn say too much
+	const waiters, works, worlds = 50, 10 * time.Millisecond, 24 // of one alone the pauses that are drawn say too much
 	sent := 0
 	play := func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -292,11 +292,9 @@ func TestDoctorEndsIfNobodyReads(t *testing.T) {
 
 func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+closed.URL)
+	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+noServer)
 	lines := doctor(t, env, 2)
-	is(t, lines, "table", "fatal", "no connection to "+closed.URL, "check the network, the region and the endpoint")
+	is(t, lines, "table", "fatal", "no connection to "+noServer, "check the network, the region and the endpoint")
 	if len(lines) != 4 {
 		t.Errorf("lines: %v", lines)
 	}

@@ -51,6 +51,10 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	return f
 }
 
+// noServer is an address that nobody listens on. A port that was given to a server, and that it
+// has given back, is the next server's, of whatever test.
+const noServer = "http://127.0.0.1:1"
+
 // served is a server that refuses the denied operations and has no other fault.
 func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) {
 	t.Helper()

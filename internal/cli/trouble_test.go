@@ -154,8 +154,6 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-leave }))
 	t.Cleanup(hangs.Close)
 	t.Cleanup(func() { close(leave) })
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	const (
 		slow     = `DynamoDB has throttled every request for [3-9]s: still trying: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException`
 		slowJSON = `{"time":"[^"]+","event":"throttled","lastsMs":[3-9]\d{3},"error":"ProvisionedThroughputExceededException","advice":"raise the table's capacity, or make it pay per request"}`
@@ -169,8 +167,8 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 		{"throttled", throttles.URL, "--json=false", `^leasehold: ` + slow,
 			`leasehold: acquire k in table locks in http:[^ ]*: throttled: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException: too much`},
 		{"throttled, as JSON", throttles.URL, "--json", `^` + slowJSON, `{"error":"aws","message":"acquire k in table locks`},
-		{"no server", closed.URL, "--json=false", `^leasehold: ` + gone, `leasehold: acquire k in table locks in http:[^ ]*: no connection to http:`},
-		{"no server, as JSON", closed.URL, "--json", `^` + goneJSON, `{"error":"aws","message":"acquire k in table locks`},
+		{"no server", noServer, "--json=false", `^leasehold: ` + gone, `leasehold: acquire k in table locks in http:[^ ]*: no connection to http:`},
+		{"no server, as JSON", noServer, "--json", `^` + goneJSON, `{"error":"aws","message":"acquire k in table locks`},
 		{"no reply", hangs.URL, "--json=false", `^leasehold: ` + mute, `leasehold: acquire k in table locks in http:[^ ]*: no answer in time`},
 		{"quiet", throttles.URL, "-q", "", `^leasehold: acquire k in table locks`},
 	}

@@ -35,6 +35,7 @@ type crew struct {
 	inLine  []string // the keys for which workers wait in line
 
 	mu    sync.Mutex
+	turns int // of victim
 	rand  *rand.Rand
 	slots []*slot
 	over  bool
@@ -169,8 +170,11 @@ func (c *crew) chance() *rand.Rand {
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	onlyHeads := len(c.inLine) > 0 && chance.IntN(2) == 0
-	only := onlyHeads || chance.IntN(5) > 0
+	c.mu.Lock()
+	c.turns++
+	onlyHeads := len(c.inLine) > 0 && c.turns%2 == 0
+	only := onlyHeads || c.turns%5 > 0
+	c.mu.Unlock()
 	for tries := 0; ; tries++ {
 		wanted := c.watcher.holders()
 		if onlyHeads {

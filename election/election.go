@@ -24,6 +24,8 @@
 //	the request is lost         repeated until its caller leaves: the outcome is unknown then
 //	it comes after the leader   it names the grant that it was for, and lands on no other; nor
 //	has changed                 does a later leader take it for its own
+//	the leader has replaced     that grant is asked, too: as it had no answer, or was handed to
+//	its own grant               it without its value
 //	it is sent twice            once is enough: the second writes the same
 //	the leader is dead          ErrLeaderDead: nobody is asked
 //	the leader dies after it    taken over one lease later, as without it
@@ -95,8 +97,8 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 // Leader is who leads, as stored.
 type Leader struct {
 	Owner string // empty in layouts that name none
-	Value string
-	Token int64 // 0: nobody, or a peer whose grants carry none
+	Value string // with Config.Line, for up to a second that of the leader before
+	Token int64  // 0: nobody, or a peer whose grants carry none
 }
 
 // Leader reads once; a leader that died within its lease still shows, and one

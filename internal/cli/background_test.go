@@ -252,3 +252,51 @@ func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
 		p.ends(5)
 	}
 }
+
+// Many programs end with 0 when they are told to end, and CMD's own 0 says nothing of what
+// it has left running.
+func TestTableWorkThatASignalCutsOffIsNotDone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cmd    string
+		signal syscall.Signal
+		done   bool
+	}{
+		"what CMD left running is stopped": {`setsid sleep 300 & echo $! >left`, syscall.SIGTERM, false},
+		"by any signal that reaches it":    {`setsid sleep 300 & echo $! >left`, syscall.SIGUSR1, false},
+		"CMD ends with 0 when it is told":  {`trap 'exit 0' TERM; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGTERM, false},
+		"CMD ends with 0 on a hangup":      {`trap 'exit 0' HUP; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGHUP, false},
+		"USR1 may mean anything":           {`trap 'exit 0' USR1; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGUSR1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			p := processOf(t, dir, env, "leasehold", "run", "--once", "v7", "k", "--", "sh", "-c", "echo $$ >pid; "+c.cmd)
+			said, err := os.Create(filepath.Join(dir, "said"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer said.Close()
+			p.cmd.Stderr = said // which what is left behind keeps open
+			p.start()
+			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
+			if cmd != left {
+				eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
+			}
+			p.signal(c.signal)
+			p.ends(0)
+			if !isDead(left) {
+				t.Error("it lives")
+			}
+			code := 1
+			if c.done {
+				code = 0
+			}
+			b, err := os.ReadFile(filepath.Join(dir, "said"))
+			if told := strings.Contains(string(b), "so it does not count as done"); err != nil || told == c.done {
+				t.Errorf("it says %s, %v", b, err)
+			}
+			start(t, dir, env, "get", "k", "--done", "v7").ends(code)
+		})
+	}
+}

@@ -81,11 +81,17 @@ func (h *Hold) finish(ended process.Ended) error {
 	if ended.Stopped && lost == nil { // what could not renew it may not release it either
 		h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit))
 	}
-	released := h.release(limit, ended.Code == 0 && !ended.Stopped && lost == nil)
+	done := ended.Code == 0 && !ended.Stopped && lost == nil
+	if done && ended.Cut && h.seeker.wanted.Once != nil {
+		// Many programs end with 0 when they are told to end, in the middle of their work.
+		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
+	}
+	done = done && !ended.Cut
+	released := h.release(limit, done)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
-	case lost == nil && released != nil && h.seeker.wanted.Once != nil && ended.Code == 0:
+	case lost == nil && released != nil && h.seeker.wanted.Once != nil && done:
 		h.say().Text("%s: it may not be stored that this is done, so it may be done again: %s", h, failure.Text(released, h.seeker.store.Where()))
 	case lost == nil && released != nil:
 		h.say().Text("%s could not be released, and becomes free when its lease expires: %s",

@@ -95,6 +95,7 @@ func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 		return
 	}
 	b := s.background
+	s.cut = true // by whatever signal: they are stopped
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()
 	b.lookIn(lookAfterEnd)

@@ -39,6 +39,7 @@ type Ended struct {
 	Code    int
 	Stopped bool           // the lock is lost, or was about to be
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
+	Cut     bool           // leasehold was told to end before CMD, and what it has left running, had
 
 	Resigned bool // CMD was told to end although the lock was held
 }
@@ -60,6 +61,7 @@ type supervision struct {
 	stopping   bool // the lock is lost, or is about to be: CMD was told to stop
 
 	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
+	cut       bool           // the user has told CMD, or what it has left running, to end
 	resigned  bool           // CMD was told to end although the lock is held
 }
 
@@ -102,7 +104,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	if err := s.gate.execError(code); err != nil {
 		return Ended{}, StartError(name, err)
 	}
-	return Ended{code, s.stopping, s.endSignal, s.resigned}, nil
+	return Ended{Code: code, Stopped: s.stopping, Signal: s.endSignal, Cut: s.cut || s.signals.end(), Resigned: s.resigned}, nil
 }
 
 // start starts CMD. CMD does not run before the watchdog has been told of its
@@ -156,6 +158,7 @@ func (s *supervision) supervise(c *Child) {
 			// This process may have been stopped and continued. If the lock was
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
 			if s.lock.Err() == nil {
+				s.cut = s.cut || isEnd(sig)
 				s.passOn(c, sig, exited == nil)
 			}
 		case <-resign:

@@ -86,6 +86,34 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
+// end reports whether a signal that tells to end has come and was not passed on: that CMD
+// had ended was seen first, though the same signal may have ended it. Who waits next
+// still gets it.
+func (s *Signals) end() (told bool) {
+	for range len(s.C) {
+		select {
+		case sig := <-s.C:
+			told = told || isEnd(sig)
+			select {
+			case s.C <- sig:
+			default: // the channel is full of newer ones
+			}
+		default:
+		}
+	}
+	return told
+}
+
+// isEnd reports whether a signal tells a program to end. Others end only programs that do not
+// expect them: CMD may report its progress on USR1.
+func isEnd(sig os.Signal) bool {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
+		return true
+	}
+	return false
+}
+
 // pause stops this process on Ctrl-Z until it is continued.
 func (s *Signals) pause(sig os.Signal) {
 	if !stopsJob(sig) {

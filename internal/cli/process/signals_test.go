@@ -21,6 +21,27 @@ func TestASignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 	}
 }
 
+// CMD and leasehold get the signals of a service manager at the same moment.
+func TestASignalThatCameWithTheEndOfCMDIsKnownAndKeptForTheNextWait(t *testing.T) {
+	for _, c := range []struct {
+		sent []os.Signal
+		told bool
+	}{
+		{nil, false},
+		{[]os.Signal{syscall.SIGALRM}, false},
+		{[]os.Signal{syscall.SIGALRM, syscall.SIGTERM}, true},
+		{[]os.Signal{syscall.SIGHUP, syscall.SIGALRM}, true},
+	} {
+		s := &Signals{C: make(chan os.Signal, 2)}
+		for _, sig := range c.sent {
+			s.C <- sig
+		}
+		if told := s.end(); told != c.told || len(s.C) != len(c.sent) {
+			t.Errorf("%v: told to end: %v, %d are left", c.sent, told, len(s.C))
+		}
+	}
+}
+
 func TestSignalsAreReadByNameAndNumber(t *testing.T) {
 	for _, in := range []string{"TERM", "SIGTERM", "term", "15"} {
 		if got, err := ParseSignal(in); err != nil || int(got) != 15 {

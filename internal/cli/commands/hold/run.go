@@ -70,8 +70,9 @@ LEASEHOLD_TOKENS have all of several, one a line.
 
 With --every or --once the record keeps what was done: CMD is run once in each
 period, or once for a label, wherever it is typed. Who comes later, or waits,
-is told who did it, and ends with exit code 0. If CMD fails, or its holder
-dies, it is not done, and the next one runs it.
+is told who did it, and ends with exit code 0. If CMD fails, its holder dies, or
+a signal tells leasehold to end before the work has, it is not done, whatever
+CMD's exit code is, and the next one runs it.
 
 KEY stays held while processes that CMD started still run, and leasehold says
 so. --background stop stops them when CMD ends; --background keep releases KEY

@@ -141,6 +141,48 @@ func TestTheMarkOfAnotherIsNoAnswerToARelease(t *testing.T) {
 	}
 }
 
+// Every write was answered, so none has stored a mark that others have removed since.
+func TestALossThatEveryAnswerShowsIsALossWhateverOthersHaveDoneSince(t *testing.T) {
+	for name, since := range map[string]func(*testing.T, *leasehold.Client){
+		"nothing": func(*testing.T, *leasehold.Client) {},
+		"marked it": func(t *testing.T, c *leasehold.Client) {
+			var n runs
+			if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil || n != 1 {
+				t.Fatal(err, n)
+			}
+		},
+		"deleted the record": func(t *testing.T, c *leasehold.Client) {
+			var n runs
+			if err := c.Do(t.Context(), "job", n.do, leasehold.DeleteOnRelease()); err != nil || n != 1 {
+				t.Fatal(err, n)
+			}
+		},
+	} {
+		for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					a, _ := w.Client(cfg)
+					b, _ := w.Client(lab.Config())
+					l := w.Acquire(a, "job", leasehold.Once("mon"))
+					r, err := b.Get(t.Context(), "job")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := b.Break(t.Context(), r); err != nil {
+						t.Fatal(err)
+					}
+					since(t, b)
+					for range 2 {
+						if err := l.Release(t.Context(), leasehold.MarkDone()); !errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+							t.Errorf("%v", err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestWhoIsToldOfALossAtTheReleaseMarksNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,4 +229,29 @@ func TestTableATryUnderAPermitMayBeGrantedAnother(t *testing.T) {
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-n", "-p", "2", "gpu", "--",
 		"leasehold", "run", "-n", "-p", "2", "gpu", "--", "true").ends(75)
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-p", "2", "gpu", "--", "true").ends(125)
+}
+
+// The lease is long: no renewal says that the lock is lost, and CMD runs to its end.
+func TestTableALockThatIsLostEndsWith123ThoughItsWorkIsDoneByAnotherOrForgotten(t *testing.T) {
+	t.Parallel()
+	for name, since := range map[string][]string{
+		"done by another": {"run", "--once", "v9", "k", "--", "true"},
+		"forgotten":       {"forget", "k", "--yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			p := start(t, dir, env, "run", "--once", "v9", "-l", "10m", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; until test -e go; do sleep 0.01; done`)
+			token := strconv.Itoa(fileNumber(t, filepath.Join(dir, "token")))
+			start(t, dir, env, "break", "k", "--yes", "--token", token).ends(0)
+			start(t, dir, env, since...).ends(0)
+			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.ends(123)
+			if got := p.stderr.String(); !strings.Contains(got, "leasehold: lost k") || !strings.Contains(got, "CMD had already ended") {
+				t.Errorf("it says %q", got)
+			}
+		})
+	}
 }

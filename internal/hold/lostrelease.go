@@ -49,13 +49,16 @@ func (f *releaser) hasMark(item protocol.Item) bool {
 }
 
 // unmarked is why a release with a mark is not known to have stored it, although the key
-// may well be free; nil: the record shows that the lock was lost.
+// may well be free; nil: the lock was lost. What others have done with the record since may
+// hide a mark of ours only where a write of ours had no answer.
 func (f *releaser) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
 	switch {
 	case f.passed || err == nil && ours && r.Released:
 		return f.h.unmarked("an earlier release has freed the key without it")
+	case !f.tried.Silent() && len(f.tried.Unanswered()) == 0:
+		return nil
 	case item == nil || err != nil || r.Done != nil && r.Done.Token > f.h.token:
 		return f.h.c.UnknownOutcome("release", f.h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
 	}

@@ -49,3 +49,24 @@ func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
 	first.signal(syscall.SIGTERM)
 	first.ends(7)
 }
+
+// What CMD has left running keeps the key held, and is all that there is to stop.
+func TestTableALeaderWhoseCMDHasEndedByItselfEndsWithItsCodeWhenAsked(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	leader := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c",
+		`echo ran >>ran; echo $$ >pid; sleep 300 >left.out 2>&1 & echo $! >left; exit 5`)
+	cmd, left := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "left"))
+	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
+	start(t, dir, env, "elect", "k", "--step-down").ends(0)
+	leader.ends(5)
+	if !isDead(left) {
+		t.Error("what it left running lives")
+	}
+	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != "ran\n" {
+		t.Errorf("%q, %v", ran, err)
+	}
+	if got := leader.stderr.String(); !strings.Contains(got, "k: asked to step down when CMD had ended by itself: not campaigning again\n") {
+		t.Errorf("it says %q", got)
+	}
+}

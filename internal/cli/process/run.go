@@ -162,10 +162,8 @@ func (s *supervision) supervise(c *Child) {
 				s.passOn(c, sig, exited == nil)
 			}
 		case <-resign:
-			resign, s.resigned = nil, true
-			s.say.Event(s.lock.Event(say.Stopping))
-			s.say.Text("%s: asked to step down: stopping CMD, and waiting for it", s.lock)
-			s.passOn(c, s.Stop, exited == nil)
+			resign = nil
+			s.resign(c)
 		case sig := <-c.Stops:
 			if s.lock.Err() == nil {
 				c.WasStopped(sig)
@@ -191,6 +189,21 @@ func (s *supervision) supervise(c *Child) {
 				s.sayStopping()
 			}
 		}
+	}
+}
+
+// resign ends CMD although the lock is held. If CMD has ended by itself, its exit code counts,
+// and only what it has left running is stopped: whoever asked waits for that.
+func (s *supervision) resign(c *Child) {
+	s.say.Event(s.lock.Event(say.Stopping))
+	select {
+	case <-c.Exited:
+		s.say.Text("%s: asked to step down when CMD had ended by itself: not campaigning again", s.lock)
+		s.stopBackground(c, s.Stop)
+	default:
+		s.resigned = true
+		s.say.Text("%s: asked to step down: stopping CMD, and waiting for it", s.lock)
+		s.passOn(c, s.Stop, false)
 	}
 }
 

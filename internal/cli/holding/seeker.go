@@ -132,10 +132,13 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		if e.Kind == leasehold.EventWaiting && s.saw != nil {
 			s.saw(*e.Holder)
 		}
+		due := e.Kind != leasehold.EventWaiting || wait.noteHolder(*e.Holder, e.Place, all)
+		wait.putOff(nil) // a newer one, or what ends the wait, takes its place
 		switch {
-		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant says the rest
+		case !due:
+			wait.putOff(func(holdersSeen int) { s.user.Say.ClientEvent(e, s.user.Now(), holdersSeen) })
 			return
-		case e.Kind == leasehold.EventWaiting && !wait.noteHolder(*e.Holder, e.Place, all):
+		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant says the rest
 			return
 		}
 		s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())

@@ -14,12 +14,14 @@ import (
 
 const (
 	repeatAfter = time.Minute // between two lines that say the same
+	placeAfter  = time.Second // between two places in line: it may move many times a second
 	tryingAfter = time.Second // as with -n, the wait for a holder that looks dead is reported
 )
 
 // wait says who holds a key while the command waits for it. On a terminal it rewrites
 // one line every second. Elsewhere it writes one line when the wait begins and then one a
-// minute, however often the holder changes; events are as rare.
+// minute, however often the holder changes, and one more for another place in line; events
+// are as rare.
 //
 // That holds for a process, however often it waits: terms of an election may come and go
 // by the second.
@@ -27,20 +29,42 @@ type wait struct {
 	say *say.Messages
 	now func() time.Time
 
-	mu        sync.Mutex
-	key       leasehold.Key
-	holder    *leasehold.Record
-	place     int      // in the record's line, from 1; 0: in none
-	all       *allHeld // holder is one of them; nil: it holds the key
-	grants    map[leasehold.Key]string
-	holders   int       // seen so far
-	trying    bool      // as with -n: who holds the key is waited for only if it looks dead
-	seenAt    time.Time // when a holder was seen first; zero: none yet
-	lastLine  time.Time // when holder was last reported; zero: not yet
-	lastEvent time.Time // when the last event was written; zero: none yet
+	mu      sync.Mutex
+	key     leasehold.Key
+	holder  *leasehold.Record
+	place   int      // in the record's line, from 1; 0: in none
+	all     *allHeld // holder is one of them; nil: it holds the key
+	grants  map[leasehold.Key]string
+	holders int       // seen so far
+	trying  bool      // as with -n: who holds the key is waited for only if it looks dead
+	seenAt  time.Time // when a holder was seen first; zero: none yet
+	line    told      // by the last line that is not rewritten
+	event   told      // by the last event
+	put     func()    // writes the event of a place that was not told yet; nil: it was
 
 	stop chan struct{}
 	done chan struct{}
+}
+
+// told is what was said last of a wait.
+type told struct {
+	at      time.Time // zero: nothing yet
+	place   int
+	placeAt time.Time // when another place than before was told; zero: never
+}
+
+// due reports whether something is to be said now, and takes it for said if it is.
+func (s *told) due(place int, now time.Time) bool {
+	moved := place > 0 && place != s.place
+	if !s.at.IsZero() && now.Sub(s.at) < repeatAfter && (!moved || !s.placeAt.IsZero() && now.Sub(s.placeAt) < placeAfter) {
+		return false
+	}
+	s.at = now
+	if moved {
+		s.placeAt = now
+	}
+	s.place = place
+	return true
 }
 
 // newWait is a wait after an earlier one of this process, which has ended; nil: it is the
@@ -51,7 +75,7 @@ func newWait(user User, earlier *wait) *wait {
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if earlier != nil {
-		w.lastLine, w.lastEvent = earlier.lastLine, earlier.lastEvent
+		w.line, w.event = earlier.line, earlier.event
 	}
 	return w
 }
@@ -67,6 +91,7 @@ func (w *wait) start() {
 			case <-tick.C:
 				w.mu.Lock()
 				w.report()
+				w.writePut()
 				w.mu.Unlock()
 			case <-w.stop:
 				return
@@ -113,11 +138,26 @@ func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool
 		return false
 	}
 	w.report()
-	if !w.lastEvent.IsZero() && now.Sub(w.lastEvent) < repeatAfter {
-		return false
+	return w.event.due(place, now)
+}
+
+// putOff keeps an event that was not due, until its place in line may be told; nil: there is
+// none any more. write is called by this wait, until it is over.
+func (w *wait) putOff(write func(holdersSeen int)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.put = nil
+	if write != nil && w.holder != nil && !w.trying && w.place > 0 && w.place != w.event.place {
+		w.put = func() { write(w.holders) }
 	}
-	w.lastEvent = now
-	return true
+}
+
+// writePut writes the event that was put off, if it is due. w.mu is held.
+func (w *wait) writePut() {
+	if w.put != nil && w.event.due(w.place, w.now()) {
+		w.put()
+		w.put = nil
+	}
 }
 
 // holdersSeen returns how many grants of the key or its permits were seen during
@@ -138,14 +178,13 @@ func (w *wait) report() {
 		return
 	}
 	if w.say.Rewrites() {
-		w.say.Rewrite(w.line(now))
-	} else if w.lastLine.IsZero() || now.Sub(w.lastLine) >= repeatAfter {
-		w.say.Text("%s", w.line(now))
-		w.lastLine = now
+		w.say.Rewrite(w.text(now))
+	} else if w.line.due(w.place, now) {
+		w.say.Text("%s", w.text(now))
 	}
 }
 
-func (w *wait) line(now time.Time) string {
+func (w *wait) text(now time.Time) string {
 	if w.all != nil {
 		return "waiting: " + w.all.String()
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -98,4 +100,73 @@ func TestWhoStandsInLineIsToldItsPlace(t *testing.T) {
 	if got := stderr.String(); !strings.Contains(got, "waiting for k, 3rd in line, held by o") {
 		t.Error(got)
 	}
+}
+
+// The first report comes before the waiter has joined the line.
+func TestAPlaceInLineIsToldOnceItIsKnownAndThenAtMostOnceASecond(t *testing.T) {
+	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
+	type seen struct {
+		at     time.Duration
+		place  int
+		events int // until then
+	}
+	for name, c := range map[string][]seen{
+		"known later":               {{0, 0, 1}, {time.Millisecond, 3, 2}},
+		"known at first":            {{0, 3, 1}},
+		"seen again":                {{0, 3, 1}, {2 * time.Second, 3, 1}},
+		"another":                   {{0, 3, 1}, {2 * time.Second, 2, 2}},
+		"another, after a minute":   {{0, 3, 1}, {time.Hour, 3, 2}, {time.Hour + time.Millisecond, 2, 3}},
+		"another, too soon":         {{0, 3, 1}, {time.Millisecond, 2, 1}, {time.Second, 1, 2}},
+		"many times a second":       {{0, 9, 1}, {100 * time.Millisecond, 8, 1}, {200 * time.Millisecond, 7, 1}, {1100 * time.Millisecond, 6, 2}, {1200 * time.Millisecond, 5, 2}},
+		"not known for a while":     {{0, 3, 1}, {time.Second, 0, 1}, {2 * time.Second, 3, 1}},
+		"not known, after a minute": {{0, 3, 1}, {time.Hour, 0, 2}, {time.Hour + time.Second, 3, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			begin := time.Unix(1e9, 0)
+			now := begin
+			w := newWait(userAt(&stderr, func() time.Time { return now }), nil)
+			events := 0
+			for _, s := range c {
+				now = begin.Add(s.at)
+				if w.noteHolder(r, s.place, nil) {
+					events++
+				}
+				if lines := strings.Count(stderr.String(), "waiting for k"); events != s.events || lines != s.events {
+					t.Errorf("after %v: %d events and %d lines, want %d", s.at, events, lines, s.events)
+				}
+			}
+		})
+	}
+}
+
+// The line may stand still then, and nothing be seen that would tell of it.
+func TestAPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
+		var told []int
+		w := newWait(userAt(&stderr, time.Now), nil)
+		w.start()
+		for _, place := range []int{4, 3, 2} {
+			if w.noteHolder(r, place, nil) {
+				told = append(told, place)
+				continue
+			}
+			w.putOff(func(int) { told = append(told, place) })
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !slices.Equal(told, []int{4, 2}) {
+			t.Errorf("told %v", told)
+		}
+		if w.noteHolder(r, 1, nil); strings.Count(stderr.String(), "waiting for k") != 3 {
+			t.Errorf("it says %s", &stderr)
+		}
+		w.noteHolder(r, 5, nil)
+		w.putOff(func(int) { t.Error("told though the wait was over") })
+		w.putOff(nil)
+		time.Sleep(5 * time.Second)
+		w.end()
+	})
 }

@@ -202,11 +202,11 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if cfg.Lease < minLease {
 		bad("Lease is %v: at least %v", cfg.Lease, minLease)
 	}
-	cfg.Margin = cmp.Or(cfg.Margin, cfg.Lease/10)
 	var skew time.Duration
 	if proto != nil {
 		skew = proto.Skew()
 	}
+	cfg.Margin = cmp.Or(cfg.Margin, lease.Usual(cfg.Lease, skew).Margin)
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	every := cfg.RenewEvery
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
@@ -216,11 +216,11 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		bad("Margin is %v: negative", cfg.Margin)
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
-	case skew > 0 && trust < minLease/2:
+	case skew > 0 && trust < lease.ShortestTrust:
 		bad("Lease is %v: Margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
-			cfg.Lease, cfg.Margin, skew, trust, minLease/2)
-	case cfg.Lease >= minLease && trust < minLease/2:
-		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, minLease/2)
+			cfg.Lease, cfg.Margin, skew, trust, lease.ShortestTrust)
+	case cfg.Lease >= minLease && trust < lease.ShortestTrust:
+		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, lease.ShortestTrust)
 	default:
 		trusted = true
 	}

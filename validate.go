@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -130,13 +131,13 @@ func (c *Client) checkPrefix(key Key) error {
 	return &PrefixError{Table: c.cfg.Table, Key: key, Prefixes: slices.Clone(c.cfg.Prefixes)}
 }
 
-func (c *Client) checkLease(op string, key Key, lease time.Duration) error {
-	if lease < minLease {
-		return c.errorf(op, key, "lease of %v: at least %v", lease, minLease)
+func (c *Client) checkLease(op string, key Key, length time.Duration) error {
+	if length < minLease {
+		return c.errorf(op, key, "lease of %v: at least %v", length, minLease)
 	}
-	if t := c.timing.Scaled(lease); t.Skew > 0 && t.Trust() < minLease/2 {
+	if t := c.timing.Scaled(length); t.Skew > 0 && t.Trust() < lease.ShortestTrust {
 		return c.errorf(op, key, "lease of %v: the margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
-			lease, t.Margin, t.Skew, t.Trust(), minLease/2)
+			length, t.Margin, t.Skew, t.Trust(), lease.ShortestTrust)
 	}
 	return nil
 }

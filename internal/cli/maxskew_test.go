@@ -79,3 +79,46 @@ func TestMaxSkewIsRefusedWhereNobodyCouldGoByIt(t *testing.T) {
 		})
 	}
 }
+
+// The grant of "kept" has a lease that is too short for the clock, as one of before
+// anybody vouched for it may have.
+func TestWithMaxSkewWhatAcquiresNothingIsNotRefusedForALeaseItNeverUses(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []string{"20s", "1h"} {
+		for name, tc := range map[string]struct {
+			args string
+			code int
+			says string
+		}{
+			"ls":                 {"ls", 0, "kept"},
+			"ls --check":         {"ls --check --for 1ms", 0, "unknown"},
+			"get":                {"get kept", 0, "kept"},
+			"get --done":         {"get kept --done today", 1, ""},
+			"forget":             {"forget free --yes", 0, "forgot free"},
+			"break":              {`break kept --yes --token "$(sed 's/.*"token":\([0-9]*\).*/\1/' $GRANT)"`, 0, "kept"},
+			"elect --step-down":  {"elect nobodys --step-down", 1, "nobody leads"},
+			"release":            {"release -f $GRANT", 0, ""},
+			"renew":              {"renew -f $GRANT -l 2h", 0, ""},
+			"renew, too short":   {"renew -f $GRANT", 2, "a lease of 20s is too short: layout native allows for clocks that differ by " + skew},
+			"acquire, and renew": {"acquire k -l 2h -f $NEW && leasehold renew -f $NEW && leasehold release -f $NEW", 0, ""},
+			"get inside of run":  {"run -l 2h k -- leasehold get k", 0, "k"},
+			"semaphore resize":   {"semaphore resize kept 2", 2, "kept is a lock"},
+		} {
+			t.Run(skew+", "+name, func(t *testing.T) {
+				t.Parallel()
+				_, env := served(t)
+				dir := t.TempDir()
+				env = append(env, "LEASEHOLD_TABLE=locks", "GRANT="+dir+"/grant", "NEW="+dir+"/new")
+				for _, args := range []string{"acquire kept -f " + dir + "/grant", "run free -- true"} {
+					if out, errs, code := said(t, env, strings.Fields(args)...); code != 0 {
+						t.Fatalf("%s: exit code %d, %s%s", args, code, out, errs)
+					}
+				}
+				env = append(env, "LEASEHOLD_MAX_SKEW="+skew)
+				if out, errs, code := saidBy(t, "sh", env, "-c", "leasehold "+tc.args); code != tc.code || !strings.Contains(out+errs, tc.says) {
+					t.Errorf("exit code %d, %s%s", code, out, errs)
+				}
+			})
+		}
+	}
+}

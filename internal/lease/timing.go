@@ -15,6 +15,25 @@ type Timing struct {
 	Skew   time.Duration // by which the wall clock may be wrong, where others go by it; 0: nobody does
 }
 
+// ShortestTrust is the least time for which a grant must be trusted: with less of it,
+// renewals would come too late.
+const ShortestTrust = 500 * time.Millisecond
+
+// Usual is the timing of a lease whose user has chosen neither margin nor renewals.
+func Usual(lease, skew time.Duration) Timing {
+	t := Timing{Lease: lease, Margin: lease / 10, Skew: skew}
+	t.Every = min(lease/4, t.Trust()/3)
+	return t
+}
+
+// Shortest is the shortest lease that Usual leaves enough trust of, where clocks may differ
+// by skew.
+func Shortest(skew time.Duration) time.Duration {
+	const step = 500 * time.Millisecond                                     // a number for people to type
+	trusted := decide.Scale(decide.Sum(skew, ShortestTrust), float64(10)/9) // a tenth is the margin
+	return max(decide.Sum(skew, time.Second), decide.Sum(trusted, step-1).Truncate(step))
+}
+
 // Trust is how long a grant or a renewal is trusted.
 func (t Timing) Trust() time.Duration { return decide.Less(t.Lease, decide.Sum(t.Margin, t.Skew)) }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
 // Prefix is what all keys that are written begin with.
@@ -54,7 +55,7 @@ type Bench struct {
 
 // New returns a run on a store, whose requests it counts from now on.
 func New(s *store.Store, p Plan) *Bench {
-	b := &Bench{Plan: p, store: s, name: scratch.Random(Prefix) + "/", lease: time.Second + s.Proto.Skew()}
+	b := &Bench{Plan: p, store: s, name: scratch.Random(Prefix) + "/", lease: lease.Shortest(s.Proto.Skew())}
 	b.takeover = b.lease + s.Proto.Skew() + s.Layout.Capabilities().LeaseStep + time.Second
 	s.DB, b.meter = requests.Metered(s.DB)
 	return b

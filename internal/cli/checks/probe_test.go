@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -90,10 +91,10 @@ func TestTheLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *test
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
 		least := leaseFor(took, skew)
-		if isSlow(timingOf(least, skew), took) || triesIn(timingOf(least, skew), took) < leastTries {
+		if isSlow(lease.Usual(least, skew), took) || triesIn(lease.Usual(least, skew), took) < leastTries {
 			t.Errorf("%v is too short", least)
 		}
-		if shorter := least - time.Second; shorter >= time.Second+skew && !isSlow(timingOf(shorter, skew), took) {
+		if shorter := least - time.Second; shorter >= time.Second+skew && !isSlow(lease.Usual(shorter, skew), took) {
 			t.Errorf("%v would do, not only %v", shorter, least)
 		}
 	})

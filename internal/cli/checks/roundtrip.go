@@ -13,20 +13,13 @@ import (
 // lease leaves it for four after the first.
 const leastTries = 4
 
-// timingOf is the timing of a lease with the defaults of leasehold.Config.
-func timingOf(length, skew time.Duration) lease.Timing {
-	t := lease.Timing{Lease: length, Margin: length / 10, Skew: skew}
-	t.Every = min(length/4, t.Trust()/3)
-	return t
-}
-
 // roundTrip compares the round trip with the lease: how often a renewal can be tried
 // between the time it is due and the end of trust. took is sorted.
 func roundTrip(length, skew time.Duration, what string, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
 	}
-	timing := timingOf(length, skew)
+	timing := lease.Usual(length, skew)
 	p50, p99 := Percentile(took, 0.5), Percentile(took, 0.99)
 	n := triesIn(timing, p99)
 	f := Finding{
@@ -65,7 +58,7 @@ func isSlow(t lease.Timing, took time.Duration) bool {
 // not slow.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, skew+time.Second)
-	for isSlow(timingOf(length, skew), took) {
+	for isSlow(lease.Usual(length, skew), took) {
 		length += time.Second
 	}
 	return length

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -87,7 +88,7 @@ func (t *Target) compared(known described, problems []table.Problem) (found []Fi
 		{"status", "table", t.statusText(is)},
 		{"keys", "keys", keysText(want)},
 		{"ttl", "ttl", ttlText(want)},
-		{"", "billing", billingText(is, timingOf(t.Lease, t.Proto.Skew()).Every)},
+		{"", "billing", billingText(is, lease.Usual(t.Lease, t.Proto.Skew()).Every)},
 		{"replicas", "replicas", replicasText(is)},
 	} {
 		switch {

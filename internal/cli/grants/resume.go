@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
@@ -23,8 +24,12 @@ const maxRenewalsFollowed = 5
 
 // ResumeToRelease is Resume for a grant that is to be released. A version of it from before
 // a renewal is enough: the output of the renewal may have been lost, and grant, token and
-// owner are the same.
-func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place) (*leasehold.Lock, error) {
+// owner are the same. Its lease, which the release ends, is at least least: the release must
+// not be refused for it.
+func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
+	if g.Lease != 0 { // else the grant is damaged
+		g.Lease = max(g.Lease, least)
+	}
 	lock, err := locks.Resume(ctx, g.Grant)
 	for range maxRenewalsFollowed {
 		since := g.renewedSince(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
@@ -206,6 +207,9 @@ func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 // ClientOver is Client by another DynamoDB client.
 func (s *Store) ClientOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
+	if cfg.Lease == 0 { // it only looks, or resumes a grant that has its own: no MaxSkew is too much for that
+		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
+	}
 	if s.Prefix != "" {
 		cfg.Prefixes = []string{s.Prefix}
 		if cfg.SharedLease { // which was asked for: whether the policy has it, DynamoDB says

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
 // Release is leasehold release.
@@ -37,8 +38,12 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			if err != nil {
 				return err
 			}
+			_, proto, err := c.Settings.Protocol()
+			if err != nil {
+				return err
+			}
 			err = c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
-				lock, err := file.Grant.ResumeToRelease(ctx, locks, here)
+				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, lease.Shortest(proto.Skew()))
 				if err != nil {
 					return err
 				}

@@ -1,0 +1,22 @@
+package lease
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTheShortestLeaseIsTrustedLongEnoughWhateverTheClocks(t *testing.T) {
+	for skew, want := range map[time.Duration]time.Duration{
+		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
+		17 * time.Second: 19500 * time.Millisecond, 20 * time.Second: 23 * time.Second, 30 * time.Second: 34 * time.Second,
+	} {
+		if got := Shortest(skew); got != want {
+			t.Errorf("%v: %v, not %v", skew, got, want)
+		}
+	}
+	for skew := time.Duration(0); skew < time.Minute; skew += 70 * time.Millisecond {
+		if trust := Usual(Shortest(skew), skew).Trust(); trust < ShortestTrust {
+			t.Errorf("%v: trusted for %v", skew, trust)
+		}
+	}
+}

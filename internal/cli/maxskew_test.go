@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +75,43 @@ func TestMaxSkewIsRefusedWhereNobodyCouldGoByIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out, errs, code := said(t, append(env, tc.env...), strings.Fields(tc.args)...); code != 125 || !strings.Contains(errs, tc.says) {
+			if out, errs, code := said(t, slices.Concat(env, tc.env), strings.Fields(tc.args)...); code != 125 || !strings.Contains(errs, tc.says) {
+				t.Errorf("exit code %d, %s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+func TestALeaseNearMaxSkewKeepsCMDRunningOrIsRefusedWithOneThatDoes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args, does string
+		env        []string
+		instead    string // of what is refused; empty: nothing is
+	}{
+		"less than the lease":   {"run --max-skew 17s", "k -- sleep 1", nil, ""},
+		"more than the lease":   {"run --max-skew 30s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
+		"less than the margin":  {"run --max-skew 30s -l 31s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
+		"by a variable":         {"run", "k -- sleep 1", []string{"LEASEHOLD_MAX_SKEW=20s"}, ", or a shorter LEASEHOLD_MAX_SKEW"},
+		"elect":                 {"elect --max-skew 20s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
+		"acquire":               {"acquire --max-skew 20s", "k", nil, ", or a shorter --max-skew"},
+		"the layout's own":      {"run -l 2s --layout dynamo-dlm --file here --table locks", "k -- sleep 1", nil, " for --lease: "},
+		"a layout's, by a flag": {"run --layout dynamo-dlm --file here --table locks --max-skew 20s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, env := served(t)
+			env = append(append(env, "LEASEHOLD_TABLE=locks"), tc.env...)
+			args := strings.Fields(tc.args)
+			out, errs, code := said(t, env, append(args, strings.Fields(tc.does)...)...)
+			if tc.instead != "" {
+				advised := regexp.MustCompile(`use at least (\S+) for --lease`).FindStringSubmatch(errs)
+				if code != 125 && code != 2 || advised == nil || !strings.Contains(errs, tc.instead) {
+					t.Fatalf("exit code %d, %s%s", code, out, errs)
+				}
+				out, errs, code = said(t, env, append(append(args, "-l", advised[1]), strings.Fields(tc.does)...)...)
+			}
+			if code != 0 {
 				t.Errorf("exit code %d, %s%s", code, out, errs)
 			}
 		})

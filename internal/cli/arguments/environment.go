@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/visible"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Owner returns the name shown to others, empty for the default. The
@@ -55,15 +55,25 @@ func Lease(flag time.Duration, given bool, settings *store.Settings) (time.Durat
 	return d, nil
 }
 
-// RefuseShortLease refuses a lease that leaves no time to trust it, in a layout
-// that allows for clocks that differ by skew.
-func RefuseShortLease(cmd *cobra.Command, lease time.Duration, l layout.Layout, skew time.Duration) error {
+// RefuseShortLease refuses a lease that leaves too little time to trust it, in a layout
+// that allows for clocks that differ.
+func RefuseShortLease(cmd *cobra.Command, length time.Duration, settings *store.Settings) error {
+	l, proto, err := settings.Protocol()
+	if err != nil {
+		return err
+	}
+	skew := proto.Skew()
+	least := lease.Shortest(skew)
 	switch {
-	case lease-skew >= time.Second:
+	case length >= least:
 		return nil
 	case skew == 0:
-		return misuse.Of(cmd, "a lease of %s is too short: use at least 1s", wording.Duration(lease))
+		return misuse.Of(cmd, "a lease of %s is too short: use at least %s", wording.Duration(length), wording.Duration(least))
 	}
-	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s",
-		wording.Duration(lease), l.Name(), wording.Duration(skew), wording.Duration(time.Second+skew))
+	instead := ""
+	if by := settings.MaxSkewBy(); by != "" {
+		instead = ", or a shorter " + by
+	}
+	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s for --lease%s",
+		wording.Duration(length), l.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }

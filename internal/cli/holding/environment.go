@@ -17,16 +17,13 @@ var setForCMD = append([]string{
 	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
 }, store.AWSVariables...)
 
-// maxSkewVariable is CMD's too, unless a flag says otherwise.
-const maxSkewVariable = "LEASEHOLD_MAX_SKEW"
-
 // environ returns CMD's environment, with the lock's key, owner, token and table. outer
 // is the value of LEASEHOLD_HELD.
 func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
 	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(setForCMD, name) || name == maxSkewVariable && settings.MaxSkewGiven
+		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkewGiven
 	})
 	set := func(name, value string) { env = append(env, name+"="+value) }
 	set("LEASEHOLD_KEY", h.name) // of a permit too: the key that the user named
@@ -57,7 +54,7 @@ func (h *Hold) environ(outer string) []string {
 		set("LEASEHOLD_LAYOUT", name)
 	}
 	if settings.MaxSkewGiven {
-		set(maxSkewVariable, wording.Duration(settings.MaxSkew))
+		set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew))
 	}
 	return env
 }

@@ -267,16 +267,15 @@ func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, e
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	skew, by := s.MaxSkew, "--max-skew"
+	skew := s.MaxSkew
 	if !s.MaxSkewGiven {
-		switch v, set, err := s.Variable("LEASEHOLD_MAX_SKEW"); {
+		switch v, set, err := s.Variable(MaxSkewVariable); {
 		case err != nil:
 			return nil, nil, 0, err
 		case set:
 			if skew, err = wording.ParseDuration(v); err != nil {
-				return nil, nil, 0, misuse.Errorf("LEASEHOLD_MAX_SKEW %s: %v", visible.Name(v), err)
+				return nil, nil, 0, misuse.Errorf("%s %s: %v", MaxSkewVariable, visible.Name(v), err)
 			}
-			by = "LEASEHOLD_MAX_SKEW"
 		}
 	}
 	switch of := l.(type) {
@@ -289,9 +288,24 @@ func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, e
 	}
 	proto, err := records.Vouched(l, skew)
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = misuse.Errorf("%s: records of layout %s do not say when their leases end: leave it out, and a dead holder is watched for one lease, or use layout native", by, l.Name())
+		err = misuse.Errorf("%s: records of layout %s do not say when their leases end: leave it out, and a dead holder is watched for one lease, or use layout native", s.MaxSkewBy(), l.Name())
 	}
 	return l, proto, skew, err
+}
+
+// MaxSkewVariable is that of --max-skew.
+const MaxSkewVariable = "LEASEHOLD_MAX_SKEW"
+
+// MaxSkewBy is what says by how much this machine's clock may be wrong. Empty: nothing
+// does, and it is the layout's own.
+func (s *Settings) MaxSkewBy() string {
+	if s.MaxSkewGiven {
+		return "--max-skew"
+	}
+	if _, set, err := s.Variable(MaxSkewVariable); set && err == nil {
+		return MaxSkewVariable
+	}
+	return ""
 }
 
 // Protocol returns the layout, and its protocol, by which this machine's clock counts as far

@@ -44,8 +44,10 @@ After that the old grant can be released, but no longer renewed.`,
 			if err != nil {
 				return err
 			}
-			if err := c.refuseShort(cmd, cmp.Or(lease, file.Grant.Lease)); err != nil {
-				return err
+			if length := cmp.Or(lease, file.Grant.Lease); length != 0 { // else the grant is damaged, and Resume says so
+				if err := arguments.RefuseShortLease(cmd, length, &c.Settings); err != nil {
+					return err
+				}
 			}
 			if err := c.requireStdout(path); err != nil {
 				return err
@@ -75,14 +77,4 @@ After that the old grant can be released, but no longer renewed.`,
 	fl.VarP(arguments.Duration{D: &lease, Min: time.Second}, "lease", "l", "new lease `DURATION` (default: as before)")
 	data.Flag(fl)
 	return cmd
-}
-
-// refuseShort refuses to renew a grant for a lease that is too short for what is said of
-// this machine's clock. Of a grant that lacks its lease the library says so.
-func (c *command) refuseShort(cmd *cobra.Command, lease time.Duration) error {
-	l, proto, err := c.Settings.Protocol()
-	if err != nil || lease == 0 {
-		return err
-	}
-	return arguments.RefuseShortLease(cmd, lease, l, proto.Skew())
 }

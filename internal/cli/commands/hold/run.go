@@ -21,13 +21,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/textfile"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // defaultGrace is the default of --grace for leases of four seconds and more.
-// Below that it is a quarter of the lease.
+// Below that it is a quarter of the lease, or less where clocks count.
 const defaultGrace = time.Second
 
 // wantedFlags say what is to be held, as far as Wanted does not.
@@ -242,19 +243,20 @@ func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (pro
 	}, err
 }
 
-// completeGrace checks the time that CMD has to stop, or sets its default. In
-// layouts that store an expiry time, trust ends earlier by the clock skew that
-// the layout allows for.
+// completeGrace checks the time that CMD has to stop, or sets its default. A lease is
+// renewed each third of its trust: a grace of all that is left would have CMD stopped while
+// the renewal is under way. Where clocks do not count, the longest is half the lease.
 func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
-	usable, half := f.Lease-skew, "half the lease"
+	trust := lease.Usual(f.Lease, skew).Trust()
+	longest, half := (trust / 9 * 5).Truncate(time.Millisecond), "half the lease"
 	if skew > 0 {
-		half = fmt.Sprintf("half the lease, less %s for clocks that differ", wording.Duration(skew))
+		half = fmt.Sprintf("a lease of %s is trusted for %s: clocks may differ by %s", wording.Duration(f.Lease), wording.Duration(trust), wording.Duration(skew))
 	}
 	if !cmd.Flags().Changed("grace") {
-		f.grace = min(f.grace, usable/4)
+		f.grace = min(f.grace, longest/2)
 	}
-	if f.grace >= usable/2 {
-		return misuse.Of(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(f.grace), wording.Duration(usable/2), half)
+	if f.grace >= longest {
+		return misuse.Of(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(f.grace), wording.Duration(longest), half)
 	}
 	return nil
 }
@@ -300,5 +302,5 @@ func (c *command) completeWanted(cmd *cobra.Command, f *wantedFlags) (protocol.P
 	if err := f.completeOnce(cmd, l, proto); err != nil {
 		return nil, err
 	}
-	return proto, arguments.RefuseShortLease(cmd, f.Lease, l, proto.Skew())
+	return proto, arguments.RefuseShortLease(cmd, f.Lease, &c.Settings)
 }

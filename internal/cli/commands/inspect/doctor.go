@@ -80,12 +80,8 @@ answers, the credentials are refused, or there is no such table.`,
 }
 
 func (c *command) doctor(cmd *cobra.Command, f doctorFlags) error {
-	l, proto, err := c.Settings.Protocol()
-	if err != nil {
-		return err
-	}
 	c.PlaceShown = true
-	if err := arguments.RefuseShortLease(cmd, f.lease, l, proto.Skew()); err != nil {
+	if err := arguments.RefuseShortLease(cmd, f.lease, &c.Settings); err != nil {
 		return err
 	}
 	p, err := c.Settings.Place("")

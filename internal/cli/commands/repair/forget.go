@@ -40,13 +40,13 @@ leasehold break), does not read, or has changed meanwhile; or there is no KEY.
 
 Tokens start again from the clock: above all earlier ones, unless the clocks of
 holders differ by more than the time since the last grant. Data and attributes
-of yours are removed as well.
+of yours are removed as well, and so is what was done last (run --every,
+--once): the next run does it again.
 
 Interrupted, it has removed all or nothing; only a semaphore of 100 permits may
 be left with 99. Then type it again.
 
-With --done it forgets only what was done last under KEY, held or free (run
---every, --once): the next run does it again.`,
+With --done it forgets only what was done last under KEY, held or free.`,
 		Example: `  leasehold forget gpu
   leasehold forget gpu --yes && leasehold run -p 4 gpu -- ./train
   leasehold forget nightly-report --done              # run it again today`,
@@ -80,6 +80,9 @@ func (c *command) forget(ctx context.Context, f *forgetting, yes bool) error {
 	if f.carries {
 		c.Say.Note("%s has data or attributes of yours, which are removed as well", name)
 	}
+	if f.done != nil {
+		c.Say.Note("%s: %s: that is forgotten as well, and the next run does it again", name, f.done)
+	}
 	if !yes {
 		_ = c.Stderr.Prose("%s is a %s, and free: %s. Tokens start again from the clock: above all earlier ones, unless clocks differ by more than the time since the last grant.",
 			name, kindNames[f.found.Kind], wording.Count(f.stored(), "record", "records"))
@@ -112,10 +115,11 @@ type forgetting struct {
 	t   *store.Table
 	key leasehold.Key
 
-	row     protocol.Item // as it was read
-	found   holders.Found // in row
-	free    []freePermit  // of a semaphore, as many as there ever were
-	carries bool          // data or attributes of the caller's
+	row     protocol.Item   // as it was read
+	found   holders.Found   // in row
+	free    []freePermit    // of a semaphore, as many as there ever were
+	carries bool            // data or attributes of the caller's
+	done    *leasehold.Done // what row says was done last
 }
 
 // freePermit is a permit that nobody holds. item is nil if it has no record.
@@ -137,7 +141,7 @@ func (f *forgetting) stored() int {
 
 // read reads the key, and of a semaphore then its permits. It refuses what is not free.
 func (f *forgetting) read(ctx context.Context) error {
-	f.free, f.carries = nil, false
+	f.free, f.carries, f.done = nil, false, nil
 	if f.t.IsSession(f.key) {
 		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and no key: nothing was removed", wording.Key(f.key)))
 	}
@@ -175,6 +179,9 @@ func (f *forgetting) isFree(ctx context.Context, key leasehold.Key, found holder
 			wording.Key(key), wording.Owner(found.Intent.Owner)))
 	case free.Released:
 		f.carries = f.carries || len(free.Data) > 0 || len(free.Attributes) > 0
+		if free.Done != nil {
+			f.done = (*leasehold.Done)(free.Done)
+		}
 		return nil
 	}
 	r, err := holders.Get(ctx, f.t.Locks, key)

@@ -40,8 +40,10 @@ former is who had the key last or, while it is held, who had it before: until
 when, and how that ended (released, taken over, broken), if the record tells.
 
 done is what was done last, of what is done once (run --every, --once). With
---done it prints nothing: exit code 0 if that is LABEL, 1 if it is not. A day
-is the label of what --every 24h has done: 2026-11-24, in UTC.
+--done it prints nothing: exit code 0 if that is LABEL, 1 if it is not. What
+--every has done has as its label when its period began: as get shows it, in
+UTC, 2026-11-24 of a day and 2026-11-24 22:00:00 UTC of an hour, or as --json
+does, 2026-11-24T22:00:00.000Z.
 
 With --held it prints nothing: exit code 0 if KEY is held, 1 if it is not. A
 record whose holder has died says held; with --check too, exit code 0 means
@@ -137,8 +139,15 @@ func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label strin
 	case errors.Is(err, leasehold.ErrNotFound):
 	case err != nil:
 		return failure.Cause(ctx, err)
-	case r.Done != nil && (r.Done.Is(label) || r.Done.Once == "" && label == visible.Period(r.Done.Period)):
+	case r.Done.Is(label), r.Done != nil && r.Done.Once == "" && names(label, r.Done.Period):
 		return nil
 	}
 	return failure.Exit(failure.CodeNo, nil)
+}
+
+// names reports whether a label is one of the period that begins at start: as get shows it,
+// or when it began, as --json does.
+func names(label string, start time.Time) bool {
+	at, err := time.Parse(time.RFC3339, label)
+	return label == visible.Period(start) || err == nil && at.Equal(start)
 }

@@ -5,6 +5,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,4 +70,51 @@ func TestTableALeaderWhoseCMDHasEndedByItselfEndsWithItsCodeWhenAsked(t *testing
 	if got := leader.stderr.String(); !strings.Contains(got, "k: asked to step down when CMD had ended by itself: not campaigning again\n") {
 		t.Errorf("it says %q", got)
 	}
+}
+
+func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		holds, asks []string
+		says        string
+	}{
+		"run": {[]string{"run"}, nil,
+			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it renews and does not resign: leasehold break k --token TOKEN takes its term at once\n`},
+		"a leader that works on": {[]string{"elect"}, nil, `: it renews and does not resign: leasehold break k --token TOKEN takes`},
+		"as an event": {[]string{"run"}, []string{"--json"},
+			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it renews and does not resign: leasehold break k --token TOKEN takes its term at once"\}\n`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			holder := start(t, dir, env, append(tc.holds, "-l", "1s", "-g", "100ms", "--owner", "one", "k", "--", "sh", "-c",
+				`trap : TERM; echo $LEASEHOLD_TOKEN >one; while [ ! -e over ]; do sleep 0.05; done`)...)
+			token := fileNumber(t, filepath.Join(dir, "one"))
+			says := regexp.MustCompile(strings.ReplaceAll(tc.says, "TOKEN", strconv.FormatInt(int64(token), 10)))
+			asking := start(t, dir, env, append([]string{"elect", "k", "--step-down"}, tc.asks...)...)
+			eventually(t, "advice", func() bool { return says.MatchString(asking.stderr.String()) })
+			if err := os.WriteFile(filepath.Join(dir, "over"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			asking.ends(0)
+			if got := strings.Count(asking.stderr.String(), "renews"); got != 1 {
+				t.Errorf("it says so %d times: %s", got, &asking.stderr)
+			}
+			holder.signal(syscall.SIGKILL)
+		})
+	}
+}
+
+func TestTableOnATerminalWhoAsksSeesForWhomItWaits(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	holder := start(t, dir, env, "run", "-l", "2s", "--owner", "one", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >one; `+works)
+	fileNumber(t, filepath.Join(dir, "one"))
+	s := onTerminal(t, dir, env, "elect", "k", "--step-down")
+	s.shows(`waiting for one/\w+, who leads k, to step down: asked 1s ago`)
+	s.shows(`to step down: asked \ds\s+ago:\s+it\s+renews\s+and\s+does\s+not\s+resign:\s+leasehold\s+break\s+k\s+--token`)
+	s.types(ctrlC)
+	s.ends(130)
+	holder.signal(syscall.SIGTERM)
+	holder.ends(128 + int(syscall.SIGTERM))
 }

@@ -4,6 +4,7 @@
 //	several.go    run of more keys than one; permits.go: of one of N permits
 //	once.go       run --every and --once
 //	elect.go      elect; leader.go: elect --watch; probes.go: --http; stepdown.go: --step-down
+//	stepwait.go   who is waited for until it has stepped down
 //	acquire.go    acquire, renew.go, release.go: a grant outlives the command
 //	grant.go      reads the grant of a file
 //

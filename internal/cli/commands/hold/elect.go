@@ -41,7 +41,8 @@ leader as last seen. GET /live is 503 while CMD runs and renewals are overdue.
 
 With --step-down, runs nothing and asks the leader to resign. At its next
 renewal it sends CMD the signal, waits for it, resigns, and campaigns again
-once others had their turn. Nothing is broken off: for that, break KEY.`,
+once others had their turn. Nothing is broken off: for that, break KEY. Who
+holds KEY by run or acquire does not listen. It says for whom it waits.`,
 		Example: `  leasehold elect scheduler --value "$HOSTNAME:8080" -- ./scheduler
   leasehold elect scheduler --http :8081 -- ./scheduler
   leasehold elect scheduler --watch

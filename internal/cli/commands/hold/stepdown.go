@@ -21,7 +21,10 @@ func (c *command) stepDown(cmd *cobra.Command, key string) error {
 			return err
 		}
 		c.Say.Note("asking the leader of %s to step down, and waiting until it has", wording.Name(key))
-		switch err := e.StepDown(ctx); {
+		end := c.waitFor(ctx, t, key)
+		err = e.StepDown(ctx)
+		end()
+		switch {
 		case errors.Is(err, election.ErrNoLeader):
 			return failure.Like(err, "nobody leads "+wording.Name(key))
 		case errors.Is(err, election.ErrLeaderDead):

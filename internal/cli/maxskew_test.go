@@ -70,6 +70,7 @@ func TestMaxSkewIsRefusedWhereNobodyCouldGoByIt(t *testing.T) {
 		"a layout without ends":           {"run --layout awslabs --max-skew 1s job -- true", nil, "--max-skew: records of layout awslabs do not say when their leases end"},
 		"a layout without, by a variable": {"run --layout awslabs job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, "LEASEHOLD_MAX_SKEW: records of layout awslabs"},
 		"a lease that is too short":       {"run -l 2s --max-skew 1500ms job -- true", nil, "a lease of 2s is too short: layout native allows for clocks that differ by 1.5s: use at least 2.5s"},
+		"a grace that leaves no time":     {"run -l 36s --max-skew 30s -g 2s job -- true", nil, "--grace 2s is too long: it must be below 1.333s (a lease of 36s is trusted for 2.4s: clocks may differ by 30s)"},
 		"a layout that goes by the clock": {"run -l 20s --max-skew 20s --layout dynamo-dlm job -- true", nil, "layout dynamo-dlm allows for clocks that differ by 20s"},
 		"no duration":                     {"run job -- true", []string{"LEASEHOLD_MAX_SKEW=much"}, "LEASEHOLD_MAX_SKEW much: use a duration"},
 	} {
@@ -89,7 +90,8 @@ func TestALeaseNearMaxSkewKeepsCMDRunningOrIsRefusedWithOneThatDoes(t *testing.T
 		env        []string
 		instead    string // of what is refused; empty: nothing is
 	}{
-		"less than the lease":   {"run --max-skew 17s", "k -- sleep 1", nil, ""},
+		"less than the lease":   {"run --max-skew 15s", "k -- sleep 1", nil, ""},
+		"near the lease":        {"run --max-skew 17s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
 		"more than the lease":   {"run --max-skew 30s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
 		"less than the margin":  {"run --max-skew 30s -l 31s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
 		"by a variable":         {"run", "k -- sleep 1", []string{"LEASEHOLD_MAX_SKEW=20s"}, ", or a shorter LEASEHOLD_MAX_SKEW"},

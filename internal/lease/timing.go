@@ -26,12 +26,14 @@ func Usual(lease, skew time.Duration) Timing {
 	return t
 }
 
-// Shortest is the shortest lease that Usual leaves enough trust of, where clocks may differ
-// by skew.
+// Shortest is the shortest lease to be advised, where clocks may differ by skew. It leaves a
+// tenth of the skew to be trusted, and two seconds at most: with a sliver of a long lease,
+// a machine that is busy for a moment loses it.
 func Shortest(skew time.Duration) time.Duration {
-	const step = 500 * time.Millisecond                                     // a number for people to type
-	trusted := decide.Scale(decide.Sum(skew, ShortestTrust), float64(10)/9) // a tenth is the margin
-	return max(decide.Sum(skew, time.Second), decide.Sum(trusted, step-1).Truncate(step))
+	const step = 500 * time.Millisecond // a number for people to type
+	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
+	least := decide.Scale(decide.Sum(skew, trust), float64(10)/9) // a tenth is the margin
+	return max(decide.Sum(skew, time.Second), decide.Sum(least, step-1).Truncate(step))
 }
 
 // Trust is how long a grant or a renewal is trusted.

@@ -8,7 +8,7 @@ import (
 func TestTheShortestLeaseIsTrustedLongEnoughWhateverTheClocks(t *testing.T) {
 	for skew, want := range map[time.Duration]time.Duration{
 		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
-		17 * time.Second: 19500 * time.Millisecond, 20 * time.Second: 23 * time.Second, 30 * time.Second: 34 * time.Second,
+		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,
 	} {
 		if got := Shortest(skew); got != want {
 			t.Errorf("%v: %v, not %v", skew, got, want)

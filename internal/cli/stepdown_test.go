@@ -79,10 +79,10 @@ func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
 		says        string
 	}{
 		"run": {[]string{"run"}, nil,
-			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it renews and does not resign: leasehold break k --token TOKEN takes its term at once\n`},
-		"a leader that works on": {[]string{"elect"}, nil, `: it renews and does not resign: leasehold break k --token TOKEN takes`},
+			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it renews and does not resign: to take its term at once, leasehold break k --token TOKEN\n`},
+		"a leader that works on": {[]string{"elect"}, nil, `: it renews and does not resign: to take its term at once, leasehold break k --token TOKEN`},
 		"as an event": {[]string{"run"}, []string{"--json"},
-			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it renews and does not resign: leasehold break k --token TOKEN takes its term at once"\}\n`},
+			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it renews and does not resign: to take its term at once, leasehold break k --token TOKEN"\}\n`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +112,7 @@ func TestTableOnATerminalWhoAsksSeesForWhomItWaits(t *testing.T) {
 	fileNumber(t, filepath.Join(dir, "one"))
 	s := onTerminal(t, dir, env, "elect", "k", "--step-down")
 	s.shows(`waiting for one/\w+, who leads k, to step down: asked 1s ago`)
-	s.shows(`to step down: asked \ds\s+ago:\s+it\s+renews\s+and\s+does\s+not\s+resign:\s+leasehold\s+break\s+k\s+--token`)
+	s.shows(`to step down: asked \ds\s+ago:\s+it\s+renews\s+and\s+does\s+not\s+resign:\s+to\s+take\s+its\s+term\s+at\s+once,\s+leasehold\s+break\s+k\s+--token`)
 	s.types(ctrlC)
 	s.ends(130)
 	holder.signal(syscall.SIGTERM)

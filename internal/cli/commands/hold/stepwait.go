@@ -59,7 +59,7 @@ func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end 
 func (w *stepWait) report(ctx context.Context, now time.Time) {
 	news := w.advice == "" && w.ignores(ctx, now)
 	if news {
-		w.advice = fmt.Sprintf("it renews and does not resign: leasehold break %s --token %d takes its term at once",
+		w.advice = fmt.Sprintf("it renews and does not resign: to take its term at once, leasehold break %s --token %d",
 			wording.ShellKey(w.leader.Key), w.leader.Token)
 	}
 	line := w.line(now)

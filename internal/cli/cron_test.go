@@ -25,7 +25,7 @@ func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
 			line := func(host, home, job string) *process {
-				args := append([]string{"run", "-n", "-E", "0", "-l", "2s", "--owner", host}, flags...)
+				args := append([]string{"run", "-n", "-E", "0", "-l", "6s", "--owner", host}, flags...)
 				return start(t, dir, append(slices.Clip(env), "XDG_STATE_HOME="+filepath.Join(dir, host+home)), append(args, "--", "sh", "-c", job)...)
 			}
 			a := line("a", "", works)
@@ -39,7 +39,7 @@ func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 			}
 			a.kill()
 			died := time.Now()
-			eventually(t, "the next night", func() bool { return time.Since(died) > 3*time.Second })
+			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
 			var hosts []*process // what they have seen is of no use: a has renewed since
 			for _, host := range []string{"a", "b", "c"} {

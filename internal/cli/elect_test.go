@@ -52,7 +52,7 @@ func TestEveryLayoutElects(t *testing.T) {
 func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	p := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
+	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
 	first := fileNumber(t, filepath.Join(dir, "terms"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid2"))
 	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(first)).ends(0)
@@ -112,7 +112,7 @@ func TestAfterAnOutageAnElectionDoesNotWaitForItself(t *testing.T) {
 func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	p := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c",
+	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
 		`trap 'echo 1 >heard' TERM; echo $LEASEHOLD_TOKEN >>terms; while :; do sleep 0.01; done`)
 	first := fileNumber(t, filepath.Join(dir, "terms"))
 	p.signal(syscall.SIGTERM)

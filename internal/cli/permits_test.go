@@ -67,7 +67,7 @@ func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 func TestTableAKilledHoldersPermitIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second
 	holds := func(name string) *process {
 		return start(t, dir, env, "run", "-p", "2", "-l", lease.String(), "-q", "gpu", "--", "sh", "-c", fmt.Sprintf("echo $$ >%s; exec sleep 300", name))
 	}

@@ -461,7 +461,7 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 func TestACMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "-l", "2s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.url, "k", "--",
+	p := start(t, dir, bare(dir), "run", "-l", "6s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.url, "k", "--",
 		"sh", "-c", `trap 'echo told' USR1; echo $$ >pid; while :; do sleep 0.01; done`)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	close(server.hang)

@@ -55,7 +55,7 @@ func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
 func TestTableALeaderWhoseCMDHasEndedByItselfEndsWithItsCodeWhenAsked(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	leader := start(t, dir, env, "elect", "-l", "2s", "k", "--", "sh", "-c",
+	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
 		`echo ran >>ran; echo $$ >pid; sleep 300 >left.out 2>&1 & echo $! >left; exit 5`)
 	cmd, left := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "left"))
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })

@@ -13,12 +13,16 @@ import (
 	"github.com/leasehold-go/leasehold/interop/browser"
 )
 
-// polls are two readings of a table that is read every second.
-const polls = 2 * time.Second
+// every is how often a table is read where a test bounds by it, and polls are two readings:
+// as far apart as a machine at work needs to draw what it has read.
+const (
+	every = "3s"
+	polls = 2 * 3 * time.Second
+)
 
 func TestWhatTheTableHoldsIsWhatThePageShowsWithinTwoPolls(t *testing.T) {
 	s := newScene(t, "native")
-	p := s.ui("--every", "1s")
+	p := s.ui("--every", every)
 	var holders []*holder
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
 		h := s.hold(key)
@@ -61,7 +65,7 @@ func TestTheBarRunsDownAndJumpsBackAtARenewal(t *testing.T) {
 
 func TestAKilledHolderTurnsDeadAfterItsLease(t *testing.T) {
 	s := newScene(t, "native")
-	p := s.ui()
+	p := s.ui("--every", every)
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
 	h.kill()
@@ -95,7 +99,7 @@ func TestATakeoverAppearsOnTheTimelineWithBothTokens(t *testing.T) {
 
 func TestABreakWorksAndASecondPageSeesIt(t *testing.T) {
 	s := newScene(t, "native")
-	p := s.ui("--allow-break")
+	p := s.ui("--allow-break", "--every", every)
 	h := s.hold("import/7")
 	p.to("?lock=import/7")
 	second := p.Another()

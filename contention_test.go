@@ -44,8 +44,9 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 		var all sync.WaitGroup
 		began := time.Now()
 		for i := range clients {
-			cfg.Owner = fmt.Sprint("c", i)
-			client, wire := w.Client(cfg)
+			own := cfg
+			own.Owner += fmt.Sprint("c", i)
+			client, wire := w.Client(own)
 			wire.Meter = &lab.Meter{}
 			// No two are equally far: where two requests arrive at once, the scheduler says whose is first.
 			wire.SetFault(far(roundTrip + time.Duration(i)*time.Microsecond))

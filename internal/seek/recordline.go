@@ -67,12 +67,14 @@ func (t *plainRecord) wantsPlace() bool {
 	return !t.view.Free && !t.view.Ours && t.place < 0 && t.seen.HasRoom(t.placesLeft(), t.c.Owner)
 }
 
-// placesLeft is how many places must be left for a waiter to take one.
+// placesLeft is how many places must be left for a waiter to take one: who has waited for a
+// second takes the last, who has for half of that the last but one.
 func (t *plainRecord) placesLeft() int {
-	if t.waited() < time.Second {
-		return protocol.LastPlaces
+	left := 1
+	for enough := time.Second; left < protocol.LastPlaces && t.waited() < enough; enough /= 2 {
+		left++
 	}
-	return 1
+	return left
 }
 
 func (t *plainRecord) waited() time.Duration { return t.c.Now().Mono - t.since.Mono }

@@ -197,6 +197,25 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 	})
 }
 
+// Each that leaves moves those behind it, who may be on their way out themselves.
+func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 13, inLine())
+		for i, leave := range l.leave {
+			l.wires[i].SetFault(far(roundTrip + time.Duration(i)*time.Microsecond))
+			leave()
+		}
+		lab.Elapse(time.Second)
+		if n := l.waiting(); n != 0 {
+			t.Errorf("%d stand in line whom nobody waits for", n)
+		}
+		w.Release(l.lock)
+		if !w.IsReleased("job") {
+			t.Errorf("it was released to %v", w.Item("job"))
+		}
+	})
+}
+
 func TestAHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, inLine())

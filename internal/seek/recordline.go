@@ -173,10 +173,10 @@ func (t *plainRecord) forget(version string) {
 }
 
 // giveUp leaves the line. If the key was handed over meanwhile, it is freed. Each write
-// that fails shows where the entry stands by then.
+// that fails shows where the entry stands by then: further in front, so there are no more
+// of them than places.
 func (t *plainRecord) giveUp() {
-	const most = 3
-	for range most {
+	for range protocol.MostWaiters {
 		at := t.inLine()
 		if at == nil {
 			break

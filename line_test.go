@@ -332,6 +332,49 @@ func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
 	})
 }
 
+// However many goroutines of one or two processes wait, too, and whatever their hand-overs
+// in a row and the tokens have in common.
+func TestNowAndThenGoroutinesInLineLeaveTheKeyToAnybody(t *testing.T) {
+	for _, tc := range []struct{ processes, handOvers, least int }{{1, 16, 3}, {2, 15, 30}, {2, 16, 30}} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			cfg := inLine()
+			cfg.LocalHandOver = tc.handOvers
+			ctx, stop := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for i := range tc.processes {
+				c, wire := w.Client(cfg)
+				wire.SetFault(far(roundTrip + time.Duration(i)*time.Microsecond))
+				for range 20 {
+					all.Go(func() {
+						for ctx.Err() == nil {
+							if lock, err := c.Acquire(ctx, "job"); err == nil {
+								time.Sleep(sectionTakes)
+								w.Release(lock)
+							}
+						}
+					})
+				}
+			}
+			lab.Elapse(time.Second)
+			other, _ := w.Client(inLine())
+			granted, began := 0, time.Now()
+			for time.Since(began) < 15*time.Second {
+				if lock, err := other.TryAcquire(t.Context(), "job"); err == nil {
+					granted++
+					w.Release(lock)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+			if granted < tc.least {
+				t.Errorf("%d processes, %d hand-overs: a try of each millisecond was granted the key %d times", tc.processes, tc.handOvers, granted)
+			}
+			stop()
+			all.Wait()
+			lab.Elapse(time.Second)
+		})
+	}
+}
+
 // What a grant of theirs would write, that of a hand-over does not: so they write it.
 func TestAHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 	shared := inLine()

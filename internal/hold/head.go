@@ -14,12 +14,19 @@ import (
 const openEvery = 16
 
 // openAlone is how often it is if nobody stands in line.
-const openAlone = 64
+const openAlone = 128
 
 // isAlone reports whether the key may go on from goroutine to goroutine: with a line in
 // the record it shows whether other processes wait.
-func (f *releaser) isAlone() bool {
-	return f.h.c.Seek.Line != nil && len(f.record.Waiters) == 0 && f.hold.Token%openAlone != 0
+func (f *releaser) isAlone() bool { return f.h.c.Seek.Line != nil && len(f.record.Waiters) == 0 }
+
+// isOpen reports whether the key is released for anybody, whoever waits here or in line.
+func (f *releaser) isOpen() bool {
+	every := int64(openEvery)
+	if f.isAlone() {
+		every = openAlone
+	}
+	return f.h.c.Seek.Line != nil && f.hold.Token%every == 0
 }
 
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
@@ -48,7 +55,7 @@ func (f *releaser) handToHead() (ended bool) {
 // head is the first in the line that the record showed last; false: there is none, or the
 // key is released for anybody.
 func (f *releaser) head() (protocol.Waiter, bool) {
-	if f.h.c.Seek.Line == nil || len(f.record.Waiters) == 0 || f.hold.Token%openEvery == 0 || f.hold.Token >= protocol.MaxToken {
+	if f.h.c.Seek.Line == nil || len(f.record.Waiters) == 0 || f.isOpen() || f.hold.Token >= protocol.MaxToken {
 		return protocol.Waiter{}, false
 	}
 	return f.record.Waiters[0], true

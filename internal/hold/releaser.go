@@ -81,7 +81,8 @@ func (r *release) free() {
 		f.h.c.Seek.Lines.KeepOn(f.h.key, f.h)
 	}
 	f.marks = f.marks || r.terms.Done
-	if f.inTime && !r.terms.Delete && !f.marks && r.terms.Changes.None() && (alike && f.handOver() || f.handToHead()) {
+	handsOver := alike && !f.isOpen()
+	if f.inTime && !r.terms.Delete && !f.marks && r.terms.Changes.None() && (handsOver && f.handOver() || f.handToHead()) {
 		return
 	}
 	f.settle(f.release())
@@ -97,7 +98,8 @@ func (f *releaser) settle(err error) {
 }
 
 // passTurn lets the next in the local line seek the key. Other processes go first if there
-// may be any: who stands in the record's line is seen there, and has had its turn.
+// may be any: who stands in the record's line is seen there, and has had its turn. Where the
+// key was released for anybody, the next gives them time to find it free.
 func (f *releaser) passTurn() {
 	h := f.h
 	if seek := h.c.Seek; seek.Line != nil {
@@ -105,6 +107,10 @@ func (f *releaser) passTurn() {
 			seek.Crowds.Leave(h.key)
 		}
 		seek.Lines.KeepOn(h.key, h)
+	}
+	if f.isOpen() {
+		h.c.Seek.Lines.PassAfter(h.key, h, h.c.PollMin)
+		return
 	}
 	h.passTurn()
 }

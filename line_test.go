@@ -375,6 +375,45 @@ func TestNowAndThenGoroutinesInLineLeaveTheKeyToAnybody(t *testing.T) {
 	}
 }
 
+// They stand in no line, so none of them says that nobody waits.
+func TestWhoWantsOneOfSeveralKeysHasItsTurnAmongGoroutinesThatDo(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}
+		acquire := func(ctx context.Context, c *leasehold.Client) bool {
+			lock, err := c.AcquireAny(ctx, keys)
+			if err == nil {
+				time.Sleep(sectionTakes)
+				w.Release(lock)
+			}
+			return err == nil
+		}
+		many, wire := w.Client(inLine())
+		wire.SetFault(far(roundTrip))
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					acquire(ctx, many)
+				}
+			})
+		}
+		lab.Elapse(time.Second)
+		one, wire := w.Client(inLine())
+		wire.SetFault(far(roundTrip))
+		for range 10 {
+			limit, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			if !acquire(limit, one) {
+				t.Error("the other process was granted neither key")
+			}
+			cancel()
+		}
+		stop()
+		all.Wait()
+		lab.Elapse(time.Second)
+	})
+}
+
 // What a grant of theirs would write, that of a hand-over does not: so they write it.
 func TestAHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 	shared := inLine()

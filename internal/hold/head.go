@@ -16,14 +16,18 @@ const openEvery = 16
 // openAlone is how often it is if nobody stands in line.
 const openAlone = 128
 
-// isAlone reports whether the key may go on from goroutine to goroutine: with a line in
-// the record it shows whether other processes wait.
-func (f *releaser) isAlone() bool { return f.h.c.Seek.Line != nil && len(f.record.Waiters) == 0 }
+// showsOthers reports whether the record shows who waits in other processes. Those that
+// want one of several keys, or all, stand in no line, and whoever wants this one so is
+// among such.
+func (f *releaser) showsOthers() bool { return f.h.c.Seek.Line != nil && !f.h.want.OneOfSeveral }
+
+// isAlone reports whether the key may go on from goroutine to goroutine.
+func (f *releaser) isAlone() bool { return f.showsOthers() && len(f.record.Waiters) == 0 }
 
 // isOpen reports whether the key is released for anybody, whoever waits here or in line.
 func (f *releaser) isOpen() bool {
 	every := int64(openEvery)
-	if f.isAlone() {
+	if len(f.record.Waiters) == 0 {
 		every = openAlone
 	}
 	return f.h.c.Seek.Line != nil && f.hold.Token%every == 0

@@ -106,7 +106,9 @@ func (f *releaser) passTurn() {
 		if len(f.record.Waiters) > 0 && f.record.HasRoom(protocol.LastPlaces, h.owner) {
 			seek.Crowds.Leave(h.key)
 		}
-		seek.Lines.KeepOn(h.key, h)
+		if f.showsOthers() || len(f.record.Waiters) > 0 {
+			seek.Lines.KeepOn(h.key, h)
+		}
 	}
 	if f.isOpen() {
 		h.c.Seek.Lines.PassAfter(h.key, h, h.c.PollMin)

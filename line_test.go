@@ -451,6 +451,31 @@ func TestAHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 	}
 }
 
+// A join that DynamoDB refuses would end the wait.
+func TestTheLargestRecordHasRoomForALine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		most := 400<<10 - refusedBytes(t, holder, "job", leasehold.WithData(make([]byte, 400<<10))) + 400<<10
+		lock := w.Acquire(holder, "job", leasehold.WithData(make([]byte, most)))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 15 {
+			c, _ := w.Client(inLine())
+			go func() {
+				if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}()
+			lab.Elapse(3 * time.Second) // then the last places are for it, too
+		}
+		if n := (&lined{World: w}).waiting(); n != 15 {
+			t.Errorf("%d of 15 stand in line", n)
+		}
+		cancel()
+		lab.Elapse(time.Second)
+		w.Release(lock)
+	})
+}
+
 // The head may work as soon as it has read the record, whatever becomes of the reply.
 func TestAHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

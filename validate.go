@@ -191,8 +191,13 @@ func (c *Client) checkChanges(op string, key Key, ch *changes) error {
 }
 
 // recordOverhead is the size in bytes of what a record of this client has besides key,
-// data and attributes: names, ids and numbers, rounded up, and a mark of what was done.
-func recordOverhead(owner string) int {
+// data and attributes: names, ids and numbers, rounded up, a mark of what was done, and
+// the line of those who wait for it.
+func recordOverhead(owner string, inLine bool) int {
 	const mark = 80 + protocol.LongestLabel
-	return 320 + mark + 2*len(owner)
+	size := 320 + mark + 2*len(owner)
+	if inLine {
+		size += 20 + protocol.MostLineBytes
+	}
+	return size
 }

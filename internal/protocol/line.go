@@ -16,7 +16,7 @@ type Place struct {
 // costs one write unit (AWS, "Read and write capacity mode").
 const (
 	MostWaiters   = 32
-	mostLineBytes = 640
+	MostLineBytes = 640
 	waiterBytes   = 16 + 17 + 1 // of an entry without the owner's name
 )
 
@@ -31,7 +31,7 @@ func (r Record) HasRoom(more int, like string) bool {
 	for _, w := range r.Waiters {
 		all += bytes(w.Owner)
 	}
-	return len(r.Waiters)+more <= MostWaiters && all <= mostLineBytes
+	return len(r.Waiters)+more <= MostWaiters && all <= MostLineBytes
 }
 
 // Lining is a protocol whose records may have a line of those who wait for the key. It is

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -316,6 +317,23 @@ func TestAHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 		headWire.SetFault(nil)
 		w.Release(handed)
 	})
+}
+
+// A hand-over's lease is short, and what clocks may differ by comes off it, too.
+func TestAHeadIsHandedNoSliverOfTrust(t *testing.T) {
+	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			cfg := vouching(skew)
+			cfg.Line = true
+			l := inOrderBehind(t, w, cfg, 1, cfg)
+			w.Release(l.lock)
+			next := <-l.got[0]
+			if left := time.Until(next.TrustedUntil()); left < lease.ShortestTrust {
+				t.Errorf("where clocks may differ by %v, it is trusted for %v", skew, left)
+			}
+			w.Release(next)
+		})
+	}
 }
 
 func TestAReleaseLeavesNoEndBehind(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -149,7 +150,14 @@ func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
 	a, ok := attempts.Find(t.entries, r.Grant)
 	a.Lease = r.Lease
 	return a, ok && r.Owner == a.Owner && !t.want.Manual && t.want.Changes.None() && !t.want.Once.IsDone(r.Done) &&
-		t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now())
+		t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now()) && !t.isSliver(a)
+}
+
+// isSliver reports whether so little of the short lease of a hand-over is trusted, as where
+// clocks may differ by most of it, that renewals could come too late.
+func (t *plainRecord) isSliver(a Attempt) bool {
+	until := t.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
+	return t.c.Now().Remaining(until) < lease.ShortestTrust
 }
 
 // isHandedOver reports whether a holder to be taken over may be a head that never took

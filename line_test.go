@@ -216,6 +216,23 @@ func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
 	})
 }
 
+func TestWhoGivesUpLeavesTheLineThoughItIsThrottled(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 2, inLine())
+		l.wires[0].SetFault(lab.Throttled)
+		l.leave[0]()
+		<-l.got[0]
+		lab.Elapse(100 * time.Millisecond)
+		l.wires[0].SetFault(nil)
+		lab.Elapse(time.Second)
+		if n := l.waiting(); n != 1 {
+			t.Errorf("%d stand in line", n)
+		}
+		w.Release(l.lock)
+		w.Release(<-l.got[1])
+	})
+}
+
 func TestAHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, inLine())

@@ -182,14 +182,20 @@ func (t *plainRecord) forget(version string) {
 
 // giveUp leaves the line. If the key was handed over meanwhile, it is freed. Each write
 // that fails shows where the entry stands by then: further in front, so there are no more
-// of them than places.
+// of them than places. One that is throttled is repeated: many who stand there throttle
+// the record, and whom nobody waits for would hold up the others.
 func (t *plainRecord) giveUp() {
 	for range protocol.MostWaiters {
 		at := t.inLine()
 		if at == nil {
 			break
 		}
-		r := t.c.Requests.Write(context.WithoutCancel(t.ctx), t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
+		ctx := context.WithoutCancel(t.ctx)
+		r := t.c.Requests.Write(ctx, t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
+		if r.Cause == decide.Busy {
+			t.c.Requests.Pause(ctx, &t.pauses)
+			continue
+		}
 		if r.Cause != decide.ConditionFailed || r.Old == nil {
 			return
 		}

@@ -145,8 +145,8 @@ type Config struct {
 	// once a second, whatever PollMax is. A waiter that dies there costs the others up to
 	// three seconds, once the key would be its. Every 16th release is for anybody, so that
 	// TryAcquire is granted the key now and then. A key that was handed over has a lease of
-	// three seconds until its first renewal, within one: Renew it first if your work counts
-	// back from Lock.TrustedUntil, or has an expiry warning of more than that.
+	// three seconds until its first renewal, within one: Renew it first if you Detach it,
+	// if your work counts back from Lock.TrustedUntil, or has an expiry warning of more than that.
 	Line bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers

@@ -75,7 +75,8 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 
 // Detach ends this handle without releasing the key: renewals stop, and the
 // context ends with ErrDetached. Client.Resume resumes the grant, in any process,
-// before its lease expires. Nothing is sent.
+// before its lease expires: three seconds of a key that was handed over in line
+// (Config.Line) and has not been renewed since. Nothing is sent.
 func (l *Lock) Detach() (Grant, error) {
 	d, err := l.h.Detach()
 	if err != nil {

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,38 @@ func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
 			}
 			if _, errs, code := said(t, env, "run", "-n", "damaged", "--", "true"); code != 125 || !strings.Contains(errs, f.damaged+" is missing") {
 				t.Errorf("run: %s, exit code %d", errs, code)
+			}
+		})
+	}
+}
+
+// A renewal in native's layout would write a lease that dynamolock cannot read, and a
+// release the time at which TTL deletes the record.
+func TestAGrantIsRenewedAndReleasedInTheLayoutThatItWasMadeIn(t *testing.T) {
+	t.Parallel()
+	for _, f := range foreigners() {
+		t.Run(f.layout.Name(), func(t *testing.T) {
+			_, env := f.holds(t)
+			elsewhere := append(env[:len(env)-1:len(env)-1], "LEASEHOLD_LAYOUT=native")
+			file := filepath.Join(t.TempDir(), "grant")
+			if _, errs, code := said(t, env, "acquire", "mine", "-l", "30s", "-f", file); code != 0 {
+				t.Fatalf("acquire: %s, exit code %d", errs, code)
+			}
+			if _, errs, code := said(t, elsewhere, "renew", "--layout", "native", "-f", file); code != 2 || !strings.HasSuffix(errs, ": leave out --layout\n") {
+				t.Errorf("renew in another layout: %s, exit code %d", errs, code)
+			}
+			if _, errs, code := said(t, elsewhere, "renew", "-f", file); code != 0 {
+				t.Errorf("renew: %s, exit code %d", errs, code)
+			}
+			raw, _, _ := said(t, env, "get", "mine", "--raw")
+			if f.layout == (layout.Dynamolock{}) && !strings.Contains(raw, `{"S":"30s"}`) {
+				t.Errorf("renewed to %s", raw)
+			}
+			if _, errs, code := said(t, elsewhere, "release", "-f", file); code != 0 {
+				t.Errorf("release: %s, exit code %d", errs, code)
+			}
+			if raw, _, _ := said(t, env, "get", "mine", "--raw"); strings.Contains(raw, "expiresAt") {
+				t.Errorf("released to %s", raw)
 			}
 		})
 	}

@@ -26,15 +26,16 @@ type Grant struct {
 	At Place
 }
 
-// Place distinguishes tables of the same name. It is part of the grant's
-// JSON. Unknown fields are empty, as in grants that the library or an earlier
-// version of the command wrote.
+// Place distinguishes tables of the same name, and says how their records are
+// written. It is part of the grant's JSON. Unknown fields are empty, as in grants that
+// the library or an earlier version of the command wrote.
 type Place struct {
 	File        string `json:"file,omitempty"`
 	TableID     string `json:"tableId,omitempty"` // in a file, which may be deleted and made anew
 	Region      string `json:"region,omitempty"`
 	EndpointURL string `json:"endpointUrl,omitempty"`
 	Account     string `json:"account,omitempty"` // of the credentials, if they say it
+	Layout      string `json:"layout,omitempty"`
 }
 
 // String is the place for people.
@@ -82,10 +83,10 @@ func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 // PlaceOf returns the place of this store.
 func PlaceOf(ctx context.Context, s *store.Store) Place {
 	if s.File != "" {
-		return Place{File: s.File, TableID: tableID(ctx, s)}
+		return Place{File: s.File, TableID: tableID(ctx, s), Layout: s.Layout.Name()}
 	}
 	o := s.DB.Options()
-	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint)}
+	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
 	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN names the account
 		if c, err := o.Credentials.Retrieve(ctx); err == nil { // kept for the requests that follow
 			at.Account = c.AccountID
@@ -148,17 +149,25 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	}
 }
 
-// UseStore sets the flags to the table of the grant; like all flags, they
-// override the environment. Flags that name another table are refused, because
+// UseStore sets the flags to the table of the grant, and its layout; like all flags, they
+// override the environment. Flags that name another are refused, because
 // the grant would seem lost there. Only --endpoint-url may differ, as a server
 // can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	refuse := func(flag, given, made string) error {
 		return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 	}
-	switch {
-	case f.Table != "" && f.Table != g.Table:
+	if f.Table != "" && f.Table != g.Table {
 		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
+	}
+	if made := g.At.Layout; made != "" {
+		// Another layout may fit the table and yet write what its library cannot read.
+		if f.LayoutGiven && f.LayoutName != made {
+			return refuse("--layout", f.LayoutName, "layout "+made)
+		}
+		f.LayoutName, f.LayoutGiven = made, true
+	}
+	switch {
 	case g.At == (Place{}):
 		return nil // written by the library, which names only the table
 	case g.At.File != "":

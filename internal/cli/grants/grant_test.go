@@ -8,11 +8,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestAGrantKnowsRegionServerAndAccountOfItsTable(t *testing.T) {
 	at := func(table, region, server, account string) Place {
-		return PlaceOf(t.Context(), &store.Store{Table: table, DB: dynamodb.New(dynamodb.Options{
+		return PlaceOf(t.Context(), &store.Store{Table: table, Layout: layout.Native{}, DB: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", AccountID: account}, nil

@@ -150,9 +150,10 @@ type Config struct {
 	Line bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
-	// every request with a 5xx or throttling. The price: if only this process has
-	// the outage, another process may be granted the lock while this one still works
-	// under it. Commit stays safe.
+	// every request with a 5xx or throttling. The price: another process may be granted
+	// the lock while this one still works under it, if only this one has the outage, or
+	// if the other has watched the record since before it and is the first to get through
+	// after it. Commit stays safe. Not in layouts that go by the clock.
 	HoldThroughOutage bool
 
 	// Logger gets lost locks and failing renewals as Warn (failing renewals summed
@@ -235,6 +236,9 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	}
 	if cfg.MaxSkew > 0 && cfg.HoldThroughOutage {
 		bad("MaxSkew and HoldThroughOutage: a lock that is held past its lease would be taken over as soon as DynamoDB answers: set one of them")
+	}
+	if cfg.HoldThroughOutage && cfg.Layout.Capabilities().Expiry == layout.WallClock {
+		problems = append(problems, cfg.unsupported("HoldThroughOutage: a lock that is held past its expiry is taken over as soon as DynamoDB answers"))
 	}
 	if cfg.PollMin < 0 || cfg.PollMax < 0 {
 		bad("PollMin is %v and PollMax %v: neither may be negative", cfg.PollMin, cfg.PollMax)

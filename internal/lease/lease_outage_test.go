@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
@@ -75,6 +76,20 @@ func TestAnOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
 		}
 		w.Release(theirs)
 	})
+}
+
+// There it would be taken over by the first who asks: by its record it has expired.
+func TestNoLockThatExpiresByTheClockIsHeldThroughAnOutage(t *testing.T) {
+	for _, l := range []layout.Layout{layout.DynamoDLM{}, layout.DyndbMutex{}} {
+		t.Run(l.Name(), func(t *testing.T) {
+			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				cfg.HoldThroughOutage = true
+				if _, err := leasehold.New(w.DB, cfg); !errors.Is(err, errors.ErrUnsupported) {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestAReleaseAfterAnOutageClaimsNothing(t *testing.T) {

@@ -103,9 +103,9 @@ type Config struct {
 	// there are more than ten locks for each connection.
 	RenewConcurrency int
 
-	// DeleteOnRelease deletes the record on release. By default the record is kept
-	// and marked released, if the layout can: then data stays, and tokens go on
-	// growing.
+	// DeleteOnRelease deletes the record on release, and with it what says that work was
+	// done (Once, Every), which is then done again. By default the record is kept and
+	// marked released, if the layout can: then data stays, and tokens go on growing.
 	DeleteOnRelease bool
 
 	// Retention is how long after its release a record is kept, before DynamoDB's

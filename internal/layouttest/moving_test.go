@@ -260,3 +260,50 @@ func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
 		})
 	}
 }
+
+// What native alone has is for the last stage: layouts that share its table know
+// neither sessions nor marks.
+func TestMovingASharedLeaseKeepsItsKeysFromTheStageBeforeForAnHour(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.ConfigOf("locks", layout.Native{})
+		cfg.SharedLease = true
+		native, _ := w.Client(cfg)
+		w.Acquire(native, "job")
+		if err := native.Close(t.Context()); err != nil { // frees it, for native
+			t.Fatal(err)
+		}
+		before, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))
+		began := time.Now()
+		w.Release(w.Acquire(before, "job"))
+		if waited := time.Since(began); waited < time.Hour-time.Minute {
+			t.Errorf("it was free after %v: the page says an hour", waited)
+		}
+	})
+}
+
+func TestMovingAMarkIsDeletedByTheStageBeforeIfItDeletes(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
+		done := 0
+		do := func() {
+			t.Helper()
+			err := native.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { done++; return nil }, leasehold.Once("label"))
+			if err != nil && !errors.Is(err, leasehold.ErrDone) {
+				t.Error(err)
+			}
+		}
+		do()
+		before := lab.ConfigOf("locks", layout.AWSLabs{})
+		keeps, _ := w.Client(before)
+		w.Release(w.Acquire(keeps, "job"))
+		if do(); done != 1 {
+			t.Errorf("done %d times beside one that keeps the record", done)
+		}
+		before.DeleteOnRelease = true
+		deletes, _ := w.Client(before)
+		w.Release(w.Acquire(deletes, "job"))
+		if do(); done != 2 {
+			t.Errorf("done %d times beside one that deletes it: the page says that the mark is lost", done)
+		}
+	})
+}

@@ -9,6 +9,8 @@ import (
 // maxNesting is how many levels of lists and maps an attribute may have.
 const maxNesting = 32
 
+const maxName = 1<<16 - 1 // bytes of an attribute's name
+
 const textNesting = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 
 // item reads an item, a key or the content of a map.
@@ -21,6 +23,9 @@ func (r *reader) item(depth int) item {
 		}
 		if name == "" {
 			r.refuse(invalid("Empty attribute name"))
+		}
+		if len(name) > maxName {
+			r.refuse(invalidf("1 validation error detected: a name of %d bytes in a map failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to 0]", len(name), maxName))
 		}
 		if v := r.value(depth); v.kind != kindNone { // else refused
 			it = append(it, attribute{name, v})

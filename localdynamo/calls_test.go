@@ -212,6 +212,8 @@ func TestRequestsThatCannotBeAreRefused(t *testing.T) {
 		{"GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"AttributesToGet":["id"]}`, "localdynamo does not support the legacy parameters {AttributesToGet}: use expressions"},
 		{"GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeNames":{"#a":"b"}}`, "ExpressionAttributeNames can only be specified when using expressions"},
 		{"GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"n, n"}`, "Invalid ProjectionExpression: Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [n], path two: [n]"},
+		{"PutItem", `{"TableName":"locks","Item":{"id":{"S":"a"},"` + strings.Repeat("n", 1<<16) + `":{"S":"a"}}}`, "1 validation error detected: a name of 65536 bytes in a map failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to 65535, Member must have length greater than or equal to 0]"},
+		{"TransactWriteItems", `{"ClientRequestToken":"","TransactItems":[{"Delete":{"TableName":"locks","Key":{"id":{"S":"b"}}}}]}`, "1 validation error detected: Value '' at 'clientRequestToken' failed to satisfy constraint: Member must have length greater than or equal to 1"},
 		{"PutItem", `{"TableName":"locks","Item":{"x":{"S":"a"}}}`, "One or more parameter values were invalid: Missing the key id in the item"},
 		{"PutItem", `{"TableName":"locks","Item":{"id":{"N":"1"}}}`, "One or more parameter values were invalid: Type mismatch for key id expected: S actual: N"},
 		{"PutItem", `{"TableName":"locks","Item":{"id":{"S":""}}}`, "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: id"},

@@ -23,8 +23,8 @@ type request struct {
 	start        option[item]
 	keys         []item // of BatchGetItem
 	tables       []tableRequest
-	actions      []action // of TransactWriteItems and TransactGetItems
-	token        string   // ClientRequestToken
+	actions      []action       // of TransactWriteItems and TransactGetItems
+	token        option[string] // ClientRequestToken
 	condition    option[string]
 	update       option[string]
 	keyCondition option[string]
@@ -134,7 +134,7 @@ func (req *request) member(r *reader, name string) {
 	case "ReturnConsumedCapacity":
 		req.capacity = r.string()
 	case "ClientRequestToken":
-		req.token = r.string()
+		req.token = some(r.string())
 	case "Keys":
 		r.array(func() { req.keys = append(req.keys, r.item(1)) })
 	case "Expected", "AttributeUpdates", "AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter", "ConditionalOperator":

@@ -12,10 +12,14 @@ const (
 	tokenLife = 10 * time.Minute // how long a token is remembered
 )
 
-// checkToken refuses a token that is too long.
-func checkToken(token string) error {
-	if len(token) > maxToken {
-		return invalidf("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token, maxToken)
+// checkToken refuses a token that is too long, or empty: its request would count as one
+// without a token, and be repeated.
+func checkToken(token option[string]) error {
+	switch {
+	case token.given && token.value == "":
+		return invalid("1 validation error detected: Value '' at 'clientRequestToken' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case len(token.value) > maxToken:
+		return invalidf("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token.value, maxToken)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	var used tally
 	err := e.change(ctx, func(tx Tx) error {
 		now := time.Now()
-		repeated, err := remember(tx, req.token, fingerprint(req), now)
+		repeated, err := remember(tx, req.token.value, fingerprint(req), now)
 		if err != nil {
 			return err
 		}

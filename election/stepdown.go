@@ -103,18 +103,21 @@ func ask(ctx context.Context, s *seek.Client, proto asking, r leasehold.Record) 
 // awaitEnd waits until the record shows the grant of r no more. It returns the grant by which
 // its holder has replaced it, if that is what happened: a leader does so whose grant had no
 // answer, or that was handed the key and has a value to store, and it has heard of nothing.
+// One that has renewed its grant replaces it no more: it has resigned, and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
+	renewed := false
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
 		case err != nil:
 			return nil, err
-		case seen.Holder != nil && seen.Holder.Grant != r.Grant && seen.Holder.Owner == r.Owner && seen.Holder.Token == r.Token+1:
+		case !renewed && seen.Holder != nil && seen.Holder.Grant != r.Grant && seen.Holder.Owner == r.Owner && seen.Holder.Token == r.Token+1:
 			return seen.Holder, nil
 		case seen.Holder == nil || seen.Holder.Grant != r.Grant:
 			return nil, nil
 		case seen.Dead:
 			return nil, ErrLeaderDead
 		}
+		renewed = renewed || seen.Holder.Version != r.Version
 	}
 	return nil, context.Cause(ctx)
 }

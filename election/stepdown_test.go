@@ -326,6 +326,33 @@ func TestALeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 	})
 }
 
+// Who waits for a leader with a long stop looks rarely by then: it may see the next term of that
+// leader, and not the free key between the two.
+func TestALeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, _, _ := elects(w, lab.Config())
+		cfg := lab.Config()
+		cfg.PollMax = 5 * time.Second
+		c, _ := w.Client(cfg, lab.Chance(func() float64 { return 0.99 }))
+		operator := newElection(w, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		why, led := make(chan error, 10), make(chan error, 1)
+		go func() { led <- e.Lead(ctx, "", works(3*time.Minute, why)) }()
+		lab.Elapse(time.Minute)
+		asking, leave := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer leave()
+		if err := operator.StepDown(asking); err != nil {
+			t.Error(err)
+		}
+		lab.Elapse(10 * time.Minute)
+		if n := len(why); n != 1 {
+			t.Errorf("asked once, it has ended its work %d times", n)
+		}
+		cancel()
+		<-led
+	})
+}
+
 func TestALeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())

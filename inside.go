@@ -31,6 +31,11 @@ func (in inside) Asked(key Key, opts []AcquireOption) (want seek.Want, reentrant
 	return r.Want, r.reentrant, nil
 }
 
+func (in inside) CheckRequest(key Key, opts []AcquireOption) error {
+	_, err := in.c.newRequests([]Key{key}, opts)
+	return err
+}
+
 func (in inside) Share(ctx context.Context, keys []Key, opts []AcquireOption) (*Lock, error) {
 	for _, key := range keys {
 		h := in.c.holds.Of(ctx, protocol.Key(key))

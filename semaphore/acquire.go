@@ -96,6 +96,8 @@ func (s *Semaphore) request(opts []leasehold.AcquireOption) (want seek.Want, ree
 		err = s.in.Unsupported("IfExists together with a semaphore")
 	case want.Key.Sort != "":
 		err = s.in.Unsupported("WithSortKey together with a semaphore")
+	default: // what every permit refuses must not store the number of permits before
+		err = s.in.CheckRequest(s.all[0], opts)
 	}
 	return want, reentrant, err
 }

@@ -17,6 +17,9 @@ type inside interface {
 	// Asked is what the options ask for.
 	Asked(key leasehold.Key, opts []leasehold.AcquireOption) (want seek.Want, reentrant bool, err error)
 
+	// CheckRequest refuses options that a lock of the key cannot be acquired with.
+	CheckRequest(key leasehold.Key, opts []leasehold.AcquireOption) error
+
 	// Share returns another handle on the first of the keys that ctx belongs to a plain
 	// lock of; nil: there is none.
 	Share(ctx context.Context, keys []leasehold.Key, opts []leasehold.AcquireOption) (*leasehold.Lock, error)

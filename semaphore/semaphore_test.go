@@ -237,6 +237,11 @@ func TestWhatASemaphoreCannotDo(t *testing.T) {
 				t.Errorf("%T: %v", o, err)
 			}
 		}
+		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Millisecond), leasehold.WithExpiryWarning(time.Second, nil)} {
+			if _, err := newSemaphore(w, c, "gpu", 3).Acquire(t.Context(), o); err == nil {
+				t.Errorf("%T is not refused", o)
+			}
+		}
 		ended, cancel := context.WithCancelCause(t.Context())
 		cancel(lab.ErrReset)
 		if _, err := newSemaphore(w, c, "gpu", 3).Acquire(ended); !errors.Is(err, lab.ErrReset) {

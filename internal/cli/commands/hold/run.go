@@ -62,7 +62,8 @@ Waits for KEY and shows who holds it, then runs CMD and renews the lease until
 CMD ends. If the lease cannot be renewed in time, CMD and all that it started
 are stopped before anybody else can be granted KEY. Signals are passed on to
 CMD. The exit code is that of CMD. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
-LEASEHOLD_TOKEN, the fencing token.
+LEASEHOLD_TOKEN, the fencing token. With -p each permit has tokens of its own:
+those of two permits cannot be compared.
 
 Several keys (-k) are acquired at once or not at all, whatever their order;
 with --any it is the first of them that is free. LEASEHOLD_KEY and

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -16,6 +17,10 @@ import (
 
 // Item reads what is stored under a key, whatever it is.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
+	// No client stands between these commands and the table, which would refuse the key.
+	if !strings.HasPrefix(key.Partition, s.Prefix) {
+		return nil, &leasehold.PrefixError{Table: s.Table, Key: key, Prefixes: []string{s.Prefix}}
+	}
 	k, err := s.Proto.Key(protocol.Key(key))
 	if err != nil {
 		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)

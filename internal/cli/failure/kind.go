@@ -3,6 +3,7 @@ package failure
 import (
 	"errors"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
@@ -25,7 +26,7 @@ var kinds = []struct {
 	{"not_found", matches(election.ErrLeaderDead), true},
 	{"changed", Changed, true},
 	{"bad_record", matches(leasehold.ErrRecord), false},
-	{"no_table", matches(leasehold.ErrTableNotFound), false},
+	{"no_table", noTable, false},
 	{"unsupported", matches(errors.ErrUnsupported), false},
 	{"untold", matches(leasehold.ErrHolderUntold), false},
 	{"unknown", matches(leasehold.ErrUnknownOutcome), false},
@@ -63,6 +64,12 @@ func as[E error](err error) (E, bool) {
 
 func matches(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
+}
+
+// noTable reports whether there is no such table, by the library's word or by DynamoDB's,
+// which what a command sends itself has alone.
+func noTable(err error) bool {
+	return errors.Is(err, leasehold.ErrTableNotFound) || is[*types.ResourceNotFoundException](err)
 }
 
 // subject is what an error of the library is about.

@@ -31,7 +31,7 @@ func Text(err error, where string) string {
 			what += " " + wording.Key(op.Key)
 		}
 		what += " in " + where + ": "
-		if errors.Is(err, leasehold.ErrTableNotFound) {
+		if noTable(err) {
 			return what + "the table does not exist: create it with leasehold table create, or check the region and endpoint"
 		}
 		if errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -41,7 +41,7 @@ func Text(err error, where string) string {
 			what += "the key is free, but its holder was not told: it may work on for up to twenty minutes, and its commits fail at once: "
 		}
 		return what + Reason(op.Err) + Remedy(op.Err)
-	case errors.Is(err, leasehold.ErrTableNotFound):
+	case noTable(err):
 		return where + " does not exist: create it with leasehold table create, or check the region and endpoint"
 	case sent:
 		return sdk.Operation() + " on " + where + ": " + Reason(sdk) + Remedy(sdk)

@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -27,8 +26,10 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	}
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, failure.Cause(ctx, err)
+		return nil, &leasehold.OpError{Op: "get", Table: s.Table, Key: key, Err: err}
 	case len(out.Item) == 0:
 		return nil, s.NotFound(key)
 	}

@@ -247,6 +247,10 @@ func (e *RecordError) Error() string {
 	if e.otherKind != "" {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.otherKind)
 	}
+	if e.Key == (Key{}) { // no key to look at the item by
+		return fmt.Sprintf("leasehold: an item%s is not a lock of this layout: %s %s: %s",
+			inTable(e.Table), visible.Name(e.Attribute), visible.Line(e.Problem), decide.OtherSchema)
+	}
 	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: %s",
 		e.Key, inTable(e.Table), visible.Name(e.Attribute), visible.Line(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }

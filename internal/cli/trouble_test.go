@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -64,6 +65,26 @@ func TestADamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
 	_, stderr, code = said(t, env, "run", "-n", "damaged", "--", "true")
 	if code != 125 || !strings.Contains(stderr, "the record of damaged") {
 		t.Errorf("run: exit code %d: %s", code, stderr)
+	}
+}
+
+func TestALookAtATableOfAnotherLayoutSaysSoOnce(t *testing.T) {
+	t.Parallel()
+	db, env := served(t)
+	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "z"} {
+		if _, stderr, code := said(t, env, "acquire", key, "-t", "Mutex", "--layout", "dyndb-mutex"); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	want := "leasehold: an item is not a lock of this layout: key is missing: the table's key does not fit the layout: run leasehold table check\n"
+	for _, args := range [][]string{{"ls"}, {"ls", "--check"}, {"break", "--dead", "--yes"}} {
+		stdout, stderr, code := said(t, env, append(args, "-t", "Mutex")...)
+		if code != 2 || stdout != "" || stderr != want {
+			t.Errorf("%v: exit code %d: %s%s", args, code, stdout, stderr)
+		}
 	}
 }
 

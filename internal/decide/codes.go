@@ -11,6 +11,7 @@ const (
 	RaiseCapacity   = "raise the table's capacity, or make it pay per request"
 	CheckConnection = "check the network, the region and the endpoint"
 	NotDynamoDB     = "the answer is not DynamoDB's: check proxies and the endpoint"
+	OtherSchema     = "the table's key does not fit the layout: run leasehold table check"
 )
 
 // meaning is what an error code says.
@@ -64,7 +65,7 @@ func Advice(err error) string {
 	case codes[api.ErrorCode()].advice != "":
 		return codes[api.ErrorCode()].advice
 	case api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "schema"):
-		return "the table's key does not fit the layout: run leasehold table check"
+		return OtherSchema
 	case Classify(err).Outage:
 		return "DynamoDB has failed: try again later"
 	}

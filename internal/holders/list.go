@@ -18,7 +18,7 @@ type Listing struct {
 }
 
 // List reads records, in order of key. The errors of damaged ones are apart: they do not
-// end a listing.
+// end a listing. That of an item without a key does: the table is another layout's.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	var opts []leasehold.ListOption
 	switch {
@@ -28,7 +28,10 @@ func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leas
 		opts = append(opts, leasehold.ListPrefix(l.Prefix))
 	}
 	for r, err := range locks.List(ctx, opts...) {
+		var bad *leasehold.RecordError
 		switch {
+		case errors.As(err, &bad) && bad.Key == (leasehold.Key{}): // the table has other keys, and so has every item
+			return nil, damaged, err
 		case errors.Is(err, leasehold.ErrRecord):
 			damaged = append(damaged, err)
 		case err != nil:

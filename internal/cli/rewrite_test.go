@@ -135,3 +135,20 @@ func TestALayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
 		}
 	}
 }
+
+func TestATableWithOtherKeysIsNotSaidToNeedNoRewriting(t *testing.T) {
+	t.Parallel()
+	db, env := served(t)
+	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := said(t, env, "acquire", "a", "-t", "Mutex", "--layout", "dyndb-mutex"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, args := range [][]string{{"--dry-run"}, {"--yes"}} {
+		_, stderr, code := said(t, env, append([]string{"table", "rewrite", "-t", "Mutex", "--layout", "awslabs"}, args...)...)
+		if code != 2 || !strings.Contains(stderr, "the table's key does not fit the layout: run leasehold table check") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		}
+	}
+}

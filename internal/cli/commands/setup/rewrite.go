@@ -180,11 +180,15 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 		if err != nil {
 			return nil, err
 		}
+		key := proto.Schema().KeyOf(item)
+		if key == (protocol.Key{}) { // the table is another layout's: of no record is it known what it needs
+			_, err := proto.Decode(item)
+			return nil, reader.AsRecordError(key, item, err)
+		}
 		what := proto.Foreign(item)
 		if what == "" {
 			continue
 		}
-		key := proto.Schema().KeyOf(item)
 		found := toRewrite{key: leasehold.Key(key), what: what, result: resultDue}
 		switch r, err := proto.Decode(item); {
 		case err != nil:

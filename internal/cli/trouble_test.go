@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -84,6 +85,22 @@ func TestALookAtATableOfAnotherLayoutSaysSoOnce(t *testing.T) {
 		stdout, stderr, code := said(t, env, append(args, "-t", "Mutex")...)
 		if code != 2 || stdout != "" || stderr != want {
 			t.Errorf("%v: exit code %d: %s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
+// With -E 0, a crontab would take it for a turn that somebody else has.
+func TestAShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
+		<-r.Context().Done()
+	})
+	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
+		args = append([]string{"run", "-w", "500ms", "-E", "0", "--json", "job"}, args...)
+		_, stderr, code := said(t, f.env, append(args, "--", "true")...)
+		if code != 125 || !strings.Contains(stderr, `"error":"aws"`) || !strings.Contains(stderr, "no answer in time: check the network") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
 		}
 	}
 }

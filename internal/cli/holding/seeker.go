@@ -153,9 +153,11 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		ctx, stop = context.WithTimeoutCause(ctx, w.Wait, &failure.WaitedError{Wait: w.Wait})
 		defer stop()
 	}
+	answers := s.store.Health.Answers()
 	if err = h.acquire(ctx, w, keys, all); err == nil {
 		return h, nil
 	}
+	err = afterSilence(err, s.store.Health.Answers()-answers, s.store.Table, keys[0])
 	if cause := context.Cause(ctx); cause != nil && failure.Interrupted(cause) != nil {
 		err = cause
 	}

@@ -68,6 +68,13 @@ func (h *Health) saw(r Request) {
 	}
 }
 
+// Answers is how many requests were answered.
+func (h *Health) Answers() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answers
+}
+
 // Trouble says for how long and why that server has not answered.
 func (h *Health) Trouble(of Server) Trouble {
 	h.mu.Lock()

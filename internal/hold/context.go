@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -75,8 +74,6 @@ func newLockContext(parent context.Context, h *Lock) (*lockContext, context.Canc
 	}
 	return &lockContext{Context: inner, readClock: readClock, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
 }
-
-func (c *lockContext) Deadline() (time.Time, bool) { return c.Context.Deadline() }
 
 func (c *lockContext) Done() <-chan struct{} {
 	c.readClock()

@@ -23,9 +23,6 @@ func NewGroup(ctx context.Context, handles []*Handle) Group {
 // Group is the group of this handle alone.
 func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, ctx: l.ctx} }
 
-// Handles are those of the group, in order of first mention.
-func (g *Group) Handles() []*Handle { return g.handles }
-
 // Context ends when the first of the locks does.
 func (g *Group) Context() context.Context { return g.ctx }
 

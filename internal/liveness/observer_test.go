@@ -165,8 +165,9 @@ func TestAKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
 		if r, _, err := o.Observe(key, free, w.clock()); r != nil || err != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
-		if v, known := o.Records.Of(key); known {
-			t.Errorf("%s: %+v is remembered", name, v)
+		w.now += time.Second
+		if _, v, _ := o.Observe(key, item, w.clock()); v.Since != w.clock() {
+			t.Errorf("%s: what was there before is remembered since %v", name, v.Since)
 		}
 	}
 }

@@ -66,13 +66,6 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// Sessions is how many sessions are remembered.
-func (o *Observer) Sessions() int {
-	o.sessions.mu.Lock()
-	defer o.sessions.mu.Unlock()
-	return len(o.sessions.byID)
-}
-
 // dropUnused drops the sessions that were last asked for before that time. It does so each
 // time their number has doubled. ss.mu is held.
 func (ss *sessions) dropUnused(before time.Duration) {

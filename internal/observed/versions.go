@@ -92,16 +92,6 @@ func (v *Versions[K]) Forget(key K) {
 	}
 }
 
-// Of returns what is known of a key; false: nothing.
-func (v *Versions[K]) Of(key K) (Version, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if e := v.byKey[key]; e != nil {
-		return e.Version, true
-	}
-	return Version{}, false
-}
-
 // put stores o as the newest version. v.mu is held.
 func (v *Versions[K]) put(key K, o Version) {
 	if before := v.byKey[key]; before != nil {

@@ -18,6 +18,15 @@ func shown(id, grant string, d time.Duration) Version {
 
 func keysOf(v *Versions[string]) []string { return slices.Sorted(maps.Keys(v.byKey)) }
 
+// of returns what is known of a key; false: nothing.
+func (v *Versions[K]) of(key K) (Version, bool) {
+	e := v.byKey[key]
+	if e == nil {
+		return Version{}, false
+	}
+	return e.Version, true
+}
+
 func TestAVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 	v := New[string](10)
 	for _, tc := range []struct {
@@ -38,12 +47,12 @@ func TestAVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 		if got.Since != at(tc.since) || got.Granted != tc.granted {
 			t.Errorf("%+v: %+v", tc, got)
 		}
-		if known, ok := v.Of("a"); !ok || known != got {
+		if known, ok := v.of("a"); !ok || known != got {
 			t.Errorf("known is %+v, told was %+v", known, got)
 		}
 	}
 	v.Forget("a")
-	if known, ok := v.Of("a"); ok {
+	if known, ok := v.of("a"); ok {
 		t.Errorf("forgotten, and known is %+v", known)
 	}
 	if got := v.Note("a", shown("4", "g", 100)); got.Since.Mono != 100 || got.Granted != 100 {
@@ -65,12 +74,12 @@ func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
 	v.Unwatch("watched")
 	v.Note("a", shown("1", "g", 6))
 	v.Note("b", shown("1", "g", 7))
-	if _, ok := v.Of("watched"); !ok {
+	if _, ok := v.of("watched"); !ok {
 		t.Error("one of its two watchers has gone, and it is forgotten")
 	}
 	v.Unwatch("watched") // is the newest of those that nobody watches from then on
 	v.Note("c", shown("1", "g", 8))
-	if _, ok := v.Of("watched"); !ok {
+	if _, ok := v.of("watched"); !ok {
 		t.Error("it is forgotten before an older one")
 	}
 	v.Note("d", shown("1", "g", 9))
@@ -87,7 +96,7 @@ func TestAKeyThatIsWatchedBeforeItIsKnownIsKeptOnceItIs(t *testing.T) {
 		v.Note(key, shown("1", "g", 1))
 	}
 	w.Only("b", "c")
-	if _, ok := v.Of("b"); !ok || len(v.byKey) != 1 {
+	if _, ok := v.of("b"); !ok || len(v.byKey) != 1 {
 		t.Errorf("%d keys are remembered, want b", len(v.byKey))
 	}
 	w.Only()

@@ -170,9 +170,6 @@ func (w *Write) PathIn(path string, values []string) string {
 // IsDelete reports whether the write is a DeleteItem.
 func (w *Write) IsDelete() bool { return w.verb == remove }
 
-// Key returns the key written to.
-func (w *Write) Key() Item { return w.key }
-
 // named are the names by placeholder; there is at least that of the condition.
 func (w *Write) named() map[string]string {
 	named := make(map[string]string, len(w.names))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -125,12 +126,7 @@ func (c *Client) Sessions() seek.Sessions {
 func (c *Client) Locks() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]*Lock, 0, len(c.held))
-	for h := range c.held {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
-	return all
+	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
 }
 
 // Holds reports whether a lock of this client is that grant.

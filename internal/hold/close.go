@@ -80,7 +80,7 @@ func (cl *closer) freeAll(held []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range held {
-		h.cancelHandles(ErrClosed)
+		h.cancelHandles(ErrClosed) // so that functions in Do stop; until they have, the lease is renewed
 	}
 	var ofSession []*Lock
 	for _, h := range held {
@@ -194,17 +194,6 @@ func (c *Client) waitIdle(limit context.Context) {
 	select {
 	case <-idle:
 	case <-limit.Done():
-	}
-}
-
-// cancelHandles ends the contexts of a lock that is still trusted, so that functions in
-// Do stop. Until they have, the lease is renewed.
-func (h *Lock) cancelHandles(cause error) {
-	h.mu.Lock()
-	handles := slices.Clone(h.handles)
-	h.mu.Unlock()
-	for _, l := range handles {
-		l.cancel(cause)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // So they do not conflict, and none finds the record changed by another. Renewals wait
 // for them if they can.
 
-// takeTurns waits for the turn of each lock, in the same order as all other callers, and
+// takeTurns sorts holds, waits for the turn of each in that order, as all callers do, and
 // keeps others out until leave is called. late is the lock whose turn had not come when
 // limit ended; nil: all turns were taken.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
@@ -19,7 +19,6 @@ func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) 
 			h.committing.Unlock()
 		}
 	}
-	holds = slices.Clone(holds)
 	slices.SortFunc(holds, compareLocks)
 	for _, h := range holds {
 		if !h.committing.Lock(limit) {

@@ -107,24 +107,28 @@ func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 // endWith is end, and makes r the release that has begun.
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
-	if !h.lease.End(cause) {
-		h.mu.Unlock()
-		return false
-	}
-	if r != nil {
+	ended := h.lease.End(cause)
+	if ended && r != nil {
 		h.release = r
 	}
-	handles := slices.Clone(h.handles)
 	h.mu.Unlock()
-	for _, l := range handles {
-		l.cancel(cause)
+	if !ended {
+		return false
 	}
+	h.cancelHandles(cause)
 	h.c.drop(h)
 	h.c.failing.forget(&h.row)
 	if h.session != nil {
 		h.session.leave(h)
 	}
 	return true
+}
+
+// cancelHandles ends the contexts of the handles.
+func (h *Lock) cancelHandles(cause error) {
+	for _, l := range h.Handles() {
+		l.cancel(cause)
+	}
 }
 
 // Lost ends the trust.

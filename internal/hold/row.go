@@ -84,9 +84,7 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 }
 
 func (r *row) guard() types.TransactWriteItem {
-	return r.proto.Guard(protocol.Hold{
-		Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token,
-	}).TransactItem(r.c.Table)
+	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // under whatever version
 }
 
 // isIn reports whether item, or a key, is the row. Two spellings of one number

@@ -3,7 +3,10 @@ package hold
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -45,7 +48,7 @@ type session struct {
 	dead    bool                       // it is marked
 
 	mu        sync.Mutex // guards what follows; never held across I/O
-	locks     map[*Lock]bool
+	locks     map[*Lock]struct{}
 	heard     map[string]bool // words of breaks in the row; true: the lock was checked
 	heardAt   decide.Instant  // when the last of them was heard; zero: never
 	unsettled map[protocol.Key]*unsettledKey
@@ -56,12 +59,10 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
 // sharing is the session of a client, if its locks share one.
 type sharing struct {
-	c     *Client
-	proto protocol.Sharing
-	busy  ctxmutex.Mutex // for who begins a session
-
-	mu      sync.Mutex // guards current
-	current *session
+	c       *Client
+	proto   protocol.Sharing
+	busy    ctxmutex.Mutex // for who begins a session
+	current atomic.Pointer[session]
 }
 
 // errSessionOut is why nothing is granted under a session that has run out and is
@@ -78,7 +79,7 @@ func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 	if c.IsClosing() {
 		return nil, &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
 	}
-	before := sh.get()
+	before := sh.current.Load()
 	switch {
 	case before == nil:
 	case before.lease.Ended() != nil:
@@ -90,12 +91,6 @@ func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 		return before, nil
 	}
 	return sh.begin(ctx)
-}
-
-func (sh *sharing) get() *session {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.current
 }
 
 // begin creates a session's row. If there is no answer, that id is never used:
@@ -142,14 +137,12 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 	s := &session{
 		row: sh.c.newRow(ctx, key, sh.proto.Session(), record), id: id,
 		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
-		locks: map[*Lock]bool{}, unsettled: map[protocol.Key]*unsettledKey{},
+		locks: map[*Lock]struct{}{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
 	terms := lease.Terms{Timing: sh.c.Timing, Key: key, Values: s.ctx, Writes: s.naming}
 	s.lease = sh.c.Leases.New(terms, a.Attempt.Attempt, record, s)
 	s.lease.Start()
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.current = s
+	sh.current.Store(s)
 	return s
 }
 
@@ -158,7 +151,7 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 // of since the grant was sent, it may have been of this one, which nobody knew yet.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
-	s.locks[h] = true
+	s.locks[h] = struct{}{}
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
 		s.check(map[string]*Lock{"": h}) // no word that is heard yet
 	}
@@ -181,11 +174,7 @@ func (s *session) leave(h *Lock) {
 func (s *session) Locks() []*Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	locks := make([]*Lock, 0, len(s.locks))
-	for h := range s.locks {
-		locks = append(locks, h)
-	}
-	return locks
+	return slices.Collect(maps.Keys(s.locks))
 }
 
 // turnAtMost is how long a transaction keeps those of other locks waiting. One that

@@ -19,7 +19,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	if c.sharing.busy.Lock(limit) { // after a session that is being begun; no other is begun then
 		defer c.sharing.busy.Unlock()
 	}
-	s := c.sharing.get()
+	s := c.sharing.current.Load()
 	if s == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ const (
 
 // CheckSoon sees to it that attempts for key, which were given up, do not block it.
 func (sh *sharing) CheckSoon(key protocol.Key) {
-	s := sh.get()
+	s := sh.current.Load()
 	if s == nil {
 		return
 	}

@@ -12,12 +12,11 @@ import (
 
 // newHolds returns what the client holds: nothing yet.
 func newHolds(c *Client) *hold.Client {
-	policy, _ := c.cfg.releasePolicy(byConfig) // complete has checked it
 	holds := &hold.Client{
 		Table: c.cfg.Table, Requests: c.requests, Proto: c.proto, Timing: c.timing, Owner: c.cfg.Owner,
 		Log: c.log, Now: c.now, Wall: c.wall, PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax,
 		ReleaseGrace: c.cfg.ReleaseGrace, Retention: c.cfg.Retention, Concurrency: c.cfg.RenewConcurrency,
-		DeletesByDefault: policy == deleteRecord, Errors: holdErrors{c}, Listener: holdListener{c},
+		DeletesByDefault: c.cfg.deletesByDefault(), Errors: holdErrors{c}, Listener: holdListener{c},
 		Grew: func(held int) {
 			if held/locksPerConnection > c.connections.idle {
 				c.connections.check(c.cfg.RenewConcurrency, held, c.log)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
@@ -43,7 +44,7 @@ func Every(period time.Duration) AcquireOption {
 
 type markDone struct{}
 
-func (markDone) toRelease(r *releaseOptions) { r.done = true }
+func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
 // MarkDone has the release store that the work is done for which the lock was acquired
 // with Once or Every. Do and CommitAndRelease do so by themselves. The release returns nil
@@ -110,7 +111,7 @@ func (c *Client) completeOnce(r *request) error {
 		return c.cfg.unsupported("Once or Every for a read/write lock")
 	case r.label != nil && r.period != nil:
 		problem = "Once and Every: use one of them"
-	case r.asked.policy == deleteRecord:
+	case r.policy == deleteRecord:
 		problem = "DeleteOnRelease deletes the record, and with it what says that the work is done: leave it out, or Once and Every"
 	case r.label != nil:
 		problem = protocol.LabelProblem(*r.label)
@@ -123,7 +124,6 @@ func (c *Client) completeOnce(r *request) error {
 	if problem != "" {
 		return c.errorf("acquire", r.key(), "%s", problem)
 	}
-	r.policy = keepRecord // as the record has the mark
 	return nil
 }
 

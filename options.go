@@ -1,12 +1,14 @@
 package leasehold
 
 import (
+	"maps"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/breaking"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -15,10 +17,10 @@ import (
 type AcquireOption interface{ toAcquire(*request) }
 
 // RenewOption is for Renew and Resume.
-type RenewOption interface{ toRenew(*renewal) }
+type RenewOption interface{ toRenew(*hold.Renewal) }
 
 // ReleaseOption is for Release and CommitAndRelease.
-type ReleaseOption interface{ toRelease(*releaseOptions) }
+type ReleaseOption interface{ toRelease(*hold.Terms) }
 
 // GetOption is for Get and Watch.
 type GetOption interface{ toGet(*Key) }
@@ -54,48 +56,14 @@ type ReleasePolicy interface {
 type request struct {
 	seek.Want
 	reentrant bool
-	policy    policy
-	asked     asked
+	lease     time.Duration // that an option names; 0: none does
+	policy    policy        // that an option names
 	warnings  []warning
 	label     *string        // of Once
 	period    *time.Duration // of Every
 }
 
 func (r *request) key() Key { return Key(r.Key) }
-
-// changes are those of the record that the grant makes.
-func (r *request) changes() *changes { return (*changes)(&r.Changes) }
-
-// asked is what a caller of Acquire has set in the call itself; zero: not set.
-type asked struct {
-	lease  time.Duration
-	policy policy
-}
-
-// renewal is what a caller of Renew asks for.
-type renewal struct {
-	lease   time.Duration // 0: as before
-	changes changes
-}
-
-// releaseOptions are what a caller of Release or CommitAndRelease asks for.
-type releaseOptions struct {
-	policy  policy
-	changes changes
-	done    bool // what the lock was acquired for
-}
-
-// changes are the caller's changes of the record's data and attributes.
-type changes protocol.Changes
-
-func (c *changes) setAttributes(a map[string]types.AttributeValue) {
-	if c.Attributes == nil {
-		c.Attributes = protocol.Item{}
-	}
-	for name, v := range a {
-		c.Attributes[name] = cloneAttribute(v)
-	}
-}
 
 // policy is what becomes of the record at its release.
 type policy int
@@ -105,6 +73,9 @@ const (
 	keepRecord
 	deleteRecord
 )
+
+func (p policy) toAcquire(r *request)    { r.policy = p }
+func (p policy) toRelease(t *hold.Terms) { t.Delete = p == deleteRecord }
 
 // warning is a function to call before expiry, from WithExpiryWarning.
 type warning struct {
@@ -174,34 +145,39 @@ func WithSortKey(sort string) KeyOption { return sortKey(sort) }
 type leaseOption time.Duration
 
 func (d leaseOption) toAcquire(r *request) {
-	r.asked.lease = time.Duration(d)
-	r.Timing = r.Timing.Scaled(r.asked.lease)
+	r.lease = time.Duration(d)
+	r.Timing = r.Timing.Scaled(r.lease)
 }
-func (d leaseOption) toRenew(r *renewal) { r.lease = time.Duration(d) }
+func (d leaseOption) toRenew(r *hold.Renewal) { r.Lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it.
 // At least 1 s. A Renew with a shorter lease shortens the trust in the lock as soon
 // as it is sent, even if it is refused, until another Renew succeeds.
 func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
-type recordOption func(*changes)
+type recordOption func(*protocol.Changes)
 
-func (f recordOption) toAcquire(r *request)        { f(r.changes()) }
-func (f recordOption) toRenew(r *renewal)          { f(&r.changes) }
-func (f recordOption) toRelease(r *releaseOptions) { f(&r.changes) }
+func (f recordOption) toAcquire(r *request)    { f(&r.Changes) }
+func (f recordOption) toRenew(r *hold.Renewal) { f(&r.Changes) }
+func (f recordOption) toRelease(t *hold.Terms) { f(&t.Changes) }
 
 // WithAttributes sets top-level attributes of the record. A nil value removes the
 // attribute. Those not named stay, whoever wrote them. A name that the layout
 // itself uses is an error, before anything is sent.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
-	return recordOption(func(c *changes) { c.setAttributes(a) })
+	return recordOption(func(c *protocol.Changes) {
+		if c.Attributes == nil {
+			c.Attributes = protocol.Item{}
+		}
+		maps.Copy(c.Attributes, cloneAttributes(a))
+	})
 }
 
 // WithData replaces the record's data; nil removes it. Without this option the data
 // stays, whoever wrote it. A release that deletes the record refuses it, and
 // WithAttributes too, before anything is sent.
 func WithData(b []byte) RecordOption {
-	return recordOption(func(c *changes) {
+	return recordOption(func(c *protocol.Changes) {
 		c.SetData, c.Data = true, nil
 		if b != nil {
 			c.Data = append([]byte{}, b...)
@@ -209,16 +185,11 @@ func WithData(b []byte) RecordOption {
 	})
 }
 
-type releasePolicy policy
-
-func (p releasePolicy) toAcquire(r *request)        { r.policy, r.asked.policy = policy(p), policy(p) }
-func (p releasePolicy) toRelease(r *releaseOptions) { r.policy = policy(p) }
-
 // DeleteOnRelease has the release delete the record.
-func DeleteOnRelease() ReleasePolicy { return releasePolicy(deleteRecord) }
+func DeleteOnRelease() ReleasePolicy { return deleteRecord }
 
 // KeepOnRelease has the release keep the record, marked released.
-func KeepOnRelease() ReleasePolicy { return releasePolicy(keepRecord) }
+func KeepOnRelease() ReleasePolicy { return keepRecord }
 
 // ListOption is for List.
 type ListOption interface{ toList(*listing) }

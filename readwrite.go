@@ -3,13 +3,13 @@ package leasehold
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // checkAlone refuses, for a read/write lock, what needs a record of its own.
-func (cfg *Config) checkAlone(mode protocol.Mode, p policy, ch *changes) error {
+func (cfg *Config) checkAlone(mode protocol.Mode, deletes bool, ch protocol.Changes) error {
 	switch {
 	case mode == protocol.ModePlain:
 		return nil
-	case !protocol.Changes(*ch).None():
+	case !ch.None():
 		return cfg.unsupported("data or attributes of a read/write lock")
-	case p == deleteRecord:
+	case deletes:
 		return cfg.unsupported("DeleteOnRelease of a read/write lock")
 	}
 	return nil

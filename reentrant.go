@@ -26,9 +26,9 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 // not show; empty: nothing. It sends nothing, so that it can store nothing.
 func (r *request) differsFrom(h *hold.Lock) string {
 	switch lease := h.Duration(); {
-	case r.asked.lease != 0 && r.asked.lease != lease:
-		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.asked.lease)
-	case r.asked.policy != byConfig && r.Delete != h.Want().Delete:
+	case r.lease != 0 && r.lease != lease:
+		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
+	case r.policy != byConfig && r.Delete != h.Want().Delete:
 		return "what becomes of its record is settled: say so in the first call, or in Release"
 	case !r.Once.None() && r.Once != h.Want().Once:
 		return "it was not acquired for that work, which is to be done once: release it first"

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/leasehold-go/leasehold/internal/hold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Release frees the key. The lock's context ends before the write is sent. Nil means
@@ -42,12 +41,11 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	terms := make([]hold.Terms, len(g.locks))
 	var bad error
 	for i, l := range g.locks {
-		terms[i].Delete = l.h.Lock().Want().Delete
-		if o, err := l.c.newReleaseOptions(l.h.Lock(), opts); err != nil {
-			bad = cmp.Or(bad, err)
-		} else {
-			terms[i] = hold.Terms{Delete: o.policy == deleteRecord, Changes: protocol.Changes(o.changes), Done: o.done}
+		t, err := l.c.newTerms(l.h.Lock(), opts)
+		if err != nil {
+			bad, t = cmp.Or(bad, err), hold.Terms{Delete: l.h.Lock().Want().Delete}
 		}
+		terms[i] = t
 	}
 	return terms, bad
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/leasehold-go/leasehold/internal/hold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Renew renews now, and changes data, attributes or lease if opts say so.
@@ -14,7 +13,7 @@ import (
 // stored. With a ctx that has ended before, nothing is sent.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
-	var r renewal
+	var r hold.Renewal
 	if err := noneNil(c, "renew", l.Key(), opts); err != nil {
 		return err
 	}
@@ -24,19 +23,19 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if r.lease != 0 {
+	if r.Lease != 0 {
 		if h.UnderSession() {
 			return c.cfg.unsupported("WithLease together with SharedLease")
 		}
-		if err := c.checkLease("renew", l.Key(), r.lease); err != nil {
+		if err := c.checkLease("renew", l.Key(), r.Lease); err != nil {
 			return err
 		}
 	}
-	if err := c.cfg.checkAlone(h.Want().Mode, byConfig, &r.changes); err != nil {
+	if err := c.cfg.checkAlone(h.Want().Mode, false, r.Changes); err != nil {
 		return err
 	}
-	if err := c.checkChanges("renew", l.Key(), &r.changes); err != nil {
+	if err := c.checkChanges("renew", l.Key(), r.Changes); err != nil {
 		return err
 	}
-	return l.h.Renew(ctx, hold.Renewal{Lease: r.lease, Changes: protocol.Changes(r.changes)})
+	return l.h.Renew(ctx, r)
 }

@@ -14,32 +14,28 @@ import (
 // over, or was resumed elsewhere. ErrUnknownOutcome if ctx ended without an
 // answer: call it again on the same client, which knows what it has tried.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
-	r := renewal{lease: g.Lease}
+	r := hold.Renewal{Lease: g.Lease}
 	if err := noneNil(c, "resume", g.Key, opts); err != nil {
 		return nil, err
 	}
 	for _, o := range opts {
 		o.toRenew(&r)
 	}
-	key, err := c.checkGrant(g, &r)
+	key, err := c.checkGrant(g, r)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := c.cfg.releasePolicy(byConfig)
-	if err != nil {
-		return nil, err
-	}
-	want := &request{Want: seek.Want{Key: protocol.Key(key), Timing: c.timing.Scaled(r.lease), Delete: policy == deleteRecord}, policy: policy}
+	want := &request{Want: seek.Want{Key: protocol.Key(key), Timing: c.timing.Scaled(r.Lease), Delete: c.cfg.deletesByDefault()}}
 	h, err := c.holds.Resume(ctx, hold.Detached{
 		Key: protocol.Key(key), Owner: g.Owner, Token: g.Token, Grant: g.ID, Versions: g.Versions, TrustedUntil: g.TrustedUntil,
-	}, want.wanted(c), hold.Renewal{Lease: r.lease, Changes: protocol.Changes(r.changes)})
+	}, want.wanted(c), r)
 	if err != nil {
 		return nil, err
 	}
 	return lockOf(h.First()), nil
 }
 
-func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
+func (c *Client) checkGrant(g Grant, r hold.Renewal) (Key, error) {
 	var missing []string
 	for _, field := range []struct {
 		name string
@@ -51,7 +47,7 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 		{"token", g.Token == 0},
 		{"id", g.ID == ""},
 		{"versions", len(g.Versions) == 0},
-		{"lease", r.lease == 0},
+		{"lease", r.Lease == 0},
 	} {
 		if field.lost {
 			missing = append(missing, field.name)
@@ -68,8 +64,8 @@ func (c *Client) checkGrant(g Grant, r *renewal) (Key, error) {
 	if err != nil {
 		return key, err
 	}
-	if err := c.checkLease("resume", key, r.lease); err != nil {
+	if err := c.checkLease("resume", key, r.Lease); err != nil {
 		return key, err
 	}
-	return key, c.checkChanges("resume", key, &r.changes)
+	return key, c.checkChanges("resume", key, r.Changes)
 }

@@ -46,59 +46,58 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
 		return r, err
 	}
-	if err := c.cfg.checkAlone(r.Mode, r.policy, r.changes()); err != nil {
+	if err := c.cfg.checkAlone(r.Mode, r.policy == deleteRecord, r.Changes); err != nil {
 		return r, err
 	}
 	if err := c.completeOnce(&r); err != nil {
 		return r, err
 	}
-	if r.Mode != protocol.ModePlain {
-		r.policy = keepRecord // others may be in the record
+	switch {
+	case r.Mode != protocol.ModePlain, !r.Once.None(): // others may be in the record, or it has the mark
+	case r.policy == byConfig:
+		r.Delete = c.cfg.deletesByDefault()
+	default:
+		r.Delete = r.policy == deleteRecord
 	}
-	if r.policy, err = c.cfg.releasePolicy(r.policy); err != nil {
+	if err := c.cfg.checkRelease(r.Delete); err != nil {
 		return r, err
 	}
-	r.Delete = r.policy == deleteRecord
 	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
 			return r, c.errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
-	return r, c.checkChanges("acquire", key, r.changes())
+	return r, c.checkChanges("acquire", key, r.Changes)
 }
 
-// newReleaseOptions applies the options of a release and the defaults, and checks them.
-func (c *Client) newReleaseOptions(h *hold.Lock, opts []ReleaseOption) (releaseOptions, error) {
-	key, r := Key(h.Key()), releaseOptions{policy: keepRecord}
-	if h.Want().Delete {
-		r.policy = deleteRecord
-	}
+// newTerms applies the options of a release to what was agreed at the grant, and checks them.
+func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
+	key, t := Key(h.Key()), hold.Terms{Delete: h.Want().Delete}
 	if err := noneNil(c, "release", key, opts); err != nil {
-		return r, err
+		return t, err
 	}
 	for _, o := range opts {
-		o.toRelease(&r)
+		o.toRelease(&t)
 	}
-	if err := c.cfg.checkAlone(h.Want().Mode, r.policy, &r.changes); err != nil {
-		return r, err
+	if err := c.cfg.checkAlone(h.Want().Mode, t.Delete, t.Changes); err != nil {
+		return t, err
 	}
-	var err error
-	if r.policy, err = c.cfg.releasePolicy(r.policy); err != nil {
-		return r, err
+	if err := c.cfg.checkRelease(t.Delete); err != nil {
+		return t, err
 	}
-	if err := c.checkChanges("release", key, &r.changes); err != nil {
-		return r, err
+	if err := c.checkChanges("release", key, t.Changes); err != nil {
+		return t, err
 	}
-	if r.policy == deleteRecord && !protocol.Changes(r.changes).None() {
-		return r, c.errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
+	if t.Delete && !t.Changes.None() {
+		return t, c.errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
 	}
-	if r.done && h.Want().Once.None() {
-		return r, c.errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
+	if t.Done && h.Want().Once.None() {
+		return t, c.errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
 	}
-	if r.policy == deleteRecord && !h.Want().Once.None() {
-		return r, c.errorf("release", key, "it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
+	if t.Delete && !h.Want().Once.None() {
+		return t, c.errorf("release", key, "it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
 	}
-	return r, nil
+	return t, nil
 }
 
 // noneNil returns an error if there is a nil among the options of a call.
@@ -142,26 +141,23 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// releasePolicy returns what becomes of the record at its release, by default as
-// configured. The layout may not be able to do it.
-func (cfg *Config) releasePolicy(p policy) (policy, error) {
-	caps := cfg.Layout.Capabilities()
-	if p == byConfig {
-		p = keepRecord
-		if cfg.DeleteOnRelease || !caps.KeepOnRelease {
-			p = deleteRecord
-		}
-	}
-	switch {
-	case p == keepRecord && !caps.KeepOnRelease:
-		return p, cfg.unsupported("KeepOnRelease")
-	case p == deleteRecord && !caps.DeleteOnRelease:
-		return p, cfg.unsupported("DeleteOnRelease")
-	}
-	return p, nil
+// deletesByDefault reports whether a release deletes the record where no option says.
+func (cfg *Config) deletesByDefault() bool {
+	return cfg.DeleteOnRelease || !cfg.Layout.Capabilities().KeepOnRelease
 }
 
-func (c *Client) checkChanges(op string, key Key, ch *changes) error {
+// checkRelease refuses a release that the layout cannot do.
+func (cfg *Config) checkRelease(deletes bool) error {
+	switch caps := cfg.Layout.Capabilities(); {
+	case !deletes && !caps.KeepOnRelease:
+		return cfg.unsupported("KeepOnRelease")
+	case deletes && !caps.DeleteOnRelease:
+		return cfg.unsupported("DeleteOnRelease")
+	}
+	return nil
+}
+
+func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
 		return c.cfg.unsupported("data")
 	}

@@ -61,14 +61,6 @@ type Done struct {
 	Token  int64     // of the grant
 }
 
-func (d *Done) clone() *Done {
-	if d == nil {
-		return nil
-	}
-	c := *d
-	return &c
-}
-
 // MarshalJSON writes what the command prints.
 func (d Done) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {

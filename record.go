@@ -68,8 +68,8 @@ func recordOf(r protocol.Record) Record {
 	return Record{
 		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(r.Broken).clone(), TakenOver: (*TakenOver)(r.TakenOver).clone(),
-		Done: (*Done)(r.Done).clone(), Waiting: waitersOf(r.Waiters), Session: r.Session, mode: r.Mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(copied(r.Broken)), TakenOver: (*TakenOver)(copied(r.TakenOver)),
+		Done: (*Done)(copied(r.Done)), Waiting: waitersOf(r.Waiters), Session: r.Session, mode: r.Mode,
 	}
 }
 
@@ -94,14 +94,6 @@ type TakenOver struct {
 	Token int64     // of that grant; 0: it had none
 }
 
-func (t *TakenOver) clone() *TakenOver {
-	if t == nil {
-		return nil
-	}
-	c := *t
-	return &c
-}
-
 // before reports whether t is the grant before that of r.
 func (t *TakenOver) before(r Record) bool {
 	if t == nil || t.Token == 0 {
@@ -116,14 +108,6 @@ type Broken struct {
 	At     time.Time // by that client's clock
 	Reason string    // from WithReason
 	Token  int64     // of the grant; 0: it had none
-}
-
-func (b *Broken) clone() *Broken {
-	if b == nil {
-		return nil
-	}
-	c := *b
-	return &c
 }
 
 // isOf reports whether b is the break of the grant with this token.
@@ -150,8 +134,17 @@ func clockText(t time.Time) string {
 // attributes.
 func (r Record) clone() Record {
 	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
-	r.Broken, r.TakenOver, r.Done, r.Waiting = r.Broken.clone(), r.TakenOver.clone(), r.Done.clone(), slices.Clone(r.Waiting)
+	r.Broken, r.TakenOver, r.Done, r.Waiting = copied(r.Broken), copied(r.TakenOver), copied(r.Done), slices.Clone(r.Waiting)
 	return r
+}
+
+// copied is a copy of what p points to; nil for nil.
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
 }
 
 func (r Record) protocol() protocol.Record {

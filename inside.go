@@ -9,7 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-func init() { bridge.Inside = func(c any) any { return inside{c.(*Client)} } }
+func init() {
+	bridge.Inside = func(c any) any { return inside{c.(*Client)} }
+	bridge.Record = func(r protocol.Record) any { return recordOf(r) }
+}
 
 // inside is what packages semaphore, rwlock and election have of a client beside its public
 // methods. Their interfaces say what is what.
@@ -95,8 +98,6 @@ func (in inside) RetryRead(ctx context.Context, op string, key Key, read func(co
 }
 
 func (in inside) OnAsked(l *Lock, fn func()) { l.h.Lock().OnAsked(fn) }
-
-func (in inside) Record(r protocol.Record) Record { return recordOf(r) }
 
 func (in inside) CheckPrefix(key Key) error { return in.c.checkPrefix(key) }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -45,7 +46,7 @@ func (s *Semaphore) Holders(ctx context.Context) ([]leasehold.Record, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case !r.Released && !s.isExpired(r):
-			held = append(held, s.in.Record(r))
+			held = append(held, bridge.Record(r).(leasehold.Record))
 		}
 	}
 	held, err = s.withoutDeadSessions(ctx, held)

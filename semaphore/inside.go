@@ -5,7 +5,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -30,9 +29,6 @@ type inside interface {
 
 	// RetryRead repeats a read for as long as a call that does not wait may take.
 	RetryRead(ctx context.Context, op string, key leasehold.Key, read func(context.Context) error) error
-
-	// Record is a record as users see it.
-	Record(r protocol.Record) leasehold.Record
 
 	// Do acquires a lock, calls fn and releases it. An error from before fn was called
 	// matches leasehold.ErrNotRun.

@@ -1,14 +1,21 @@
-// Package bridge is how the packages semaphore, rwlock and election reach what is inside a
-// client. Permits, read/write locks and leaders who are asked to step down need more of it
-// than users may have.
+// Package bridge is how the packages semaphore, rwlock, election and holders reach what the
+// root has inside. Permits, read/write locks, leaders who are asked to step down and onlookers
+// need more of it than users may have. The root sets what is here when it is initialized, which is before the
+// packages that import it.
 package bridge
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
 
 // ErrAgain ends a wait that begins again: the event of a call that gives up is not for it.
 var ErrAgain = errors.New("leasehold: semaphore resized")
 
 // Inside returns what is inside a *leasehold.Client. Who uses it declares, as an interface,
 // what it needs of that: the methods name types of the root, which imports this package.
-// The root sets it when it is initialized, which is before the packages that import it.
 var Inside func(client any) any
+
+// Record returns the leasehold.Record of a record: only the root can fill in all of it.
+var Record func(protocol.Record) any

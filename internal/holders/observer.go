@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -115,18 +116,4 @@ func (o Observer) StillDead(ctx context.Context, found Observation) error {
 }
 
 // RecordOf is a record as users of the library have it.
-func RecordOf(r protocol.Record) leasehold.Record {
-	return updated(leasehold.Record{Key: leasehold.Key(r.Key)}, r)
-}
-
-// updated returns the record of a grant as it is now.
-func updated(r leasehold.Record, now protocol.Record) leasehold.Record {
-	r.Owner, r.Token, r.Grant, r.Version, r.Lease = now.Owner, now.Token, now.Grant, now.Version, now.Lease
-	r.GrantedAt, r.Released, r.ExpiresAt, r.Data, r.Attributes = now.GrantedAt, now.Released, now.ExpiresAt, now.Data, now.Attributes
-	r.Broken, r.TakenOver, r.Done = (*leasehold.Broken)(now.Broken), (*leasehold.TakenOver)(now.TakenOver), (*leasehold.Done)(now.Done)
-	r.Session, r.Waiting = now.Session, nil
-	for _, w := range now.Waiters {
-		r.Waiting = append(r.Waiting, leasehold.Waiter{Owner: w.Owner, Since: protocol.VersionTime(w.Grant)})
-	}
-	return r
-}
+func RecordOf(r protocol.Record) leasehold.Record { return bridge.Record(r).(leasehold.Record) }

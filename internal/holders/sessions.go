@@ -84,7 +84,7 @@ func (r *Reader) Sessions(ctx context.Context, prefix string) (found []leasehold
 		case err != nil:
 			damaged = append(damaged, r.AsRecordError(key, item, err))
 		case !row.Released:
-			found = append(found, updated(leasehold.Record{Key: leasehold.Key(key)}, row))
+			found = append(found, RecordOf(row))
 		}
 	}
 	return found, damaged, nil

@@ -106,13 +106,6 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 		if s.settled = done; !done {
 			continue
 		}
-		if found.Err == nil && !found.Gone && GrantOf(found.Record) != GrantOf(s.first) {
-			// Not all that a record of another grant shows is ours to copy.
-			r, err := Find(ctx, w.Locks, s.first.Key, func(r leasehold.Record) bool { return GrantOf(r) == GrantOf(found.Record) })
-			if err == nil {
-				found.Record = r
-			}
-		}
 		settled(s.index, found)
 	}
 	var open []*subject // not in place: subjects may be the same slice
@@ -172,7 +165,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 		s.found.Err = w.Reader.AsRecordError(key, item, err)
 		return s.found, true
 	}
-	s.found.Record = updated(s.first, r)
+	s.found.Record = RecordOf(r)
 	if r.Released {
 		return s.found, true
 	}
@@ -217,7 +210,7 @@ func (w *watch) decode(item protocol.Item, before leasehold.Record) (protocol.Re
 		return protocol.Record{}, err
 	}
 	for _, r := range records {
-		if GrantOf(updated(before, r)) == GrantOf(before) {
+		if liveness.GrantOf(r) == GrantOf(before) {
 			return r, nil
 		}
 	}

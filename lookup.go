@@ -7,8 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -85,12 +83,12 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		for _, o := range opts {
 			o.toList(&l)
 		}
-		if l.Partition != nil && (*l.Partition == "" || l.Prefix != "") {
+		if l.partitioned && (l.Partition == "" || l.Prefix != "") {
 			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
 			return
 		}
-		if l.Partition != nil {
-			if err := c.checkPrefix(Key{Partition: *l.Partition}); err != nil {
+		if l.partitioned {
+			if err := c.checkPrefix(Key{Partition: l.Partition}); err != nil {
 				yield(Record{}, err)
 				return
 			}
@@ -108,7 +106,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		}
 		for {
 			var items []protocol.Item
-			err := c.retryRead(ctx, "list", Key{Partition: aws.ToString(l.Partition)}, func(ctx context.Context) (err error) {
+			err := c.retryRead(ctx, "list", Key{Partition: l.Partition}, func(ctx context.Context) (err error) {
 				items, err = c.requests.Page(ctx, l.Listing, &at)
 				return err
 			})

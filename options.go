@@ -197,7 +197,8 @@ type ListOption interface{ toList(*listing) }
 // listing is what a caller of List asks for.
 type listing struct {
 	attempts.Listing
-	after *Key
+	partitioned bool // Partition is given, if only as ""
+	after       *Key
 }
 
 type listFunc func(*listing)
@@ -210,7 +211,9 @@ func ListAfter(k Key) ListOption { return listFunc(func(l *listing) { l.after = 
 
 // ListPartition lists the records of one partition key. It is a query, which reads
 // only those records. It cannot be combined with ListPrefix.
-func ListPartition(key string) ListOption { return listFunc(func(l *listing) { l.Partition = &key }) }
+func ListPartition(key string) ListOption {
+	return listFunc(func(l *listing) { l.Partition, l.partitioned = key, true })
+}
 
 // ListPrefix lists the keys that begin with p. It is a scan: it reads the whole
 // table, and costs as much.

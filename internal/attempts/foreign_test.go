@@ -161,7 +161,7 @@ func TestAReplyWithoutWhatDynamoDBAlwaysSendsIsForeign(t *testing.T) {
 			return err
 		},
 		"a query": func() error {
-			_, err := s.Page(t.Context(), Listing{Partition: aws.String("a")}, &Walk{})
+			_, err := s.Page(t.Context(), Listing{Partition: "a"}, &Walk{})
 			return err
 		},
 	} {

@@ -78,9 +78,15 @@ var errNoneRead = errors.New("throttled: the table has read none of the keys tha
 func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-		s.Table: {Keys: keys, ConsistentRead: aws.Bool(true)},
-	}}, once)
+	return Batch(ctx, s.DB, s.Table, keys, once)
+}
+
+// Batch reads items consistently by one BatchGetItem. left are the keys that it has not
+// read, because the reply was full or the table is throttled.
+func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, options ...func(*dynamodb.Options)) (found, left []protocol.Item, err error) {
+	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		table: {Keys: keys, ConsistentRead: aws.Bool(true)},
+	}}, options...)
 	if err == nil && out.Responses == nil {
 		err = missing(out.ResultMetadata, "responses")
 	}
@@ -93,16 +99,10 @@ func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, le
 	for _, unread := range out.UnprocessedKeys {
 		left = append(left, unread.Keys...)
 	}
-	return found, left, CheckBatch(len(keys), len(found), len(left))
-}
-
-// CheckBatch returns why a batch cannot be DynamoDB's: of so many keys it has found and
-// left more than there are. One that finds anything is smaller the next time.
-func CheckBatch(asked, found, left int) error {
-	if found+left > asked {
-		return &ForeignError{"the endpoint", fmt.Errorf("of %d keys it has found %d, and has left %d", asked, found, left)}
+	if len(found)+len(left) > len(keys) { // one that finds anything is smaller the next time
+		return nil, nil, &ForeignError{"the endpoint", fmt.Errorf("of %d keys it has found %d, and has left %d", len(keys), len(found), len(left))}
 	}
-	return nil
+	return found, left, nil
 }
 
 // ReadTogether reads items in one transaction, once, in the order of gets; nil for one
@@ -126,45 +126,46 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Listing says which items of the table to list.
-type Listing struct {
-	Partition *string // only those with this partition key; nil: any
-	Prefix    string  // only those whose partition key begins so
-}
-
 // Page reads the next page of a listing, once, and goes on past it. The reads are
 // eventually consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	names := map[string]string{"#k": s.Keys.Schema().Partition}
-	if l.Partition != nil {
-		out, err := s.DB.Query(ctx, &dynamodb.QueryInput{
-			TableName: aws.String(s.Table), ExclusiveStartKey: at.Start,
-			KeyConditionExpression:    aws.String("#k = :k"),
-			ExpressionAttributeNames:  names,
-			ExpressionAttributeValues: protocol.Item{":k": &types.AttributeValueMemberS{Value: *l.Partition}},
-		}, once)
-		if err == nil {
-			err = at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
-		}
-		if err := s.Failure(ctx, err); err != nil {
-			return nil, err
-		}
-		return out.Items, nil
-	}
-	in := &dynamodb.ScanInput{TableName: aws.String(s.Table), ExclusiveStartKey: at.Start}
-	if l.Prefix != "" {
-		in.FilterExpression = aws.String("begins_with(#k, :p)")
-		in.ExpressionAttributeNames = names
-		in.ExpressionAttributeValues = protocol.Item{":p": &types.AttributeValueMemberS{Value: l.Prefix}}
-	}
-	out, err := s.DB.Scan(ctx, in, once)
-	if err == nil {
-		err = at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
-	}
+	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at, once)
 	if err := s.Failure(ctx, err); err != nil {
 		return nil, err
 	}
-	return out.Items, nil
+	return items, nil
+}
+
+// Listing says which items of a table to list.
+type Listing struct {
+	Partition string // only those with this partition key; empty: any
+	Prefix    string // only those whose partition key begins so
+}
+
+// Page reads the next page, once, and goes on past it. consistent is as in the request.
+func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
+	names := map[string]string{"#k": schema.Partition}
+	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }
+	if l.Partition != "" {
+		out, err := db.Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(table), ExclusiveStartKey: at.Start, ConsistentRead: consistent,
+			KeyConditionExpression: aws.String("#k = :k"), ExpressionAttributeNames: names, ExpressionAttributeValues: value(":k", l.Partition),
+		}, options...)
+		if err != nil {
+			return nil, err
+		}
+		return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
+	}
+	in := &dynamodb.ScanInput{TableName: aws.String(table), ExclusiveStartKey: at.Start, ConsistentRead: consistent}
+	if l.Prefix != "" {
+		in.FilterExpression = aws.String("begins_with(#k, :p)")
+		in.ExpressionAttributeNames, in.ExpressionAttributeValues = names, value(":p", l.Prefix)
+	}
+	out, err := db.Scan(ctx, in, options...)
+	if err != nil {
+		return nil, err
+	}
+	return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
 }

@@ -10,15 +10,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-// BatchSize is the most that one BatchGetItem reads.
-const BatchSize = 100
 
 const (
 	concurrentReads = 32 // of single items
@@ -53,11 +49,11 @@ func NewReader(db *dynamodb.Client, table string, proto protocol.Protocol) Reade
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
 }
 
-// Scope is what a listing reads: one partition, or the keys with a prefix.
-type Scope struct{ Partition, Prefix string }
+// Scope is what a listing reads.
+type Scope = attempts.Listing
 
-// all reports whether a listing shows every item of the table.
-func (s Scope) all() bool { return s == Scope{} }
+// listsAll reports whether the listing shows every item of the table.
+func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
 // MayList lets the items be read by listing what was listed just now, with so many
 // requests and read units.
@@ -74,7 +70,7 @@ func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	switch n := keys + sessions; {
 	case !r.lists(n):
 		return r.requestsFor(n), float64(n)
-	case r.listing.all(): // that shows the sessions too
+	case r.listsAll(): // that shows the sessions too
 		return r.requests, r.units
 	}
 	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)
@@ -85,7 +81,7 @@ func (r *Reader) requestsFor(n int) int {
 	if n < 3 || r.oneByOne {
 		return n
 	}
-	return (n + BatchSize - 1) / BatchSize
+	return (n + attempts.MaxBatchGet - 1) / attempts.MaxBatchGet
 }
 
 // read returns the items of keys. One that does not exist is not in the map.
@@ -94,7 +90,7 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 		return r.ByKey(ctx, keys)
 	}
 	found, err := r.list(ctx, keys)
-	if err != nil || r.listing.all() {
+	if err != nil || r.listsAll() {
 		return found, err
 	}
 	hidden := slices.DeleteFunc(slices.Clone(keys), func(k protocol.Key) bool { return !r.hides(k) })
@@ -154,29 +150,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	names := map[string]string{"#k": r.proto.Schema().Partition}
-	value := func(s string) protocol.Item { return protocol.Item{":k": &types.AttributeValueMemberS{Value: s}} }
-	if of.Partition != "" {
-		out, err := r.db.Query(ctx, &dynamodb.QueryInput{
-			TableName: aws.String(r.table), ExclusiveStartKey: at.Start, ConsistentRead: aws.Bool(true),
-			KeyConditionExpression:   aws.String("#k = :k"),
-			ExpressionAttributeNames: names, ExpressionAttributeValues: value(of.Partition),
-		})
-		if err != nil {
-			return nil, err
-		}
-		return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
-	}
-	in := &dynamodb.ScanInput{TableName: aws.String(r.table), ExclusiveStartKey: at.Start, ConsistentRead: aws.Bool(true)}
-	if of.Prefix != "" {
-		in.FilterExpression = aws.String("begins_with(#k, :k)")
-		in.ExpressionAttributeNames, in.ExpressionAttributeValues = names, value(of.Prefix)
-	}
-	out, err := r.db.Scan(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
+	return of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at)
 }
 
 // ByKey reads items: one or two items by GetItem, more by BatchGetItem.
@@ -219,7 +193,7 @@ func (r *Reader) ByKey(ctx context.Context, keys []protocol.Key) (map[protocol.K
 // batches reads items by BatchGetItem.
 func (r *Reader) batches(ctx context.Context, keys []protocol.Item) (map[protocol.Key]protocol.Item, error) {
 	found := make(map[protocol.Key]protocol.Item, len(keys))
-	for batch := range slices.Chunk(keys, BatchSize) {
+	for batch := range slices.Chunk(keys, attempts.MaxBatchGet) {
 		for len(batch) > 0 {
 			items, unread, err := r.batch(ctx, batch)
 			if err != nil {
@@ -250,17 +224,5 @@ func (r *Reader) one(ctx context.Context, key protocol.Item) (protocol.Item, err
 func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	out, err := r.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-		r.table: {Keys: keys, ConsistentRead: aws.Bool(true)},
-	}})
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, of := range out.Responses { // of one table, by its name where it was asked for by its ARN
-		items = append(items, of...)
-	}
-	for _, of := range out.UnprocessedKeys {
-		unread = append(unread, of.Keys...)
-	}
-	return items, unread, attempts.CheckBatch(len(keys), len(items), len(unread))
+	return attempts.Batch(ctx, r.db, r.table, keys)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -28,7 +29,7 @@ func Among(ctx context.Context, t *store.Table, all []leasehold.Record) map[leas
 			ask = append(ask, row)
 		}
 	}
-	if len(ask) == 0 || len(ask) > holders.BatchSize {
+	if len(ask) == 0 || len(ask) > attempts.MaxBatchGet {
 		return nil
 	}
 	reader := holders.NewReader(t.DB, t.Table, t.Proto)

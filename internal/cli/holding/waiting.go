@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -42,8 +43,7 @@ type wait struct {
 	event   told      // by the last event
 	put     func()    // writes the event of a place that was not told yet; nil: it was
 
-	stop chan struct{}
-	done chan struct{}
+	stop func() // ends what start began
 }
 
 // told is what was said last of a wait.
@@ -70,10 +70,7 @@ func (s *told) due(place int, now time.Time) bool {
 // newWait is a wait after an earlier one of this process, which has ended; nil: it is the
 // first.
 func newWait(user User, earlier *wait) *wait {
-	w := &wait{
-		say: user.Say, now: user.Now, grants: map[leasehold.Key]string{},
-		stop: make(chan struct{}), done: make(chan struct{}),
-	}
+	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}}
 	if earlier != nil {
 		w.line, w.event = earlier.line, earlier.event
 	}
@@ -82,22 +79,12 @@ func newWait(user User, earlier *wait) *wait {
 
 // start begins to say who is waited for, until end is called.
 func (w *wait) start() {
-	go func() {
-		defer close(w.done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				w.mu.Lock()
-				w.report()
-				w.writePut()
-				w.mu.Unlock()
-			case <-w.stop:
-				return
-			}
-		}
-	}()
+	w.stop = seconds.Each(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.report()
+		w.writePut()
+	})
 }
 
 // tries says whether the key is asked for as with -n, from now on.
@@ -111,8 +98,7 @@ func (w *wait) tries(nonblock bool) {
 }
 
 func (w *wait) end() {
-	close(w.stop)
-	<-w.done
+	w.stop()
 	w.say.Clear()
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
@@ -47,27 +48,13 @@ type Telling struct {
 	mu     sync.Mutex // held while it is told
 	paused bool
 	teller teller
-
-	stop chan struct{}
-	done chan struct{}
+	stop   func()
 }
 
 // Tell begins to tell of trouble with a server.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
-	t := &Telling{stop: make(chan struct{}), done: make(chan struct{})}
-	go func() {
-		defer close(t.done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				t.ask(h.Trouble(server()), tell)
-			case <-t.stop:
-				return
-			}
-		}
-	}()
+	t := &Telling{}
+	t.stop = seconds.Each(func() { t.ask(h.Trouble(server()), tell) })
 	return t
 }
 
@@ -91,7 +78,4 @@ func (t *Telling) Pause(begin bool) {
 }
 
 // End returns when nothing is told any more.
-func (t *Telling) End() {
-	close(t.stop)
-	<-t.done
-}
+func (t *Telling) End() { t.stop() }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
@@ -34,23 +35,10 @@ func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end 
 	}
 	w := &stepWait{c: c, t: t, leader: r, began: c.Now(), last: c.Now()}
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				w.report(ctx, c.Now())
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	stop := seconds.Each(func() { w.report(ctx, c.Now()) })
 	return func() {
 		cancel()
-		<-done
+		stop()
 		c.Say.Clear()
 	}
 }

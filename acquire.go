@@ -47,13 +47,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
 	}
-	if !c.holds.Enter() {
-		return nil, c.afterClose("acquire", want.key())
-	}
-	defer c.holds.Leave()
-	c.waiting.Add(1)
-	defer c.waiting.Add(-1)
-	return c.acquire(ctx, want)
+	return firstOf(c.sought(ctx, want.key(), func() (seek.Result, error) { return c.seek.One(ctx, want.wanted(c)) }))
 }
 
 // Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do in one.
@@ -62,14 +56,25 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return inside{c}.Do(ctx, Key{Partition: key}, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) }, fn)
 }
 
-// acquire seeks one key.
-func (c *Client) acquire(ctx context.Context, want *request) (*Lock, error) {
+// sought seeks keys for a call, for which Close waits, and tells what came of it.
+func (c *Client) sought(ctx context.Context, first Key, search func() (seek.Result, error)) ([]seek.Holding, error) {
+	if !c.holds.Enter() {
+		return nil, c.afterClose("acquire", first)
+	}
+	defer c.holds.Leave()
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
 	began := c.now()
-	found, err := c.seek.One(ctx, want.wanted(c))
-	if err := c.granted(ctx, began, found, err); err != nil {
+	found, err := search()
+	return found.Held, c.granted(ctx, began, found, err)
+}
+
+// firstOf is the lock of the first grant.
+func firstOf(held []seek.Holding, err error) (*Lock, error) {
+	if err != nil {
 		return nil, err
 	}
-	return lockOf(found.Held[0].(*hold.Lock).First()), nil
+	return lockOf(held[0].(*hold.Lock).First()), nil
 }
 
 // wanted is what to seek for the request.

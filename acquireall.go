@@ -48,22 +48,14 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		}
 		sought = append(sought, want.wanted(c))
 	}
-	if !c.holds.Enter() {
-		return nil, c.afterClose("acquire", wants[0].key())
-	}
-	defer c.holds.Leave()
 	slices.SortFunc(sought, func(a, b *seek.Want) int { return a.Key.Compare(b.Key) })
 	granted := map[Key]*hold.Lock{}
 	if len(sought) > 0 {
-		c.waiting.Add(1)
-		began := c.now()
-		found, err := c.seek.All(ctx, sought)
-		err = c.granted(ctx, began, found, err)
-		c.waiting.Add(-1)
+		all, err := c.sought(ctx, wants[0].key(), func() (seek.Result, error) { return c.seek.All(ctx, sought) })
 		if err != nil {
 			return nil, err
 		}
-		for _, held := range found.Held {
+		for _, held := range all {
 			h := held.(*hold.Lock)
 			granted[Key(h.Key())] = h
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
@@ -25,14 +24,14 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key(), context.Cause(ctx))
 	}
-	var sought []*request
+	var sought []*seek.Want
 	var deadlock error
 	neverFree := true
 	for _, want := range wants {
 		h := c.holds.Of(ctx, want.Key)
 		if h == nil {
 			err := checkOrder(ctx, c, want)
-			sought, deadlock = append(sought, want), errors.Join(deadlock, err)
+			sought, deadlock = append(sought, want.wanted(c)), errors.Join(deadlock, err)
 			neverFree = neverFree && err != nil
 			continue
 		}
@@ -45,23 +44,5 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if neverFree {
 		return nil, deadlock
 	}
-	if !c.holds.Enter() {
-		return nil, c.afterClose("acquire", wants[0].key())
-	}
-	defer c.holds.Leave()
-	c.waiting.Add(1)
-	defer c.waiting.Add(-1)
-	if len(sought) == 1 {
-		return c.acquire(ctx, sought[0])
-	}
-	all := make([]*seek.Want, len(sought))
-	for i, want := range sought {
-		all[i] = want.wanted(c)
-	}
-	began := c.now()
-	found, err := c.seek.First(ctx, all)
-	if err := c.granted(ctx, began, found, err); err != nil {
-		return nil, err
-	}
-	return lockOf(found.Held[0].(*hold.Lock).First()), nil
+	return firstOf(c.sought(ctx, wants[0].key(), func() (seek.Result, error) { return c.seek.First(ctx, sought) }))
 }

@@ -32,8 +32,11 @@ func (c *Client) One(ctx context.Context, want *Want) (Result, error) {
 	return c.first(ctx, c.newOneWaiter(ctx, want, given.Delay, began))
 }
 
-// First seeks the first of several keys that is free.
+// First seeks the first of the keys that is free.
 func (c *Client) First(ctx context.Context, wants []*Want) (Result, error) {
+	if len(wants) == 1 {
+		return c.One(ctx, wants[0])
+	}
 	return c.first(ctx, c.newAnyWaiter(ctx, wants))
 }
 

@@ -7,12 +7,11 @@ package scratch
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -41,20 +40,16 @@ func Acquire(ctx context.Context, locks *leasehold.Client, key leasehold.Key, op
 
 // Delete deletes the records of keys, whoever holds them by now.
 func Delete(ctx context.Context, s *store.Store, keys ...leasehold.Key) error {
-	failed := make([]error, len(keys))
-	requests := make(chan struct{}, concurrentDeletes)
-	var wg sync.WaitGroup
-	for i, key := range keys {
-		item, err := s.Proto.Key(protocol.Key(key))
-		if err != nil {
+	var deletes errgroup.Group
+	deletes.SetLimit(concurrentDeletes)
+	for _, key := range keys {
+		deletes.Go(func() error {
+			item, err := s.Proto.Key(protocol.Key(key))
+			if err == nil {
+				_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.Table), Key: item})
+			}
 			return err
-		}
-		wg.Go(func() {
-			requests <- struct{}{}
-			defer func() { <-requests }()
-			_, failed[i] = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.Table), Key: item})
 		})
 	}
-	wg.Wait()
-	return errors.Join(failed...)
+	return deletes.Wait()
 }

@@ -36,7 +36,6 @@ type Client struct {
 	log      *slog.Logger
 	now      func() decide.Instant // both clocks
 	wall     func() time.Time
-	chance   func() float64 // in [0, 1): for pauses, so that clients do not retry together
 
 	seek        *seek.Client
 	observer    *liveness.Observer
@@ -77,7 +76,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
-		owner:  owner, overhead: recordOverhead(owner, cfg.Line), log: cfg.Logger, now: on.Now, wall: on.Wall, chance: on.Chance,
+		owner:  owner, overhead: recordOverhead(owner, cfg.Line), log: cfg.Logger, now: on.Now, wall: on.Wall,
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
 	c.holds = newHolds(c)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -16,7 +15,7 @@ func newSeek(c *Client) *seek.Client {
 	_, marks := c.proto.(protocol.Marking)
 	s := &seek.Client{
 		Requests: c.requests, Proto: c.proto, Owner: c.owner, Observer: c.observer,
-		Now: func() decide.Instant { return c.now() }, Wall: c.wall, Chance: func() float64 { return c.chance() },
+		Now: c.now, Wall: c.wall, Chance: c.requests.Chance,
 		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
 		Expires: func() time.Time { return c.holds.Expires(true, marks) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
 		Closing: c.holds.Closing(), Closed: ErrClosed, Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),

@@ -56,9 +56,11 @@ type Client struct {
 	grants  int           // ever, to put held in order
 	running int           // calls and senders that are not done
 	idle    chan struct{} // closed when running comes to 0; Close waits for it
-	closing chan struct{} // closed when Close is called
 	closed  chan struct{} // closed when Close is done
 	result  error         // of Close
+
+	closing context.Context         // ends with ErrClosed when Close is called
+	close   context.CancelCauseFunc // ends it; Enter is told by mu, too
 }
 
 // Errors makes the errors that callers are told, and whose types they know.
@@ -105,7 +107,8 @@ type Event struct {
 
 // Begin makes the client ready to hold locks; shared: under sessions.
 func (c *Client) Begin(shared bool) {
-	c.held, c.closing, c.closed = map[*Lock]int{}, make(chan struct{}), make(chan struct{})
+	c.held, c.closed = map[*Lock]int{}, make(chan struct{})
+	c.closing, c.close = context.WithCancelCause(context.Background())
 	if shared {
 		c.sharing = &sharing{c: c, proto: c.Proto.(protocol.Sharing), busy: ctxmutex.New()}
 	}
@@ -203,32 +206,22 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// Closing is closed when Close is called.
-func (c *Client) Closing() <-chan struct{} { return c.closing }
+// Closing ends with ErrClosed when Close is called.
+func (c *Client) Closing() context.Context { return c.closing }
 
 // IsClosing reports whether Close has been called. Close releases what was held before
 // that. A call that is granted something later gives it back.
-func (c *Client) IsClosing() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Client) IsClosing() bool { return c.closing.Err() != nil }
 
 // UntilClosing returns a context that ends with ctx, and with ErrClosed when Close is
 // called: retries under it do not delay Close.
 func (c *Client) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-c.closing:
-			cancel(ErrClosed)
-		case <-out.Done():
-		}
-	}()
-	return out, func() { cancel(context.Canceled) }
+	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	return out, func() {
+		stop()
+		cancel(context.Canceled)
+	}
 }
 
 // throttled tells of attempts for a key that were throttled, or in conflict.

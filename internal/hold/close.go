@@ -32,7 +32,7 @@ func (c *Client) Close(ctx context.Context) error {
 			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", context.Cause(ctx))
 		}
 	}
-	close(c.closing)
+	c.close(ErrClosed)
 	c.mu.Unlock()
 	defer close(c.closed)
 

@@ -92,8 +92,8 @@ func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-c.Closing:
-		return c.Closed
+	case <-c.Closing.Done():
+		return context.Cause(c.Closing)
 	}
 }
 

@@ -36,8 +36,7 @@ type Client struct {
 	Detach     func(func())          // runs a function that Close waits for
 	AwaitGrace func(<-chan struct{}) // waits for that, but not for longer than the release grace
 	GiveBack   func([]Holding)       // releases them, within the release grace
-	Closing    <-chan struct{}       // closed when the client closes
-	Closed     error                 // what ended a wait then
+	Closing    context.Context       // ends when the client closes, with what ended a wait then
 	Errors     Errors
 	Listener   Listener
 

@@ -323,14 +323,15 @@ func TestClosingEndsEveryWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")
 		c := w.client("b")
-		closing := make(chan struct{})
+		errClosed := errors.New("closed")
+		closing, closes := context.WithCancelCause(context.Background())
 		c.Closing = closing
-		time.AfterFunc(time.Second, func() { close(closing) })
+		time.AfterFunc(time.Second, func() { closes(errClosed) })
 		var calls sync.WaitGroup
 		for _, key := range []string{"first", "second"} { // the second waits in line
 			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
-				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, c.Closed) {
+				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, errClosed) {
 					t.Errorf("%s: %v", key, err)
 				}
 			})

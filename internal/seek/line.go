@@ -62,8 +62,8 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 		return turn{}, c.Errors.Held(want.Key, *holder, 0, nil)
 	case <-ctx.Done():
 		ended = context.Cause(ctx)
-	case <-c.Closing:
-		ended = c.Closed
+	case <-c.Closing.Done():
+		ended = context.Cause(c.Closing)
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}

@@ -177,7 +177,7 @@ func (w *world) client(owner string) *client {
 				h.GiveBack()
 			}
 		},
-		Closing: make(chan struct{}), Closed: errors.New("closed"), Errors: told{}, Listener: c,
+		Closing: context.Background(), Errors: told{}, Listener: c,
 	}
 	return c
 }

@@ -41,8 +41,11 @@ func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *pla
 	return c.Lines.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn takes a place in the line and waits for its turn. began is when the call did.
+// awaitTurn waits for the turn of a key, in a place in its line. began is when the call did.
 func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
+	if _, free := c.Lines.TakeAll(want.Key); free {
+		return turn{}, nil // at once: nobody is before it
+	}
 	p := c.newPlace(ctx, want, nil)
 	c.Lines.Join(p)
 	if holder := c.Lines.Holder(want.Key); holder != nil {

@@ -184,6 +184,9 @@ func (l *Lines[K, C, G, H]) holder(ln *line[K, C, G, H]) *H {
 // tellHolder tells the waiters with NoWait who holds the key, if that is known. l.mu is
 // held.
 func (l *Lines[K, C, G, H]) tellHolder(ln *line[K, C, G, H]) {
+	if len(ln.waiting) == 0 {
+		return
+	}
 	holder := l.holder(ln)
 	if holder == nil {
 		return

@@ -20,8 +20,8 @@ type Write struct {
 	set       strings.Builder // clauses of the update expression
 	remove    strings.Builder
 	condition string
-	names     []string               // by the number in the placeholder
-	values    []types.AttributeValue // by the number in the placeholder
+	names     []string // by the number in the placeholder
+	values    Item     // by placeholder; nil if there are none: DynamoDB refuses an empty map
 }
 
 type verb int
@@ -49,7 +49,7 @@ func NewDelete(key Item) *Write { return newWrite(remove, key) }
 func NewCheck(key Item) *Write { return newWrite(check, key) }
 
 func newWrite(verb verb, key Item) *Write {
-	return &Write{key: key, verb: verb, names: make([]string, 0, usualOperands), values: make([]types.AttributeValue, 0, usualOperands)}
+	return &Write{key: key, verb: verb, names: make([]string, 0, usualOperands)}
 }
 
 // Name returns the placeholder of an attribute name.
@@ -64,8 +64,12 @@ func (w *Write) Name(name string) string {
 
 // Value returns a placeholder for v.
 func (w *Write) Value(v types.AttributeValue) string {
-	w.values = append(w.values, v)
-	return ofValues.at(len(w.values) - 1)
+	if w.values == nil {
+		w.values = Item{}
+	}
+	placeholder := ofValues.at(len(w.values))
+	w.values[placeholder] = v
+	return placeholder
 }
 
 // placeholders are those that most writes use, which need not be made each time.
@@ -179,19 +183,6 @@ func (w *Write) named() map[string]string {
 	return named
 }
 
-// operands are the values by placeholder; nil if there are none: DynamoDB refuses an
-// empty map.
-func (w *Write) operands() Item {
-	if len(w.values) == 0 {
-		return nil
-	}
-	operands := make(Item, len(w.values))
-	for n, v := range w.values {
-		operands[ofValues.at(n)] = v
-	}
-	return operands
-}
-
 func (w *Write) expression() *string {
 	return aws.String(strings.TrimSpace(w.set.String() + " " + w.remove.String()))
 }
@@ -205,7 +196,7 @@ func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 		UpdateExpression:                    w.expression(),
 		ConditionExpression:                 &w.condition,
 		ExpressionAttributeNames:            w.named(),
-		ExpressionAttributeValues:           w.operands(),
+		ExpressionAttributeValues:           w.values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -219,7 +210,7 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 		Key:                                 w.key,
 		ConditionExpression:                 &w.condition,
 		ExpressionAttributeNames:            w.named(),
-		ExpressionAttributeValues:           w.operands(),
+		ExpressionAttributeValues:           w.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
@@ -232,17 +223,17 @@ func (w *Write) TransactItem(table string) types.TransactWriteItem {
 	case remove:
 		return types.TransactWriteItem{Delete: &types.Delete{
 			TableName: aws.String(table), Key: w.key, ConditionExpression: &w.condition,
-			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
 		}}
 	case check:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: aws.String(table), Key: w.key, ConditionExpression: &w.condition,
-			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
 		}}
 	default:
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(table), Key: w.key, UpdateExpression: w.expression(), ConditionExpression: &w.condition,
-			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.operands(), ReturnValuesOnConditionCheckFailure: old,
+			ExpressionAttributeNames: w.named(), ExpressionAttributeValues: w.values, ReturnValuesOnConditionCheckFailure: old,
 		}}
 	}
 }

@@ -63,16 +63,16 @@ func (h *heldKeys) has(holds []*Lock) bool {
 	return false
 }
 
-// newLockContext returns a context with the values of parent but not its end.
-func newLockContext(parent context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
-	inner, cancel := context.WithCancelCause(context.WithoutCancel(parent))
+// newLockContext returns a context under values, which has no end.
+func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
+	inner, cancel := context.WithCancelCause(values)
 	readClock := func() {
 		// Whoever ended the lease may not have come to this context yet.
 		if cause := h.lease.Ended(); cause != nil {
 			cancel(cause)
 		}
 	}
-	return &lockContext{Context: inner, readClock: readClock, held: &heldKeys{by: h, outer: heldKeysOf(parent)}}, cancel
+	return &lockContext{Context: inner, readClock: readClock, held: &heldKeys{by: h, outer: heldKeysOf(values)}}, cancel
 }
 
 func (c *lockContext) Done() <-chan struct{} {

@@ -50,10 +50,10 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add makes l one more handle.
-func (h *Lock) add(ctx context.Context, l *Handle) {
+// add makes l one more handle. Its context is under values, which has no end.
+func (h *Lock) add(values context.Context, l *Handle) {
 	l.h = h
-	l.ctx, l.cancel = newLockContext(ctx, h)
+	l.ctx, l.cancel = newLockContext(values, h)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handles = append(h.handles, l)
@@ -61,7 +61,7 @@ func (h *Lock) add(ctx context.Context, l *Handle) {
 
 // Share makes l one more handle on the same grant.
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
-	h.add(ctx, l)
+	h.add(context.WithoutCancel(ctx), l)
 	err := h.Ended()
 	if err == nil && h.c.IsClosing() { // Close may not have seen the handle
 		err = ErrClosed

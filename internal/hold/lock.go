@@ -53,7 +53,7 @@ func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first 
 		terms.Parent = h.session.lease
 	}
 	h.lease = c.Leases.New(terms, g.Attempt.Attempt, g.Record, h)
-	h.add(ctx, first)
+	h.add(h.ctx, first)
 	first.warn(warnings)
 	h.lease.Start()
 	c.keep(h)

@@ -183,7 +183,7 @@ func (w *allWaiter) take() ([]Holding, error) {
 		made[i], parts[i] = a, attempts.Part[Attempt]{Sequence: &part.tried, Attempt: a, Write: write}
 	}
 	w.requests++
-	t, err := attempts.Together(context.WithoutCancel(w.ctx), w.c.Requests, w.parts[0].want.Within(w.parts[0].session), parts)
+	t, err := attempts.Together(w.values, w.c.Requests, w.parts[0].want.Within(w.parts[0].session), parts)
 	for _, part := range w.parts {
 		part.leaveOldest()
 	}
@@ -221,7 +221,7 @@ func (w *allWaiter) refused(made []Attempt, reasons []decide.Reason) (applied bo
 		item := reasons[i].Old
 		if item == nil { // there is none, or the engine does not return it
 			var err error
-			if item, err = w.c.Requests.Read(context.WithoutCancel(w.ctx), part.want.Key); err != nil {
+			if item, err = w.c.Requests.Read(w.values, part.want.Key); err != nil {
 				continue // unknown as before
 			}
 		}
@@ -316,7 +316,7 @@ func (w *allWaiter) giveUpUnanswered() {
 	for _, part := range w.parts {
 		tried := part.tried.Keep(0)
 		w.c.leaveUnsettled(part.want.Key, attempts.Versions(tried))
-		wg.Go(func() { w.c.freeUnsettled(w.ctx, part.want, tried) })
+		wg.Go(func() { w.c.freeUnsettled(w.values, part.want, tried) })
 	}
 	wg.Wait()
 }

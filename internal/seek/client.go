@@ -113,7 +113,7 @@ func (c *Client) since(began decide.Instant) time.Duration {
 	return (c.Now().Mono - began.Mono).Round(100 * time.Millisecond)
 }
 
-// write sends w once, and does not retry. It goes on after ctx has ended.
-func (c *Client) write(ctx context.Context, w *protocol.Write) {
-	c.Requests.Write(context.WithoutCancel(ctx), w, attempts.Limit)
+// write sends w once, and does not retry. values has no end.
+func (c *Client) write(values context.Context, w *protocol.Write) {
+	c.Requests.Write(values, w, attempts.Limit)
 }

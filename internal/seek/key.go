@@ -1,7 +1,6 @@
 package seek
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -290,7 +289,7 @@ func (w *waiter) take() (Holding, error) {
 	}
 	w.requests++
 	w.asked = w.c.Now()
-	r := w.tried.Try(context.WithoutCancel(w.ctx), w.c.Requests, attempts.Operation[Attempt]{
+	r := w.tried.Try(w.values, w.c.Requests, attempts.Operation[Attempt]{
 		Key:    w.want.Key,
 		Next:   func() (Attempt, *protocol.Write) { return w.record.grant(takeOver) },
 		Within: w.want.Within(w.session),
@@ -305,7 +304,7 @@ func (w *waiter) take() (Holding, error) {
 			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err
 		}
-		w.c.Sweep(w.ctx, w.want, r.Item)
+		w.c.Sweep(w.values, w.want, r.Item)
 		return w.newHolding(r.Attempt, record), nil
 	case attempts.Rejected:
 		if err := w.observeRejection(r.Item); err != nil {
@@ -361,7 +360,7 @@ func (w *waiter) newHolding(a Attempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	w.record.holds(a.Version)
 	w.c.Observer.Records.Forget(w.want.Key)
-	return w.want.Hold(w.ctx, Grant{a, r})
+	return w.want.Hold(w.values, Grant{a, r})
 }
 
 // leaveTried leaves to the client the attempts without an answer: one may still be
@@ -381,7 +380,7 @@ func (w *waiter) leave() {
 		w.c.Lines.PassAfter(w.want.Key, nil, w.from-w.c.Now().Mono)
 	}
 	undo := func() {
-		w.c.freeUnsettled(w.ctx, w.want, tried)
+		w.c.freeUnsettled(w.values, w.want, tried)
 		w.record.giveUp()
 	}
 	if w.want.Manual { // then nothing may be left in the background

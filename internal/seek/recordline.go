@@ -1,7 +1,6 @@
 package seek
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +41,7 @@ func (t *plainRecord) join() error {
 	t.entries = append(t.entries, a)
 	t.joining, t.asked = true, a.Sent
 	t.requests++
-	r := t.c.Requests.Write(context.WithoutCancel(t.ctx), t.c.Line.Join(t.want.Key, waiterOf(a)), attempts.Limit)
+	r := t.c.Requests.Write(t.values, t.c.Line.Join(t.want.Key, waiterOf(a)), attempts.Limit)
 	t.took = t.c.Now().Mono - a.Sent.Mono
 	switch {
 	case r.Effect == decide.Applied:
@@ -190,10 +189,9 @@ func (t *plainRecord) giveUp() {
 		if at == nil {
 			break
 		}
-		ctx := context.WithoutCancel(t.ctx)
-		r := t.c.Requests.Write(ctx, t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
+		r := t.c.Requests.Write(t.values, t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
 		if r.Cause == decide.Busy {
-			t.c.Requests.Pause(ctx, &t.pauses)
+			t.c.Requests.Pause(t.values, &t.pauses)
 			continue
 		}
 		if r.Cause != decide.ConditionFailed || r.Old == nil {
@@ -210,7 +208,7 @@ func (t *plainRecord) giveUp() {
 	}
 	if a, ok := attempts.Find(t.entries, t.seen.Grant); ok {
 		hold := protocol.Hold{Key: t.want.Key, Owner: a.Owner, Grants: []string{a.Version}, Token: t.seen.Token, Versions: []string{t.seen.Version}}
-		t.c.write(t.ctx, t.c.Freeing(t.c.Proto, hold, t.want.Delete))
+		t.c.write(t.values, t.c.Freeing(t.c.Proto, hold, t.want.Delete))
 	}
 }
 

@@ -2,7 +2,6 @@ package seek
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"time"
@@ -228,7 +227,7 @@ func (t *sideRecord) refresh() error {
 	}
 	t.requests++
 	var tried attempts.Sequence[Attempt] // all that it names are in intended
-	r := tried.Try(context.WithoutCancel(t.ctx), t.c.Requests, attempts.Operation[Attempt]{
+	r := tried.Try(t.values, t.c.Requests, attempts.Operation[Attempt]{
 		Key: t.want.Key,
 		Next: func() (Attempt, *protocol.Write) {
 			a := t.c.Attempt(t.want.Timing.Lease, nil)
@@ -288,5 +287,5 @@ func (t *sideRecord) giveUp() {
 		return
 	}
 	hold := protocol.Hold{Key: t.want.Key, Owner: t.c.Owner, Grants: attempts.Versions(t.intended)}
-	t.c.write(t.ctx, t.side.Withdraw(hold))
+	t.c.write(t.values, t.side.Withdraw(hold))
 }

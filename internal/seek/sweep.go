@@ -16,7 +16,7 @@ const maxSwept = 25
 // of each write, would grow with every reader that dies. It is a write of its own, so
 // that no grant and no renewal fails because of it. It is not retried: the next reply
 // shows what is left.
-func (c *Client) Sweep(ctx context.Context, want *Want, item protocol.Item) {
+func (c *Client) Sweep(values context.Context, want *Want, item protocol.Item) {
 	if want.Mode != protocol.ModeRead {
 		return
 	}
@@ -32,7 +32,7 @@ func (c *Client) Sweep(ctx context.Context, want *Want, item protocol.Item) {
 	}
 	send := func() {
 		defer c.sweeping.Store(false)
-		c.write(ctx, want.Side.Sweep(want.Key, dead))
+		c.write(values, want.Side.Sweep(want.Key, dead))
 	}
 	if want.Manual { // then nothing may be left in the background
 		send()

@@ -12,7 +12,8 @@ import (
 // task acquires for one call, on a goroutine of its own. So the call can return at once
 // when its context ends, and the task undoes what it has sent.
 type task struct {
-	ctx    context.Context // ends when nobody waits; carries the caller's values
+	values context.Context // the caller's values, without its end: of what goes on when nobody waits
+	ctx    context.Context // ends when nobody waits
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is a result
 
@@ -27,8 +28,8 @@ type task struct {
 }
 
 func newTask(ctx context.Context) *task {
-	t := &task{done: make(chan struct{})}
-	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	t := &task{values: context.WithoutCancel(ctx), done: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancel(t.values)
 	t.turn = pace.Turn(ctx)
 	return t
 }

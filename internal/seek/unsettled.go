@@ -29,7 +29,7 @@ func (c *Client) leaveUnsettled(key protocol.Key, versions []string) {
 
 // freeUnsettled frees the key if one of the attempts holds it. It tries once. An attempt
 // that is applied later does not block this client, and others for one lease.
-func (c *Client) freeUnsettled(ctx context.Context, want *Want, tried []Attempt) {
+func (c *Client) freeUnsettled(values context.Context, want *Want, tried []Attempt) {
 	for len(tried) > 0 {
 		owner := tried[0].Owner // another one if a session ended meanwhile
 		n := slices.IndexFunc(tried, func(a Attempt) bool { return a.Owner != owner })
@@ -39,7 +39,7 @@ func (c *Client) freeUnsettled(ctx context.Context, want *Want, tried []Attempt)
 		versions := attempts.Versions(tried[:n])
 		tried = tried[n:]
 		hold := protocol.Hold{Key: want.Key, Owner: owner, Grants: versions, Versions: versions}
-		c.write(ctx, c.Freeing(want.Protocol(c.Proto, ""), hold, want.Delete))
+		c.write(values, c.Freeing(want.Protocol(c.Proto, ""), hold, want.Delete))
 	}
 }
 

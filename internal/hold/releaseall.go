@@ -121,15 +121,16 @@ func (c *Client) GiveBack(held []seek.Holding) {
 	_ = c.release(endedContext(), rs) // reported as events
 }
 
-// inParallel calls fn for each of 0 to n-1 and waits for all: the first on this
-// goroutine, so that one alone needs no other.
+// inParallel calls fn for each of 0 to n-1 and waits for all. One alone needs no other
+// goroutine.
 func inParallel(n int, fn func(i int)) {
-	var wg sync.WaitGroup
-	for i := 1; i < n; i++ {
-		wg.Go(func() { fn(i) })
-	}
-	if n > 0 {
+	if n == 1 {
 		fn(0)
+		return
+	}
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { fn(i) })
 	}
 	wg.Wait()
 }

@@ -13,20 +13,22 @@ import (
 // keeps others out until leave is called. late is the lock whose turn had not come when
 // limit ended; nil: all turns were taken.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
-	var taken []*Lock
-	leave = func() {
+	slices.SortFunc(holds, compareLocks)
+	for i, h := range holds {
+		if !h.committing.Lock(limit) {
+			return h, leaving(holds[:i])
+		}
+	}
+	return nil, leaving(holds)
+}
+
+// leaving returns the function that gives up the turns of taken.
+func leaving(taken []*Lock) (leave func()) {
+	return func() {
 		for _, h := range taken {
 			h.committing.Unlock()
 		}
 	}
-	slices.SortFunc(holds, compareLocks)
-	for _, h := range holds {
-		if !h.committing.Lock(limit) {
-			return h, leave
-		}
-		taken = append(taken, h)
-	}
-	return nil, leave
 }
 
 func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

@@ -23,7 +23,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	if err != nil {
 		return nil, err
 	}
-	return c.acquireOne(ctx, &want)
+	return c.acquireOne(ctx, want)
 }
 
 // TryAcquire is Acquire with NoWait: it returns the lock at once, or a *HeldError.

@@ -104,7 +104,7 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 			if want.OneOfSeveral && !want.Once.None() {
 				return nil, c.cfg.unsupported("Once or Every for several keys: acquire one key with it")
 			}
-			wants = append(wants, &want)
+			wants = append(wants, want)
 		}
 	}
 	return wants, nil

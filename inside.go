@@ -62,12 +62,12 @@ func (in inside) AcquireSide(ctx context.Context, key string, mode protocol.Mode
 	if !ok {
 		return nil, in.Unsupported("read/write locks")
 	}
-	want, err := in.c.completeRequest(request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: in.c.timing, Mode: mode}}, opts)
-	if err != nil {
+	want := &request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: in.c.timing, Mode: mode}}
+	if err := in.c.completeRequest(want, opts); err != nil {
 		return nil, err
 	}
 	want.Side = rw.ReadWrite(mode, want.NoWait)
-	return in.c.acquireOne(ctx, &want)
+	return in.c.acquireOne(ctx, want)
 }
 
 func (in inside) Do(ctx context.Context, key Key, acquire func() (*Lock, error), fn func(context.Context, *Lock) error) error {

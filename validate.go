@@ -14,43 +14,44 @@ import (
 const maxItemBytes = 400 << 10
 
 // newRequest checks a call of Acquire. If something is wrong with it, nothing is sent.
-func (c *Client) newRequest(key string, opts []AcquireOption) (request, error) {
-	return c.completeRequest(request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}, opts)
+func (c *Client) newRequest(key string, opts []AcquireOption) (*request, error) {
+	r := &request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}
+	return r, c.completeRequest(r, opts)
 }
 
 // completeRequest applies the options and the defaults, and checks them.
-func (c *Client) completeRequest(r request, opts []AcquireOption) (request, error) {
+func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 	if err := noneNil(c, "acquire", r.key(), opts); err != nil {
-		return r, err
+		return err
 	}
 	for _, o := range opts {
-		o.toAcquire(&r)
+		o.toAcquire(r)
 	}
 	if c.holds.Shares() && r.Mode == protocol.ModePlain {
 		if r.Timing != c.timing {
-			return r, c.cfg.unsupported("WithLease together with SharedLease")
+			return c.cfg.unsupported("WithLease together with SharedLease")
 		}
 		if r.Manual {
-			return r, c.cfg.unsupported("WithoutRenewal together with SharedLease")
+			return c.cfg.unsupported("WithoutRenewal together with SharedLease")
 		}
 		r.Timing = hold.UnderSession(c.timing)
 	}
 	key, err := c.checkKey("acquire", r.key())
 	if err != nil {
-		return r, err
+		return err
 	}
 	r.Key = protocol.Key(key)
 	if protocol.IsSessionKey(c.proto, protocol.Key(key)) {
-		return r, c.errorf("acquire", key, "the key is that of a session: choose one that does not begin so")
+		return c.errorf("acquire", key, "the key is that of a session: choose one that does not begin so")
 	}
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
-		return r, err
+		return err
 	}
 	if err := c.cfg.checkAlone(r.Mode, r.policy == deleteRecord, r.Changes); err != nil {
-		return r, err
+		return err
 	}
-	if err := c.completeOnce(&r); err != nil {
-		return r, err
+	if err := c.completeOnce(r); err != nil {
+		return err
 	}
 	switch {
 	case r.Mode != protocol.ModePlain, !r.Once.None(): // others may be in the record, or it has the mark
@@ -60,14 +61,14 @@ func (c *Client) completeRequest(r request, opts []AcquireOption) (request, erro
 		r.Delete = r.policy == deleteRecord
 	}
 	if err := c.cfg.checkRelease(r.Delete); err != nil {
-		return r, err
+		return err
 	}
 	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
-			return r, c.errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
+			return c.errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
-	return r, c.checkChanges("acquire", key, r.Changes)
+	return c.checkChanges("acquire", key, r.Changes)
 }
 
 // newTerms applies the options of a release to what was agreed at the grant, and checks them.
